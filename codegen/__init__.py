@@ -1,0 +1,10 @@
+"""How IR leaves and enters comet: one target per emitted format."""
+
+from collections.abc import Callable
+
+from xdsl.utils.target import Target
+
+
+def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
+    """Return a factory for every target of comet, by name."""
+    return {}

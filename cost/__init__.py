@@ -1,0 +1,1 @@
+"""What a choice costs: pure functions on numbers and arrays."""

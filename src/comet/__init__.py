@@ -1,0 +1,1 @@
+"""comet: a compiler for compound tensor operations with explicit collectives."""

@@ -1,0 +1,13 @@
+"""Publishes comet's dialects, passes and targets to every xDSL tool."""
+
+from xdsl.universe import Universe
+
+from comet.codegen import get_all_targets
+from comet.dialects import get_all_dialects
+from comet.passes import get_all_passes
+
+COMET_UNIVERSE = Universe(
+    all_dialects=get_all_dialects(),
+    all_passes=get_all_passes(),
+    all_targets=get_all_targets(),
+)
