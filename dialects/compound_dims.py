@@ -1,0 +1,171 @@
+"""
+Named dimensions: the `#compound.dims` encoding of tensors and pure functions on it.
+
+A tensor type `tensor<8x32xf16, #compound.dims<M, N @OB>>` names its axes, and from the
+schedule level on also the memory level where the value lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+
+@irdl_attr_definition
+class DimsAttr(ParametrizedAttribute):
+    """
+    One name per axis, and the memory level of the value (empty: not chosen yet).
+
+    ```mlir
+    #compound.dims<M, N>
+    #compound.dims<M, N @OB>
+    #compound.dims<>
+    ```
+    """
+
+    name = "compound.dims"
+
+    names: ArrayAttr[StringAttr] = param_def()
+    level_name: StringAttr = param_def()
+
+    def __init__(self, names: Iterable[str], level: str | None = None):
+        super().__init__(
+            ArrayAttr(StringAttr(name) for name in names), StringAttr(level or "")
+        )
+
+    @property
+    def level(self) -> str | None:
+        """The memory level, None where it has not been chosen."""
+        return self.level_name.data or None
+
+    def verify(self) -> None:
+        names = [name.data for name in self.names]
+        for name in names:
+            if not name.isidentifier():
+                raise VerifyException(f"dimension name '{name}' is not an identifier")
+            if names.count(name) > 1:
+                raise VerifyException(
+                    f"dimension {name} appears twice in one type; "
+                    "give one of its axes another name with compound.rename"
+                )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        names: list[StringAttr] = []
+        level = StringAttr("")
+        with parser.in_angle_brackets():
+            while (name := parser.parse_optional_identifier()) is not None:
+                names.append(StringAttr(name))
+                if parser.parse_optional_punctuation(",") is None:
+                    break
+            if (symbol := parser.parse_optional_symbol_name()) is not None:
+                level = symbol
+        return ArrayAttr(names), level
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(name.data for name in self.names))
+            if self.level is not None:
+                printer.print_string(" " if self.names.data else "")
+                printer.print_symbol_name(self.level)
+
+
+def tensor(
+    extents: Mapping[str, int] | Sequence[tuple[str, int]],
+    element_type: AnyFloat,
+    level: str | None = None,
+) -> TensorType[AnyFloat]:
+    """Return the tensor type with the named `extents` (elements, in axis order)."""
+    sizes = dict(extents)
+    return TensorType(element_type, sizes.values(), DimsAttr(sizes, level))
+
+
+def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
+    """
+    Return the dims encoding of a value or type.
+
+    Raises VerifyException if it is not a tensor with one name per axis.
+    """
+    type_ = value.type if isinstance(value, SSAValue) else value
+    if not isinstance(type_, TensorType):
+        raise VerifyException(f"expected a tensor with named dimensions, got {type_}")
+    if not isinstance(encoding := type_.encoding, DimsAttr):
+        raise VerifyException(
+            f"{type_} has no named dimensions; run decompose, or write "
+            "#compound.dims<..> into the type"
+        )
+    if len(encoding.names) != type_.get_num_dims():
+        raise VerifyException(
+            f"{type_} names {len(encoding.names)} dimensions for "
+            f"{type_.get_num_dims()} axes"
+        )
+    return encoding
+
+
+def names_of(value: SSAValue | Attribute) -> tuple[str, ...]:
+    """Return the dimension names of a value or type, in axis order."""
+    return tuple(name.data for name in dims_attr(value).names)
+
+
+def level_of(value: SSAValue | Attribute) -> str | None:
+    """Return the memory level of a value or type, None where not chosen."""
+    return dims_attr(value).level
+
+
+def extents_of(value: SSAValue | Attribute) -> dict[str, int]:
+    """Return the extent (elements) of each named dimension, in axis order."""
+    type_ = value.type if isinstance(value, SSAValue) else value
+    names = names_of(type_)
+    assert isinstance(type_, TensorType)
+    return dict(zip(names, type_.get_shape(), strict=True))
+
+
+def element_type_of(value: SSAValue | Attribute) -> AnyFloat:
+    """Return the floating-point element type of a tensor value or type."""
+    type_ = value.type if isinstance(value, SSAValue) else value
+    assert isinstance(type_, TensorType)
+    element = type_.element_type
+    if not isinstance(element, AnyFloat):
+        raise VerifyException(f"{element} is not a floating-point element type")
+    return element
+
+
+def with_extents(type_: Attribute, extents: Mapping[str, int]) -> TensorType[AnyFloat]:
+    """Return `type_` with the extents of the dimensions named in `extents` replaced."""
+    sizes = {n: extents.get(n, e) for n, e in extents_of(type_).items()}
+    return tensor(sizes, element_type_of(type_), level_of(type_))
+
+
+def with_level(type_: Attribute, level: str | None) -> TensorType[AnyFloat]:
+    """Return `type_` living at the memory level `level`."""
+    return tensor(extents_of(type_), element_type_of(type_), level)
+
+
+def with_element_type(type_: Attribute, element: AnyFloat) -> TensorType[AnyFloat]:
+    """Return `type_` with another element type."""
+    return tensor(extents_of(type_), element, level_of(type_))
+
+
+def merged_extents(
+    values: Iterable[SSAValue | Attribute], where: str
+) -> dict[str, int]:
+    """
+    Return the extents of all names that occur in `values`.
+
+    Raises VerifyException if two of them disagree on the extent of a name.
+    """
+    merged: dict[str, int] = {}
+    for value in values:
+        for name, extent in extents_of(value).items():
+            if merged.setdefault(name, extent) != extent:
+                raise VerifyException(
+                    f"'{where}' op dimension {name} has extent {merged[name]} and "
+                    f"{extent}; operands that share a dimension share its extent"
+                )
+    return merged
