@@ -1,0 +1,62 @@
+# Everything a developer or a new user runs. It needs Python >= 3.11, git and make.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.comet-installed
+
+.PHONY: help venv demo test pytest filecheck lint format types typing coverage clean
+
+help:
+	@echo "make demo   compile a sample to COMET files and to a Triton kernel, and run it"
+	@echo "make test   run lint, types, lit and pytest"
+	@echo "make venv   only make the virtual environment in $(VENV)"
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml setup.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "comet needs Python >= 3.11; name one: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,run]'
+	touch $@
+
+demo: venv
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m comet.tools.demo
+
+test: lint types filecheck pytest
+
+pytest: venv
+	$(BIN)/pytest
+
+filecheck: venv
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lit -v --order=lexical tests/filecheck
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: venv
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: venv typing
+	$(BIN)/basedpyright
+
+# Type checkers cannot follow the editable install: give them a tree of links instead.
+typing:
+	mkdir -p .typing/comet
+	for folder in dialects passes cost codegen; do \
+	  ln -sfn ../../$$folder .typing/comet/$$folder; done
+	for entry in src/comet/*; do \
+	  ln -sfn ../../$$entry .typing/comet/$$(basename $$entry); done
+
+coverage: venv
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -p -m pytest
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lit -q -DCOVERAGE=1 tests/filecheck
+	$(BIN)/coverage combine
+	$(BIN)/coverage report
+
+clean:
+	rm -rf out .typing build dist *.egg-info

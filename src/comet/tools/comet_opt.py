@@ -1,0 +1,147 @@
+"""comet-opt: runs passes on a module, then prints it or emits it for a target."""
+
+import gc
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from importlib.metadata import version
+from inspect import signature
+from io import StringIO
+from pathlib import Path
+from typing import IO, ClassVar, NoReturn, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline, parse_spec
+from xdsl.utils.target import Target
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from comet.tools.diagnostics import UsageError, one_sentence_errors
+from comet.tools.located_parser import LocatedParser
+from comet.tools.pass_plugins import load_pass_plugin
+
+TOOL = "comet-opt"
+
+
+class CometOptMain(xDSLOptMain):
+    """
+    xDSL's driver with our universe, located errors and passes from single files.
+
+    Everything else, all flags included, is xDSL's own.
+    """
+
+    version_format: ClassVar[str] = (
+        f"{TOOL} {version('comet-compiler')} on xDSL {{xdsl_version}}"
+    )
+
+    def __init__(self, args: Sequence[str] | None = None):
+        self._line_offset = 0
+        self._pending_output = StringIO()
+        super().__init__(__doc__ or "", args)
+
+    def run(self) -> None:
+        """Run the stages; an output file appears only if all of them succeed."""
+        super().run()
+        if (path := self.args.output_file) is not None:
+            Path(path).write_text(self._pending_output.getvalue())
+
+    def register_all_arguments(self, arg_parser: ArgumentParser) -> None:
+        """Add our own flag, and report mistakes in the flags like all others."""
+        super().register_all_arguments(arg_parser)
+        arg_parser.add_argument(
+            "--load-pass-plugin",
+            metavar="FILE.py",
+            action="append",
+            default=[],
+            help="Make the passes defined in a Python file available to -p",
+        )
+        arg_parser.error = _reject_arguments
+
+    def register_all_frontends(self) -> None:
+        """Read MLIR text with a parser that records locations."""
+        super().register_all_frontends()
+        self.available_frontends["mlir"] = self._parse_mlir
+
+    def _parse_mlir(self, stream: IO[bytes]) -> ModuleOp:
+        text = stream.read().decode()
+        parser = LocatedParser(self.ctx, text, self.get_input_name(), self._line_offset)
+        return parser.parse_module(not self.args.no_implicit_module)
+
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        """Parse one chunk of the input, which starts at line `start_offset` + 1."""
+        self._line_offset = start_offset
+        return super().parse_chunk(chunk, file_extension, start_offset)
+
+    def setup_pipeline(self) -> None:
+        """Load the plug-ins, then check passes and target before any work is done."""
+        for path in self.args.load_pass_plugin:
+            self._register_plugin(path)
+        for spec in parse_pipeline(self.args.passes):
+            if spec.name not in self.available_passes:
+                raise UsageError(_unknown("pass", spec.name, self.available_passes))
+            _check_options("pass", spec, self.available_passes[spec.name]())
+        self._check_target()
+        super().setup_pipeline()
+
+    def _register_plugin(self, path: str) -> None:
+        for name, pass_class in load_pass_plugin(path).items():
+            if name in self.available_passes:
+                raise UsageError(f"{path}: there is already a pass named '{name}'")
+            self.register_pass(name, lambda found=pass_class: found)
+
+    def _check_target(self) -> None:
+        spec = parse_spec(self.args.target)
+        factory = self.available_targets[spec.name]
+        if not signature(factory).parameters:  # else a plain function, without options
+            target = cast(Callable[[], type[Target]], factory)()
+            _check_options("target", spec, target)
+
+    def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
+        """Open the input; an unknown file extension is the user's mistake."""
+        try:
+            return super().prepare_input()
+        except ValueError as error:
+            known = ", ".join(f".{name}" for name in self.available_frontends)
+            raise UsageError(
+                f"{self.get_input_name()}: the file name must end in one of {known}, "
+                "or -f must name the format"
+            ) from error
+
+    def prepare_output(self) -> IO[str]:
+        """Collect what is meant for a file, so that no half-written one appears."""
+        if self.args.output_file is None:
+            return super().prepare_output()
+        return self._pending_output
+
+
+def _check_options(kind: str, spec: ArgSpec, made: type[ArgSpecConvertible]) -> None:
+    """Raise UsageError if a pass or target does not take the options of `spec`."""
+    try:
+        made.from_spec(spec)
+    except ValueError as error:
+        raise UsageError(f"{kind} '{spec.name}': {error}") from error
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"'{TOOL} --help' lists them"
+    return f"there is no {kind} named '{name}'; {hint}"
+
+
+def _reject_arguments(message: str) -> NoReturn:
+    raise UsageError(f"{message}; '{TOOL} --help' lists what there is")
+
+
+def main() -> None:
+    """Run comet-opt on the arguments of the process."""
+    # IR is large and linked: scanning it for garbage costs more than all the rest.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    with one_sentence_errors(TOOL):
+        CometOptMain().run()
+
+
+if __name__ == "__main__":
+    main()

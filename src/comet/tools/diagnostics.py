@@ -1,0 +1,146 @@
+"""Turns what went wrong into one sentence: the place, the reason, the way out."""
+
+import os
+import sys
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    DiagnosticException,
+    ParseError,
+)
+
+
+class UsageError(Exception):
+    """A mistake in how a tool was called; the message is the sentence to print."""
+
+
+def place_of_op(op: Operation) -> str:
+    """
+    Name an operation: `file:line:column` where the input has it, else by function.
+
+    An operation that a pass made reads `in @main, 'compound.contract' op %c4`.
+    """
+    if isinstance(loc := op.location, FileLineColLoc):
+        return f"{loc.filename.data}:{loc.line.data}:{loc.column.data}"
+    names = [f"%{r.name_hint}" for r in op.results if r.name_hint is not None]
+    name = " ".join([f"'{op.name}' op", *names[:1]])
+    return f"in @{symbol}, {name}" if (symbol := _symbol_around(op)) else name
+
+
+def _symbol_around(op: Operation) -> str | None:
+    """Return the name of the nearest symbol at or above `op`."""
+    ancestor: Operation | None = op
+    while ancestor is not None:
+        name = ancestor.get_attr_or_prop("sym_name")
+        if isinstance(name, StringAttr):
+            return name.data
+        ancestor = ancestor.parent_op()
+    return None
+
+
+def failing_op(error: BaseException) -> Operation | None:
+    """
+    Find the operation that an error is about.
+
+    It is the one whose verifier ran or whose `emit_error` was called last; failing
+    these, the last one that a function on the way held as `op`, modules left out.
+    """
+    own = (Operation.verify.__code__, Operation.emit_error.__code__)
+    found: Operation | None = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        held = frame.f_locals.get("self" if frame.f_code in own else "op")
+        if isinstance(held, Operation) and not isinstance(held, ModuleOp):
+            found = held
+    return found
+
+
+def sentence(error: BaseException) -> str | None:
+    """Describe a mistake of the user in one line; None if it is a bug of ours."""
+    match error:
+        case ParseError():
+            return f"{error.span.get_location()}: error: {_one_line(error.msg)}"
+        case DiagnosticException():
+            return _at_op(error)
+        case ArgSpecParseError():
+            return f"error: {_pipeline_mistake(error)}"
+        case UsageError():
+            return f"error: {_one_line(str(error))}"
+        case OSError(filename=str(name), strerror=str(reason)):
+            return f"error: {name}: {reason}"
+        case UnicodeDecodeError():
+            return "error: the input is not UTF-8 text"
+        case _:
+            return _yaml_mistake(error)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _at_op(error: DiagnosticException) -> str:
+    message = _one_line(str(error))
+    if (op := failing_op(error)) is None:
+        return f"error: {message}"
+    return f"{place_of_op(op)}: error: {message}"
+
+
+def _pipeline_mistake(error: ArgSpecParseError) -> str:
+    """Keep place and reason of xDSL's several lines (place, text, carets, reason)."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    column = lines[1].rpartition(":")[2]
+    reason = lines[-1].lstrip(" ^")
+    return (
+        f"column {column} of the pass or target specification: {_one_line(reason)}; "
+        "write 'pass{option=value other=\"a string\"},next-pass'"
+    )
+
+
+def _yaml_mistake(error: BaseException) -> str | None:
+    """Describe an error of PyYAML, which is asked for only if it was ever loaded."""
+    if "yaml" not in sys.modules:
+        return None
+    from yaml import MarkedYAMLError
+
+    if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
+        return None
+    mark = error.problem_mark
+    return f"{mark.name}:{mark.line + 1}:{mark.column + 1}: error: {error.problem}"
+
+
+def _bug(error: BaseException) -> str:
+    *_, frame = traceback.extract_tb(error.__traceback__)
+    return (
+        f"error: a bug in comet, please report it: {type(error).__name__}: "
+        f"{_one_line(str(error))} ({frame.filename}:{frame.lineno}); "
+        "set COMET_TRACEBACK=1 to see the traceback"
+    )
+
+
+def fail(tool: str, error: BaseException) -> NoReturn:
+    """Print one sentence on stderr and exit with code 1."""
+    if os.environ.get("COMET_TRACEBACK"):
+        traceback.print_exception(error)
+    text = sentence(error) or _bug(error)
+    print(f"{tool}: {text}" if text.startswith("error: ") else text, file=sys.stderr)
+    sys.exit(1)
+
+
+@contextmanager
+def one_sentence_errors(tool: str) -> Generator[None]:
+    """Run the body; whatever it raises ends the program through `fail`."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader went away; keep Python from complaining when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (Exception, ArgSpecParseError) as error:
+        fail(tool, error)

@@ -1,0 +1,41 @@
+"""A parser that remembers where in the file every operation stands."""
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnknownLoc
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+
+
+class LocatedParser(Parser):
+    """
+    xDSL's parser, with a location on every operation that the text gives none.
+
+    The line counter only moves forward, so a whole file costs one scan of its text.
+    """
+
+    line_offset: int
+    """Lines of the file before this text (`--split-input-file`)."""
+
+    def __init__(self, ctx: Context, text: str, name: str, line_offset: int = 0):
+        super().__init__(ctx, text, name)
+        self.line_offset = line_offset
+        self._counted_to = 0
+        self._newlines = 0
+
+    def parse_operation(self) -> Operation:
+        """Parse one operation and record where it starts."""
+        location = self._location_at(self.pos)
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            op.location = location
+        return op
+
+    def _location_at(self, pos: int) -> FileLineColLoc:
+        source = self.lexer.input
+        if pos < self._counted_to:  # the parser went back to an earlier token
+            self._counted_to = self._newlines = 0
+        self._newlines += source.content.count("\n", self._counted_to, pos)
+        self._counted_to = pos
+        column = pos - source.get_start_of_line(pos) + 1
+        line = self._newlines + self.line_offset + 1
+        return FileLineColLoc(StringAttr(source.name), IntAttr(line), IntAttr(column))

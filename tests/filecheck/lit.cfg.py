@@ -1,0 +1,46 @@
+"""lit: every .mlir file under this folder is a test; comet-opt must be on PATH."""
+
+# lit runs this file with `config` and `lit_config` defined.
+
+import os
+from pathlib import Path
+
+import lit.formats
+
+ROOT = Path(__file__).parents[2]
+OPT = "comet-opt %s --split-input-file"
+PRINTED_TWICE = "comet-opt --print-op-generic --split-input-file %s"
+READ_AGAIN = "comet-opt --split-input-file"
+
+config.name = "comet"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.excludes = ["Inputs"]
+config.test_source_root = str(Path(__file__).parent)
+config.test_exec_root = str(ROOT / "out" / "lit")
+config.environment["PATH"] = os.environ["PATH"]
+
+# Custom syntax -> generic syntax -> custom syntax, then the CHECK lines.
+config.substitutions.append(
+    ("COMET_ROUNDTRIP", f"{PRINTED_TWICE} | {READ_AGAIN} | filecheck %s")
+)
+# Custom syntax -> custom syntax -> generic syntax, then the CHECK-GENERIC lines.
+config.substitutions.append(
+    (
+        "COMET_GENERIC_ROUNDTRIP",
+        f"{OPT} | {READ_AGAIN} --print-op-generic "
+        "| filecheck %s --check-prefix=CHECK-GENERIC",
+    )
+)
+config.substitutions.append(("%root", str(ROOT)))
+
+# `lit -DCOVERAGE=1 tests/filecheck` measures coverage of the tool as well. It comes
+# last, so that what the substitutions above expand to is covered too.
+if "COVERAGE" in lit_config.params:
+    config.substitutions.append(
+        (
+            r"\bcomet-opt\b",
+            f"python -m coverage run --rcfile={ROOT / 'pyproject.toml'} "
+            f"--data-file={ROOT / '.coverage'} -p -m comet.tools.comet_opt",
+        )
+    )
