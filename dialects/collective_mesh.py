@@ -1,0 +1,163 @@
+"""The device mesh of the collective dialect, and how ops refer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+from typing import Self, TypeVar
+
+from xdsl.dialects.builtin import (
+    I64,
+    ArrayAttr,
+    DenseArrayBase,
+    StringAttr,
+    SymbolNameConstraint,
+    i64,
+)
+from xdsl.ir import Operation
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+T = TypeVar("T")
+
+
+@irdl_op_definition
+class MeshOp(IRDLOperation):
+    """
+    A mesh of devices or compute clusters: named axes, outermost first.
+
+    On accelerators `at` says at which memory level the instances of an axis begin.
+
+    ```mlir
+    collective.mesh @gpus {rank = 8}
+    collective.mesh @edge {cx = 2, cy = 2} at {cx = "GB", cy = "GB"}
+    ```
+    """
+
+    name = "collective.mesh"
+    sym_name = prop_def(SymbolNameConstraint())
+    axes = prop_def(ArrayAttr[StringAttr])
+    extents = prop_def(DenseArrayBase[I64])
+    levels = opt_prop_def(ArrayAttr[StringAttr])
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        axes: Mapping[str, int],
+        levels: Mapping[str, str] | None = None,
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "axes": ArrayAttr(StringAttr(axis) for axis in axes),
+                "extents": DenseArrayBase.from_list(i64, tuple(axes.values())),
+                "levels": None
+                if levels is None
+                else ArrayAttr(StringAttr(levels[axis]) for axis in axes),
+            }
+        )
+
+    @property
+    def axis_extents(self) -> dict[str, int]:
+        """The number of instances along each axis, outermost first."""
+        names = (axis.data for axis in self.axes)
+        return dict(zip(names, self.extents.get_values(), strict=True))
+
+    @property
+    def axis_levels(self) -> dict[str, str]:
+        """The memory level at which each axis lies; empty where none is given."""
+        if self.levels is None:
+            return {}
+        return {a.data: lv.data for a, lv in zip(self.axes, self.levels, strict=True)}
+
+    def size(self, axes: Iterable[str]) -> int:
+        """Return the number of instances in a group over `axes`."""
+        return prod(self.axis_extents[axis] for axis in axes)
+
+    def verify_(self) -> None:
+        names = [axis.data for axis in self.axes]
+        if len(set(names)) != len(names):
+            raise VerifyException(f"'{self.name}' op axis names are distinct")
+        if len(names) != len(self.extents.get_values()) or (
+            self.levels is not None and len(names) != len(self.levels)
+        ):
+            raise VerifyException(
+                f"'{self.name}' op gives every axis one extent and, with `at`, one "
+                "level"
+            )
+        for axis, extent in self.axis_extents.items():
+            if extent < 1:
+                raise VerifyException(
+                    f"'{self.name}' op axis {axis} has extent {extent}; it is positive"
+                )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name().data
+        axes = dict(_parse_table(parser, parser.parse_integer))
+        levels = None
+        if parser.parse_optional_keyword("at") is not None:
+            levels = dict(_parse_table(parser, parser.parse_str_literal))
+            if levels.keys() != axes.keys():
+                parser.raise_error("`at` gives a level for each axis")
+        mesh = cls(name, axes, levels)
+        mesh.attributes |= parser.parse_optional_attr_dict()
+        return mesh
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        entries = (f"{axis} = {n}" for axis, n in self.axis_extents.items())
+        printer.print_string(f" {{{', '.join(entries)}}}")
+        if self.levels is not None:
+            levels = (f'{axis} = "{lv}"' for axis, lv in self.axis_levels.items())
+            printer.print_string(f" at {{{', '.join(levels)}}}")
+        printer.print_op_attributes(self.attributes)
+
+
+def _parse_table(parser: Parser, parse_value: Callable[[], T]) -> list[tuple[str, T]]:
+    def entry() -> tuple[str, T]:
+        key = parser.parse_identifier()
+        parser.parse_punctuation("=")
+        return key, parse_value()
+
+    return parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry)
+
+
+def lookup_mesh(op: Operation, symbol: str) -> MeshOp:
+    """
+    Return the mesh named `symbol` that `op` sees.
+
+    Raises VerifyException if there is none.
+    """
+    mesh = SymbolTable.lookup_symbol(op, symbol)
+    if not isinstance(mesh, MeshOp):
+        raise VerifyException(
+            f"'{op.name}' op there is no mesh @{symbol}; declare it with "
+            f"collective.mesh @{symbol} {{..}} or attach hardware that has it"
+        )
+    return mesh
+
+
+def verify_axes(op: Operation, mesh: MeshOp, axes: Sequence[str]) -> None:
+    """Check that `axes` are distinct axes of `mesh`, and at least one."""
+    if not axes:
+        raise VerifyException(f"'{op.name}' op names no mesh axis")
+    for axis in axes:
+        if axis not in mesh.axis_extents:
+            raise VerifyException(
+                f"'{op.name}' op mesh @{mesh.sym_name.data} has no axis '{axis}'; "
+                f"its axes are {', '.join(mesh.axis_extents)}"
+            )
+        if axes.count(axis) > 1:
+            raise VerifyException(f"'{op.name}' op names axis '{axis}' twice")
