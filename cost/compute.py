@@ -1,0 +1,128 @@
+"""
+How long a unit takes for one tile primitive, and the energy it spends.
+
+Latencies follow the COMET tool: the systolic array after SCALE-Sim (arXiv 1811.02883), the vector unit with one
+instruction per `width` elements. Sizes come as the tile primitive's extents, last dimension of the text first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from comet.cost.estimate import CostError
+from comet.cost.hardware import Unit
+from comet.cost.problem import Leaf
+
+VECTOR_STEPS = {"exp": 3, "add": 1, "mult": 1, "max": 1, "div": 1, "sqrt": 1, "softmax": 1}
+"""Cycles per vector instruction; row reductions take log2(width)."""
+
+VECTOR_ENERGY = {"div": 0.8, "exp": 3.86, "add": 0.11, "mult": 0.64, "max": 0.0025, "sqrt": 2.84, "softmax": 1.0}
+"""pJ per element of a vector operation; row reductions take log2(width) of `add` or `max`."""
+
+ROW_REDUCTIONS = {"rowsum": "add", "rowmax": "max"}
+"""Vector reductions along a row and the operation they repeat."""
+
+MAC_ENERGY = 0.2296
+"""pJ per multiply-accumulate of the systolic array."""
+
+SHUFFLE_CYCLES = {16: 16, 8: 12, 4: 8, 2: 6}
+"""Extra cycles of the GEMM unit by multiples of 256 in the reduced extent."""
+
+
+def primitive_extents(leaf: Leaf) -> tuple[int, ...]:
+    """The extents of a leaf's tile primitive, last dimension of the text first."""
+    return tuple(size for _, size in reversed(leaf.primitive))
+
+
+def row_steps(width: int) -> int:
+    """Cycles of a reduction tree over `width` lanes: ceil(log2(width))."""
+    return math.ceil(math.log2(width))
+
+
+def systolic_cycles(unit: Unit, extents: Sequence[int], streamed: int) -> int:
+    """
+    Cycles of a weight-stationary array: fill, stream `streamed` rows, drain, once per fold of the weights.
+
+    Source: SCALE-Sim's 2 R + C + T - 2, as the COMET tool uses it. Raises `CostError` where no extent equals `streamed`.
+    """
+    held = list(extents)
+    if streamed not in held:
+        raise CostError(f"the tile primitive {tuple(extents)} has no extent {streamed}, the array's reduction factor; make them agree")
+    held.remove(streamed)
+    sides = (unit.rows * unit.row_arrays, unit.columns * unit.column_arrays)
+    folds = math.prod(math.ceil(size / side) for size, side in zip(held, sides, strict=False))
+    return folds * (2 * unit.rows + unit.columns + streamed - 2)
+
+
+def vector_cycles(unit: Unit, kind: str, elements: int, reduced: int) -> int:
+    """
+    Cycles of a vector operation on `elements`, of which every `reduced` fall into one (COMET tool, single precision).
+
+    Raises `CostError` for an operation a vector unit lacks.
+    """
+    if kind in ROW_REDUCTIONS:
+        steps = row_steps(unit.width)
+    elif (found := VECTOR_STEPS.get(kind)) is not None:
+        steps = found
+    else:
+        raise CostError(f"a vector unit has no operation {kind!r}; it has {', '.join([*VECTOR_STEPS, *ROW_REDUCTIONS])}")
+    return int(steps * np.ceil(np.float32(elements) / (np.float32(unit.width) * np.float32(reduced))))
+
+
+def gemm_cycles(unit: Unit, extents: Sequence[int], leaf: Leaf) -> int:
+    """Cycles of the GEMM unit: 512 multiply-accumulates per step, plus start-up and shuffles (COMET tool)."""
+    if len(extents) != 3:
+        return unit.latency
+    shuffles = 0
+    if leaf.special and leaf.accumulates and leaf.reduction_factors:
+        shuffles = SHUFFLE_CYCLES.get(leaf.reduction_factors[0] // 256, 0)
+    return unit.startup + shuffles + math.prod(extents) // 512 * unit.latency
+
+
+def leaf_cycles(unit: Unit, leaf: Leaf) -> int:
+    """
+    Cycles of one tile primitive of `leaf` on `unit`.
+
+    Raises `CostError` for a unit kind there is no model of, and as the unit's own formula does.
+    """
+    extents = primitive_extents(leaf)
+    match unit.kind:
+        case "SystolicArray":
+            if not leaf.reduction_factors:
+                raise CostError(
+                    f"operation {leaf.operation} runs on a systolic array and needs compute_attributes with reduction_factors"
+                )
+            return systolic_cycles(unit, extents, leaf.reduction_factors[-1])
+        case "VSIMD":
+            return vector_cycles(unit, leaf.kind, math.prod(extents), math.prod(leaf.reduction_factors))
+        case "GEMM":
+            return gemm_cycles(unit, extents, leaf)
+        case "MAC":
+            return unit.latency
+        case "intmac":
+            return math.prod(extents) * unit.latency
+        case _:
+            raise CostError(f"there is no model of compute tile {unit.kind!r}; use SystolicArray, VSIMD, GEMM, MAC or intmac")
+
+
+def vector_energy(unit: Unit, kind: str) -> float:
+    """The pJ of one lane for one primitive of a vector operation."""
+    if (repeated := ROW_REDUCTIONS.get(kind)) is not None:
+        return VECTOR_ENERGY[repeated] * row_steps(unit.width)
+    return VECTOR_ENERGY[kind]
+
+
+def throughput(unit: Unit) -> int:
+    """The most scalar operations (multiply-accumulates, or vector lanes) one instance finishes per cycle."""
+    match unit.kind:
+        case "SystolicArray":
+            return unit.rows * unit.row_arrays * unit.columns * unit.column_arrays
+        case "VSIMD":
+            return unit.width
+        case "GEMM":
+            return 512 // unit.latency
+        case _:
+            return 1

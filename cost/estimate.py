@@ -1,0 +1,58 @@
+"""What a model answers: latency, energy and where the stalls are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+ModelName: TypeAlias = Literal["tool", "paper", "ideal"]
+"""`tool`: the COMET tool bit for bit. `paper`: the same, mended. `ideal`: perfect overlap, no network."""
+
+
+class CostError(Exception):
+    """A mapping or machine that cannot be priced; the message is one sentence: where, why, the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEstimate:
+    """The cost of one execution of one node of the mapping tree."""
+
+    index: int
+    """Position of the node in document order, bindings counted, as in the COMET tool's report."""
+    name: str
+    cycles: float
+    """Cycles of one execution, children included."""
+    compulsory_stalls: float = 0
+    """Fill and drain cycles of one execution that nothing can hide."""
+    optional_stalls: float = 0
+    """Cycles of one execution in which transfers outlast the work they overlap."""
+    memory_window: float = 0
+    """Cycles of work below this node that transfers can hide behind, one execution."""
+    executions: float = 1
+    """How often the node runs in a whole run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one mapping costs under one model."""
+
+    model: ModelName
+    latency: float
+    """Cycles from start to end."""
+    energy: float
+    """pJ, network energy included where the model has it."""
+    compulsory_stalls: float
+    """Cycles of the whole run, summed over nodes."""
+    optional_stalls: float
+    """Cycles of the whole run, summed over nodes."""
+    memory_window: float
+    """Cycles of the whole run in which units compute, summed over leaves."""
+    nodes: tuple[NodeEstimate, ...] = ()
+    energy_by_level: Mapping[str, float] = field(default_factory=dict[str, float])
+    """pJ by memory level, unit and network."""
+
+    @property
+    def energy_delay(self) -> float:
+        """The energy-delay product in pJ cycles."""
+        return self.energy * self.latency

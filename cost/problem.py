@@ -1,0 +1,247 @@
+"""
+One mapping of one compound operation, as data.
+
+A `Problem` is what every model prices: the operations and tensors of the workload, and the tree of tiles, collectives and
+operations of a mapping. It mirrors the COMET mapping format, with names resolved and constants substituted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import TypeAlias
+
+Projection: TypeAlias = tuple[tuple[str, ...], ...]
+"""One tuple of dimension names per axis of a tensor; the names of one axis are added."""
+
+Sizes: TypeAlias = Mapping[str, int]
+"""A size per dimension name."""
+
+
+class BindingKind(Enum):
+    """How a node is scheduled against its right-hand sibling."""
+
+    SEQUENTIAL = "sequential"
+    PIPELINE = "pipeline"
+    PARALLEL = "parallel"
+    SHARING = "sharing"
+
+
+class CollectiveKind(Enum):
+    """A collective of the COMET format."""
+
+    BROADCAST = "broadcast"
+    REDUCTION = "reduction"
+    ALL_GATHER = "allgather"
+    ALL_REDUCE = "allreduce"
+    SCATTER = "scatter"
+    GATHER = "gather"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How one operation touches one tensor."""
+
+    tensor: str
+    projection: Projection
+    writes: bool
+    """True where the tensor is drained, not filled."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One elementary operation of the workload."""
+
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+    dims: tuple[str, ...]
+    accesses: tuple[Access, ...]
+
+    @cached_property
+    def access(self) -> Mapping[str, Access]:
+        """The access to each tensor, by tensor name."""
+        return {a.tensor: a for a in self.accesses}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tensor in the list of a tile node: it moves between `source` and `destination` for operation `tag`."""
+
+    tensor: str
+    tag: str
+    source: str
+    """The level near the memory root."""
+    destination: str
+    """The level (or unit) near the operation."""
+    bits: int
+    accumulates: bool
+    """True where a written tile is read back before it is written again (`rmw`)."""
+    factors: tuple[Sizes, ...]
+    """Loop bounds by dimension, one map per row (a temporal node has one row)."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The identity of the entry across nodes: tensor and tag."""
+        return self.tensor, self.tag
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One operation on one tile primitive, executed by a unit."""
+
+    index: int
+    operation: str
+    kind: str
+    """gemm, softmax, max, exp, div, add, mult, sqrt, rowsum, rowmax or convolution."""
+    tensors: tuple[str, ...]
+    primitive: tuple[tuple[str, int], ...]
+    """Elements by dimension that the unit takes at once, in textual order."""
+    steps: Mapping[str, Sizes]
+    """Per tensor, the tile size by dimension that one step of the leaf's loops covers."""
+    reduction_factors: tuple[int, ...] = ()
+    accumulates: bool = False
+    special: bool = False
+
+    @property
+    def name(self) -> str:
+        """The node's name in reports."""
+        return f"OperationNode::{self.index}"
+
+
+@dataclass(frozen=True)
+class Collective:
+    """An exchange of one tensor among the instances of one level."""
+
+    index: int
+    kind: CollectiveKind
+    level: str
+    tag: str
+    dimension: str | None
+    sources: tuple[str, ...]
+    destinations: tuple[str, ...]
+    input: str
+    output: str
+    bits: int
+    reduction: str | None
+    """add, max, mult; None where nothing is reduced."""
+    spatial_factor: int
+    """How many instances take part; 0 stands for all sources."""
+    writes_back: bool
+
+    @property
+    def name(self) -> str:
+        """The node's name in reports."""
+        return f"CollectiveOpNode::{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The schedule between two neighbouring children; `index` counts it as a node of the document."""
+
+    index: int
+    kind: BindingKind
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A temporal or spatial node: loops over the tiles of its entries."""
+
+    index: int
+    spatial: bool
+    order: tuple[str, ...]
+    """Dimensions, innermost loop first."""
+    entries: tuple[Entry, ...]
+    children: tuple[Node, ...]
+    bindings: tuple[Binding | None, ...] = ()
+    """`bindings[i]` binds child i to child i + 1; None where the file has none."""
+
+    @property
+    def name(self) -> str:
+        """The node's name in reports."""
+        return f"DataMovementTileNode::{self.index}"
+
+    @property
+    def is_leaf(self) -> bool:
+        """True where the only child is an operation."""
+        return isinstance(self.children[0], Leaf)
+
+    @property
+    def leaf(self) -> Leaf:
+        """The operation below a leaf tile; raises `TypeError` elsewhere."""
+        child = self.children[0]
+        if not isinstance(child, Leaf):
+            raise TypeError(f"{self.name} has no operation below it")
+        return child
+
+
+Node: TypeAlias = Tile | Leaf | Collective
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A workload and one mapping of it."""
+
+    dims: Sizes
+    """Extent of every dimension."""
+    operations: tuple[Operation, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    root: Tile
+    constants: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @cached_property
+    def operation(self) -> Mapping[str, Operation]:
+        """The operations by name."""
+        return {op.name: op for op in self.operations}
+
+    @cached_property
+    def parent(self) -> Mapping[int, Tile]:
+        """The parent of every node but the root, by node index."""
+        return {c.index: t for t in walk_tiles(self.root) for c in t.children}
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes in document order."""
+        return tuple(walk(self.root))
+
+    def is_dependent(self, tensor: str) -> bool:
+        """Whether a tensor is neither read from nor left in the root memory by the workload."""
+        return tensor not in self.inputs and tensor not in self.outputs
+
+    def reader(self, tensor: str, tag: str) -> Operation:
+        """
+        The operation whose projection describes `tensor` under `tag`.
+
+        That is operation `tag`, or the first operation (by name) that touches the tensor where the tag names none.
+        """
+        if (found := self.operation.get(tag)) is not None:
+            return found
+        ordered = sorted(self.operations, key=lambda op: op.name)
+        return next((op for op in ordered if tensor in op.access), ordered[-1])
+
+    def projection(self, tensor: str, tag: str) -> Projection:
+        """The projection of `tensor` under `tag`, one tuple of dimensions per axis."""
+        return self.reader(tensor, tag).access[tensor].projection
+
+    def writes(self, tensor: str, tag: str) -> bool:
+        """Whether `tensor` is drained under `tag`; a tag that is no operation drains."""
+        op = self.operation.get(tag)
+        if op is None or tensor not in op.access:
+            return True
+        return op.access[tensor].writes
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node of a tree, parents first."""
+    yield node
+    if isinstance(node, Tile):
+        for child in node.children:
+            yield from walk(child)
+
+
+def walk_tiles(node: Node) -> Iterator[Tile]:
+    """Every tile node of a tree, parents first."""
+    return (n for n in walk(node) if isinstance(n, Tile))
