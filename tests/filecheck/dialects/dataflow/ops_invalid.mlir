@@ -1,0 +1,111 @@
+// RUN: comet-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+^bb0(%x1: tensor<8xf32>):
+  // CHECK: 'dataflow.program' op region takes (tensor<8xf32>), expected (tensor<4xf32>)
+  dataflow.yield %x1 : tensor<8xf32>
+} -> tensor<8xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+^bb0(%x1: tensor<4xf32>):
+  // CHECK: 'dataflow.program' op region yields (tensor<4xf32>), expected (tensor<8xf32>)
+  dataflow.yield %x1 : tensor<4xf32>
+} -> tensor<8xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+^bb0(%x1: tensor<4xf32>):
+  // CHECK: 'dataflow.kernel' op @k writes to a value that is no dataflow.buffer
+  %y = dataflow.kernel @k ins(%x1 : tensor<4xf32>) outs(%x1 : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    dataflow.yield %x2 : tensor<4xf32>
+  } -> tensor<4xf32>
+  dataflow.yield %y : tensor<4xf32>
+} -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+^bb0(%x1: tensor<4xf32>):
+  %b = dataflow.buffer : tensor<4xf32>
+  // CHECK: 'dataflow.kernel' op region yields (tensor<8xf32>), expected (tensor<4xf32>)
+  %y = dataflow.kernel @k ins(%x1 : tensor<4xf32>) outs(%b : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    %z = "test.op"(%x2) : (tensor<4xf32>) -> tensor<8xf32>
+    dataflow.yield %z : tensor<8xf32>
+  } -> tensor<4xf32>
+  dataflow.yield %y : tensor<4xf32>
+} -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+^bb0(%x1: tensor<4xf32>):
+  %b = dataflow.buffer : tensor<4xf32>
+  // CHECK: 'dataflow.kernel' op region ends in dataflow.yield
+  %y = dataflow.kernel @k ins(%x1 : tensor<4xf32>) outs(%b : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    "test.termop"() : () -> ()
+  } -> tensor<4xf32>
+  dataflow.yield %y : tensor<4xf32>
+} -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+^bb0(%x1: tensor<4xf32>):
+  %b = dataflow.buffer : tensor<4xf32>
+  // CHECK: 'dataflow.kernel' op @k shares its output buffer
+  %y = dataflow.kernel @k ins(%x1 : tensor<4xf32>) outs(%b : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    dataflow.yield %x2 : tensor<4xf32>
+  } -> tensor<4xf32>
+  dataflow.yield %b : tensor<4xf32>
+} -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+// CHECK: 'dataflow.program' op kernel @second reads what an earlier kernel writes; put a dataflow.barrier between them
+^bb0(%x1: tensor<4xf32>):
+  %b = dataflow.buffer : tensor<4xf32>
+  %c = dataflow.buffer : tensor<4xf32>
+  %y = dataflow.kernel @first ins(%x1 : tensor<4xf32>) outs(%b : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    dataflow.yield %x2 : tensor<4xf32>
+  } -> tensor<4xf32>
+  %z = dataflow.kernel @second ins(%y : tensor<4xf32>) outs(%c : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    dataflow.yield %x2 : tensor<4xf32>
+  } -> tensor<4xf32>
+  dataflow.yield %z : tensor<4xf32>
+} -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+// CHECK: 'dataflow.program' op has two kernels @k
+^bb0(%x1: tensor<4xf32>):
+  %b = dataflow.buffer : tensor<4xf32>
+  %c = dataflow.buffer : tensor<4xf32>
+  %y = dataflow.kernel @k ins(%x1 : tensor<4xf32>) outs(%b : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    dataflow.yield %x2 : tensor<4xf32>
+  } -> tensor<4xf32>
+  %z = dataflow.kernel @k ins(%x1 : tensor<4xf32>) outs(%c : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    dataflow.yield %x2 : tensor<4xf32>
+  } -> tensor<4xf32>
+  dataflow.yield %z : tensor<4xf32>
+} -> tensor<4xf32>
