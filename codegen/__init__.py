@@ -7,4 +7,10 @@ from xdsl.utils.target import Target
 
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
     """Return a factory for every target of comet, by name."""
-    return {}
+
+    def get_comet() -> type[Target]:
+        from comet.codegen.comet import CometTarget
+
+        return CometTarget
+
+    return {"comet": get_comet}

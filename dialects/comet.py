@@ -241,14 +241,6 @@ class CollectiveOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' op {self.tag.data}: src and dest need a level each"
             )
-        if self.kind.data in _REDUCING and self.reduction_op is None:
-            raise VerifyException(
-                f"'{self.name}' op {self.tag.data}: {self.kind.data} needs a "
-                "reduction; the tool would use an uninitialised one"
-            )
-
-
-_REDUCING = (CollectiveKind.REDUCTION, CollectiveKind.ALLREDUCE)
 
 
 @irdl_op_definition
