@@ -1,0 +1,122 @@
+"""Runs a program on random inputs and compares it with its reference."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
+import torch
+
+from comet.runtime.program import Program, Tensor
+
+if TYPE_CHECKING:
+    from comet.runtime.program import Array
+
+T = TypeVar("T")
+
+SAFETY = 4
+"""The tolerance is this many times the expected rounding error."""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How far a program was from its reference."""
+
+    max_error: float
+    """
+    The largest |result - reference| relative to max(|reference|, rms(reference)); nan
+    where a result is not finite.
+    """
+    tolerance: float
+    seconds: float
+    """Wall time of one launch of the program, compilation included."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether every element is within the tolerance."""
+        return self.max_error <= self.tolerance
+
+
+def tolerance(outputs: Sequence[Tensor], terms: int) -> float:
+    """
+    Return the relative error to accept in a result.
+
+    Rounding a result to its element type costs up to eps (one unit in the last place;
+    Triton's interpreter truncates bf16). A sum of n terms in f32 has an error of about
+    sqrt(n) eps(f32), the probabilistic bound of Higham and Mary, "A new approach to
+    probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019.
+    """
+    rounding = max(torch.finfo(getattr(torch, out.dtype)).eps for out in outputs)
+    summation = math.sqrt(terms) * torch.finfo(torch.float32).eps
+    return SAFETY * (rounding + summation)
+
+
+def random_inputs(program: Program, seed: int, device: str) -> tuple[torch.Tensor, ...]:
+    """Draw normal inputs of the program's shapes and element types."""
+    generator = np.random.default_rng(seed)
+    return tuple(
+        torch.tensor(generator.standard_normal(tensor.shape) * tensor.terms**-0.25).to(
+            device=device, dtype=getattr(torch, tensor.dtype)
+        )
+        for tensor in program.inputs
+    )
+
+
+def relative_error(result: Array, reference: Array) -> float:
+    """Return max |result - reference| / max(|reference|, rms(reference))."""
+    if not np.isfinite(result).all():
+        return math.nan
+    rms = math.sqrt(float(np.mean(reference**2)))
+    scale = np.maximum(np.abs(reference), max(rms, np.finfo(np.float64).tiny))
+    return float(np.max(np.abs(result - reference) / scale))
+
+
+def check(program: Program, seed: int, device: str) -> CheckResult:
+    """
+    Run the program once on random inputs and compare with its reference.
+
+    The reference computes in float64 on the inputs as rounded to their element types.
+    Raises `ValueError` where results differ in number or shape from what is promised.
+    """
+    inputs = random_inputs(program, seed, device)
+    start = time.perf_counter()
+    results = as_tuple(program.launch(*inputs))
+    if device != "cpu":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    references = as_tuple(program.reference(*(to_float64(value) for value in inputs)))
+    errors = [
+        relative_error(to_float64(result), reference)
+        for result, reference in _paired(results, references)
+    ]
+    worst = math.nan if any(map(math.isnan, errors)) else max(errors)
+    return CheckResult(worst, tolerance(program.outputs, program.terms), seconds)
+
+
+def as_tuple(value: T | tuple[T, ...]) -> tuple[T, ...]:
+    """Return several results as they are, a single one as a tuple of one."""
+    if isinstance(value, tuple):
+        return cast("tuple[T, ...]", value)
+    return (value,)
+
+
+def to_float64(value: torch.Tensor) -> Array:
+    """Copy a tensor of any device and element type to numpy."""
+    return value.detach().cpu().double().numpy()
+
+
+def _paired(
+    results: tuple[torch.Tensor, ...], references: tuple[Array, ...]
+) -> list[tuple[torch.Tensor, Array]]:
+    shapes = [
+        [tuple(value.shape) for value in group] for group in (results, references)
+    ]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"the program returns shapes {shapes[0]}, its reference {shapes[1]}"
+        )
+    return list(zip(results, references, strict=True))

@@ -1,0 +1,68 @@
+"""The child process of `comet-run`: MODULE BACKEND SEED [json] [bench]."""
+
+import json
+import math
+import sys
+import traceback
+
+from comet.runtime.program import load_program
+
+
+def report(module: str, backend: str, seed: int, bench: bool) -> dict[str, object]:
+    """Check the module, time it where asked, and return what is to be printed."""
+    program = load_program(module)
+    from comet.runtime.check import check
+
+    device = "cpu" if backend == "interpreter" else "cuda"
+    result = check(program, seed, device)
+    finite = math.isfinite(result.max_error)
+    facts: dict[str, object] = {
+        "ok": result.ok,
+        "max_error": result.max_error if finite else None,
+        "tolerance": result.tolerance,
+        "ranks": 1,
+        "backend": backend,
+        "seed": seed,
+        "seconds": result.seconds,
+    }
+    if bench:
+        from comet.runtime.bench import bench_microseconds
+
+        facts["microseconds"] = bench_microseconds(program, seed)
+    return facts
+
+
+def as_text(facts: dict[str, object]) -> str:
+    """Return the facts as a sentence for people."""
+    verdict = "right" if facts["ok"] else "WRONG"
+    error = facts["max_error"]
+    text = (
+        f"{verdict}: largest relative error "
+        f"{'not finite' if error is None else format(error, '.3g')}, "
+        f"tolerance {facts['tolerance']:.3g} "
+        f"({facts['backend']}, seed {facts['seed']}, {facts['seconds']:.2f} s)"
+    )
+    if "microseconds" in facts:
+        text += f"; {facts['microseconds']:.2f} us per call"
+    return text
+
+
+def main() -> int:
+    """Do what the parent process asks for; return the exit code."""
+    module, backend, seed, *flags = sys.argv[1:]
+    try:
+        facts = report(module, backend, int(seed), "bench" in flags)
+    except ValueError as error:
+        print(f"comet-run: error: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        # A kernel that does not compile or crashes: the place in the module helps.
+        traceback.print_exc()
+        print(f"comet-run: error: {module} failed: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(facts) if "json" in flags else as_text(facts))
+    return 0 if facts["ok"] else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,70 @@
+"""What an emitted module says about itself, so that it can be run and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Shape and element type of an argument or result, in elements."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    """The name of a torch element type: float16, bfloat16 or float32."""
+    terms: int = 1
+    """
+    An operand of sums of this many products. Checks draw it with variance terms**-1/2,
+    so that the sums have variance 1 at every size.
+    """
+
+
+@dataclass(frozen=True)
+class Program:
+    """One compiled function, with its meaning beside it."""
+
+    launch: Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
+    """The launch plan: torch tensors in, torch tensors out."""
+    reference: Callable[..., Array | tuple[Array, ...]]
+    """The same function on float64 numpy arrays."""
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    terms: int
+    """The length of the longest sum, on which the tolerance depends."""
+
+
+def load_program(path: str) -> Program:
+    """
+    Import an emitted module from its file and return its `PROGRAM`.
+
+    Raises `ValueError` in one sentence where the file is not such a module.
+    """
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("comet_emitted", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is not a Python file; emit one with -t triton")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except SyntaxError as error:
+        raise ValueError(f"{path}:{error.lineno} is not Python: {error.msg}") from error
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{path} needs the package {error.name}, which is not installed; "
+            "install comet-compiler[run]"
+        ) from error
+    program = getattr(module, "PROGRAM", None)
+    if not isinstance(program, Program):
+        raise ValueError(f"{path} defines no PROGRAM; emit one with -t triton")
+    return program

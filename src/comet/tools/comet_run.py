@@ -1,0 +1,5 @@
+"""The command `comet-run`; `comet.runtime` does the work."""
+
+from comet.runtime.command import main
+
+__all__ = ["main"]
