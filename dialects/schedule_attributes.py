@@ -1,0 +1,219 @@
+"""Attributes of the schedule dialect: rows, combiners, bindings, launch numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import auto
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    param_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+
+@irdl_attr_definition
+class LoopAttr(ParametrizedAttribute):
+    """
+    One row of a node: a dimension, its factor and, in a spatial node, its axis.
+
+    ```mlir
+    #schedule.loop<N = 2>
+    #schedule.loop<cx: N = 2>
+    ```
+    """
+
+    name = "schedule.loop"
+
+    axis_name: StringAttr = param_def()
+    dim_name: StringAttr = param_def()
+    count: IntAttr = param_def()
+
+    def __init__(self, dim: str, factor: int, axis: str | None = None):
+        super().__init__(StringAttr(axis or ""), StringAttr(dim), IntAttr(factor))
+
+    @property
+    def dim(self) -> str:
+        """The name of the dimension."""
+        return self.dim_name.data
+
+    @property
+    def factor(self) -> int:
+        """The number of tiles (temporal) or of instances (spatial)."""
+        return self.count.data
+
+    @property
+    def axis(self) -> str | None:
+        """The mesh or grid axis of a spatial row, None in a temporal one."""
+        return self.axis_name.data or None
+
+    def verify(self) -> None:
+        if self.factor < 1:
+            raise VerifyException(f"factor {self.factor} of {self.dim} is positive")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return _parse_row(parser).parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            _print_row(printer, self)
+
+
+def _parse_row(parser: AttrParser) -> LoopAttr:
+    axis, dim = None, parser.parse_identifier("dimension name expected")
+    if parser.parse_optional_punctuation(":") is not None:
+        axis, dim = dim, parser.parse_identifier("dimension name expected")
+    parser.parse_punctuation("=")
+    return LoopAttr(dim, parser.parse_integer(), axis)
+
+
+def _print_row(printer: Printer, loop: LoopAttr) -> None:
+    axis = "" if loop.axis is None else f"{loop.axis}: "
+    printer.print_string(f"{axis}{loop.dim} = {loop.factor}")
+
+
+@irdl_custom_directive
+class LoopRows(CustomDirective):
+    """Rows in brackets, outermost first: `[N = 2, K = 8]`, `[cx: N = 2]`."""
+
+    loops: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> bool:
+        rows = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: _parse_row(parser)
+        )
+        self.loops.set(state, ArrayAttr(rows))
+        return True
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        rows = self.loops.get(op)
+        assert isinstance(rows, ArrayAttr)
+        with printer.in_square_brackets():
+            printer.print_list(
+                [row for row in rows if isinstance(row, LoopAttr)],
+                lambda row: _print_row(printer, row),
+            )
+
+
+class Combiner(StrEnum):
+    """How the results of a node's iterations or instances become one value."""
+
+    NONE = auto()
+    """Laid side by side: the result has every looped dimension."""
+    ADD = auto()
+    MAX = auto()
+    FOLD = auto()
+    """By carries (temporal) or by the merge region (spatial)."""
+    SAME = auto()
+    """All hold the same value."""
+    ROOT = auto()
+    """The value of instance 0."""
+
+
+class BindingKind(StrEnum):
+    """When a node's next sibling runs."""
+
+    SEQUENTIAL = auto()
+    PIPELINE = auto()
+    PARALLEL = auto()
+
+
+@irdl_attr_definition
+class BindingAttr(EnumAttribute[BindingKind]):
+    """
+    Binds a node or collective to its next node or collective sibling.
+
+    ```mlir
+    schedule.bind = #schedule.binding<pipeline>
+    ```
+    """
+
+    name = "schedule.binding"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> BindingKind:
+        with parser.in_angle_brackets():
+            return super().parse_parameter(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            super().print_parameter(printer)
+
+
+@irdl_attr_definition
+class LaunchAttr(ParametrizedAttribute):
+    """
+    How a grid node is launched on a GPU.
+
+    `warps` per program, software-pipeline `stages` of its loops, and `group`: how many
+    programs along the first grid axis run before the next one advances.
+
+    ```mlir
+    schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
+    ```
+    """
+
+    name = "schedule.launch"
+
+    warps_: IntAttr = param_def()
+    stages_: IntAttr = param_def()
+    group_: IntAttr = param_def()
+
+    def __init__(self, warps: int = 4, stages: int = 3, group: int = 1):
+        super().__init__(IntAttr(warps), IntAttr(stages), IntAttr(group))
+
+    @property
+    def warps(self) -> int:
+        """Warps per program."""
+        return self.warps_.data
+
+    @property
+    def stages(self) -> int:
+        """Stages of the software pipeline."""
+        return self.stages_.data
+
+    @property
+    def group(self) -> int:
+        """Programs along the first grid axis that run together."""
+        return self.group_.data
+
+    def verify(self) -> None:
+        if min(self.warps, self.stages, self.group) < 1:
+            raise VerifyException("launch numbers are positive")
+        if self.warps & (self.warps - 1):
+            raise VerifyException(f"warps is a power of two, got {self.warps}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        numbers: list[IntAttr] = []
+        with parser.in_angle_brackets():
+            for index, key in enumerate(("warps", "stages", "group")):
+                if index:
+                    parser.parse_punctuation(",")
+                parser.parse_keyword(key)
+                parser.parse_punctuation("=")
+                numbers.append(IntAttr(parser.parse_integer()))
+        return numbers
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(
+                f"warps = {self.warps}, stages = {self.stages}, group = {self.group}"
+            )
