@@ -1,0 +1,69 @@
+"""
+How siblings are grouped by their bindings.
+
+Neighbours bound sequentially run one after the other and form one group; a node touched only by pipeline bindings is a
+stage of its own; one touched only by parallel or sharing bindings belongs to no group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from comet.cost.problem import BindingKind, Collective, Node, Tile
+
+
+@dataclass(frozen=True)
+class Group:
+    """Children that share one time slot of their parent."""
+
+    members: tuple[Node, ...]
+    fused: bool
+    """Whether sequential bindings made the group, even one of a single window."""
+
+
+def binding_kinds(tile: Tile) -> tuple[BindingKind, ...]:
+    """The bindings among a tile's children, left to right; empty where there are none."""
+    return tuple(b.kind for b in tile.bindings if b is not None)
+
+
+def binding_of(parent: Tile | None, child: Node) -> BindingKind | None:
+    """The binding that stands before a child in the file: to its right sibling, or of the last child to its left one."""
+    if parent is None or not (kinds := binding_kinds(parent)):
+        return None
+    place = next(i for i, c in enumerate(parent.children) if c is child)
+    return kinds[min(place, len(kinds) - 1)]
+
+
+def group_children(tile: Tile) -> tuple[Group, ...]:
+    """
+    The groups of a tile's children, in the order in which the COMET tool's pipelines visit them.
+
+    The tool orders stages by address: single collectives, then single tiles, each in document order, then fused groups.
+    """
+    kinds = binding_kinds(tile)
+    if not kinds:
+        return (Group((tile.children[-1],), fused=False),)
+    fused = _sequential_runs(tile.children, kinds)
+    taken = {id(node) for run in fused for node in run}
+    singles: list[Node] = []
+    for place, kind in enumerate(kinds):
+        if kind is BindingKind.PIPELINE:
+            for node in tile.children[place : place + 2]:
+                if id(node) not in taken:
+                    singles.append(node)
+                    taken.add(id(node))
+    singles.sort(key=lambda node: (not isinstance(node, Collective), node.index))
+    return tuple(Group((node,), fused=False) for node in singles) + tuple(Group(run, fused=True) for run in fused)
+
+
+def _sequential_runs(children: Sequence[Node], kinds: Sequence[BindingKind]) -> list[tuple[Node, ...]]:
+    runs: list[tuple[Node, ...]] = []
+    run: list[Node] = []
+    for place, kind in enumerate(kinds):
+        if kind is BindingKind.SEQUENTIAL:
+            run += [node for node in children[place : place + 2] if node not in run]
+        elif run:
+            runs.append(tuple(run))
+            run = []
+    return [*runs, tuple(run)] if run else runs

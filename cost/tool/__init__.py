@@ -1,0 +1,1 @@
+"""The COMET tool's model, number for number, defects included."""
