@@ -1,0 +1,155 @@
+"""
+The cost dialect: what a model expects of an op, as one compact attribute.
+
+Estimates are annotations: they stand on any op as `comet.cost` and change no meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import auto
+from math import isfinite
+from typing import TypeAlias
+
+from xdsl.ir import Attribute, Data, Dialect, Operation
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+COST_NAME = "comet.cost"
+"""The name under which an estimate stands on an op."""
+
+
+class Model(StrEnum):
+    """The cost models."""
+
+    TOOL = auto()
+    PAPER = auto()
+    IDEAL = auto()
+
+
+class TimeUnit(StrEnum):
+    """What times are counted in: cycles on accelerators, nanoseconds on GPUs."""
+
+    CYCLES = auto()
+    NS = auto()
+
+
+Number: TypeAlias = int | float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """
+    The figures of an estimate; None is what the model does not say.
+
+    All but the energy are times in `unit`, of one whole run of the op.
+    """
+
+    model: Model
+    unit: TimeUnit
+    latency: Number
+    """From start to end."""
+    energy: Number | None = None
+    """pJ, the networks' included where the model has it."""
+    compulsory_stalls: Number | None = None
+    """Filling and draining that nothing can hide."""
+    optional_stalls: Number | None = None
+    """Transfers that outlast the work they overlap."""
+    memory_window: Number | None = None
+    """Work that transfers can hide behind."""
+    launch_tax: Number | None = None
+    """Programs: starting kernels."""
+    synchronization_tax: Number | None = None
+    """Programs: waiting at barriers for the slowest."""
+    locality_tax: Number | None = None
+    """Programs: writing between kernels what a fused one would have kept."""
+
+    @property
+    def numbers(self) -> dict[str, Number]:
+        """The figures that are there, by name."""
+        named = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+FIGURE_NAMES = tuple(field.name for field in fields(Figures)[2:])
+"""The names that an estimate may give numbers for."""
+
+
+@irdl_attr_definition
+class EstimateAttr(Data[Figures]):
+    """
+    An estimate: the model, the unit of all times, and the figures; energy is in pJ.
+
+    ```mlir
+    #cost.estimate<paper, cycles, latency = 898, energy = 15230.5, memory_window = 880>
+    ```
+    """
+
+    name = "cost.estimate"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Figures:
+        with parser.in_angle_brackets():
+            model = parser.parse_str_enum(Model)
+            parser.parse_punctuation(",")
+            unit = parser.parse_str_enum(TimeUnit)
+            numbers: dict[str, Number] = {}
+            while parser.parse_optional_punctuation(",") is not None:
+                _parse_figure(parser, numbers)
+            if "latency" not in numbers:
+                parser.raise_error("an estimate gives at least its latency")
+        return _figures(model, unit, numbers)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.data.model}, {self.data.unit}")
+            for name, value in self.data.numbers.items():
+                printer.print_string(f", {name} = {_number_text(value)}")
+
+    def verify(self) -> None:
+        for name, value in self.data.numbers.items():
+            if not isfinite(value) or value < 0:
+                raise VerifyException(f"an estimate cannot have {name} = {value}")
+
+
+def _parse_figure(parser: AttrParser, numbers: dict[str, Number]) -> None:
+    name = parser.parse_identifier(" of a figure")
+    if name not in FIGURE_NAMES:
+        parser.raise_error(
+            f"an estimate has no figure '{name}'; it has {', '.join(FIGURE_NAMES)}"
+        )
+    if name in numbers:
+        parser.raise_error(f"the figure '{name}' is given twice")
+    parser.parse_punctuation("=")
+    numbers[name] = parser.parse_number()
+
+
+def _figures(model: Model, unit: TimeUnit, numbers: Mapping[str, Number]) -> Figures:
+    rest = {name: value for name, value in numbers.items() if name != "latency"}
+    return Figures(model, unit, numbers["latency"], **rest)
+
+
+def _number_text(value: Number) -> str:
+    """Write a number so that it is read back exactly, as short as that allows."""
+    if float(value).is_integer():
+        return str(int(value))
+    mantissa, e, exponent = repr(float(value)).partition("e")
+    return mantissa + ("" if "." in mantissa else ".0") + e + exponent
+
+
+def estimate_of(op: Operation) -> Figures | None:
+    """Return the figures that stand on an op; None if there are none."""
+    found: Attribute | None = op.attributes.get(COST_NAME)
+    return found.data if isinstance(found, EstimateAttr) else None
+
+
+def annotate(op: Operation, figures: Figures) -> None:
+    """Write an estimate on an op, in place of one that may be there."""
+    op.attributes[COST_NAME] = EstimateAttr(figures)
+
+
+Cost = Dialect("cost", [], [EstimateAttr])
