@@ -126,6 +126,8 @@ def _parse_figure(parser: AttrParser, numbers: dict[str, Number]) -> None:
         parser.raise_error(f"the figure '{name}' is given twice")
     parser.parse_punctuation("=")
     numbers[name] = parser.parse_number()
+    if numbers[name] < 0:
+        parser.raise_error(f"an estimate cannot have {name} = {numbers[name]}")
 
 
 def _figures(model: Model, unit: TimeUnit, numbers: Mapping[str, Number]) -> Figures:
