@@ -138,6 +138,15 @@ class TemporalOp(NodeOp):
                 f"'{self.name}' op has iterations, not instances: no combiner 'root'"
             )
         verify_node(self)
+        _verify_tree(self)
+
+
+def _verify_tree(op: NodeOp) -> None:
+    """Check the combiners of a whole tree, once, at its root."""
+    from comet.dialects.schedule_analysis import verify_combiners
+
+    if not isinstance(op.parent_op(), NodeOp):
+        verify_combiners(op)
 
 
 class SpatialAxes(SymbolUserOpInterface):
@@ -268,6 +277,7 @@ class SpatialOp(NodeOp):
                 f"'{self.name}' op result combined by fold needs a merge region"
             )
         verify_node(self)
+        _verify_tree(self)
 
 
 Schedule = Dialect(

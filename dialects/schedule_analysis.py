@@ -1,0 +1,159 @@
+"""
+The forward analysis of a tile tree: which combiner each result of each node needs.
+
+Every row of a node is an axis along which a value is replicated, sharded or partial,
+just as along the mesh axes of an SPMD region; the same transfer functions apply. At
+the border of a node its own axes end: a partial value needs the combiner of its kind,
+a replicated one is the same in all tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.collective_analysis import (
+    FOLD,
+    REPLICATED,
+    State,
+    States,
+    transfer,
+)
+from comet.dialects.compound_dims import names_of
+from comet.dialects.schedule_attributes import Combiner
+from comet.dialects.schedule_node import NodeOp, combine_attr
+
+Visitor = Callable[[NodeOp, tuple[Combiner, ...]], None]
+"""Is told the combiners that a node's results need, innermost nodes first."""
+
+
+def verify_combiners(root: NodeOp) -> None:
+    """
+    Check the combiners of `root` and of every node below it.
+
+    Raises VerifyException if a node combines by another kind than its results need.
+    """
+
+    def check(op: NodeOp, needed: tuple[Combiner, ...]) -> None:
+        for given, combiner in zip(op.combiners, needed, strict=True):
+            if given is combiner or (combiner, given) == (Combiner.SAME, Combiner.ROOT):
+                continue
+            raise VerifyException(
+                f"'{op.name}' op combines by {given} a result that needs {combiner}"
+            )
+
+    _run(root, {value: REPLICATED for value in root.operands}, 0, check)
+
+
+def assign_combiners(root: NodeOp) -> None:
+    """
+    Set the `combine` property of `root` and of every node below it.
+
+    Raises VerifyException if a body cannot be split along one of its node's rows.
+    """
+
+    def assign(op: NodeOp, needed: tuple[Combiner, ...]) -> None:
+        if (attribute := combine_attr(needed)) is not None:
+            op.properties["combine"] = attribute
+        else:
+            op.properties.pop("combine", None)
+
+    _run(root, {value: REPLICATED for value in root.operands}, 0, assign)
+
+
+def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State, ...]:
+    """Return the states of the results of `op`, given those of its operands."""
+    axes = {} if op.initial_carries() else _axes(op, depth)
+    folded = _folded_axes(op, states) if op.initial_carries() else ()
+    local: States = {}
+    outer_values = (*op.ins, *op.initial_carries())
+    for outer, argument in zip(outer_values, op.body.block.args, strict=True):
+        local[argument] = _entered(_without(states[outer], folded), argument, axes)
+    for inner in list(op.body.block.ops)[:-1]:
+        if isinstance(inner, NodeOp):
+            results = _run(inner, local, depth + 1, visit)
+        else:
+            results = (transfer(inner, local),) * len(inner.results)
+        local.update(zip(inner.results, results, strict=True))
+    yielded = [local[value] for value in op.yielded]
+    visit(op, tuple(_combiners(op, yielded, axes)))
+    return tuple(
+        _left(op, index, state, axes, folded, states)
+        for index, state in enumerate(yielded)
+    )
+
+
+def _axes(op: NodeOp, depth: int) -> dict[str, str]:
+    """Return the dimension of each row, by the mesh axis or a name of our own."""
+    return {row.axis or f"loop {row.dim} ({depth})": row.dim for row in op.loops}
+
+
+def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
+    own = {axis: dim for axis, dim in axes.items() if dim in names_of(tile)}
+    return State({**state.sharded, **own}, state.partial, state.uniform)
+
+
+def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:
+    """Return the outer axes that split a dimension over which `op` folds."""
+    return tuple(
+        axis
+        for value in op.ins
+        for axis, dim in states[value].sharded.items()
+        if dim in op.factors
+    )
+
+
+def _without(state: State, axes: Sequence[str]) -> State:
+    return State(
+        {axis: dim for axis, dim in state.sharded.items() if axis not in axes},
+        {axis: kind for axis, kind in state.partial.items() if axis not in axes},
+        state.uniform,
+    )
+
+
+def _left(
+    op: NodeOp,
+    index: int,
+    state: State,
+    axes: Mapping[str, str],
+    folded: Sequence[str],
+    states: States,
+) -> State:
+    """Return the state of a result outside, once the node's own axes have ended."""
+    left = _without(state, tuple(axes))
+    if not folded:
+        return left
+    if op.combiners[index] is Combiner.FOLD:
+        return State(left.sharded, {**left.partial, **dict.fromkeys(folded, FOLD)})
+    again = {axis: dim for v in op.ins for axis, dim in states[v].sharded.items()}
+    names = names_of(op.outs[index])
+    kept = {axis: again[axis] for axis in folded if again[axis] in names}
+    return State({**left.sharded, **kept}, left.partial, left.uniform)
+
+
+def _combiners(
+    op: NodeOp, yielded: Sequence[State], axes: Mapping[str, str]
+) -> list[Combiner]:
+    if op.initial_carries():
+        return list(op.combiners)
+    return [
+        _combiner(op, value, state, axes)
+        for value, state in zip(op.outs, yielded, strict=True)
+    ]
+
+
+def _combiner(
+    op: NodeOp, value: SSAValue, state: State, axes: Mapping[str, str]
+) -> Combiner:
+    lost = [axis for axis, dim in axes.items() if dim not in names_of(value)]
+    if not lost:
+        return Combiner.NONE
+    kinds = {state.partial.get(axis, str(Combiner.SAME)) for axis in lost}
+    if len(kinds) > 1:
+        raise VerifyException(
+            f"'{op.name}' op result {value.type} needs two combiners, "
+            f"{' and '.join(sorted(kinds))}; split the node"
+        )
+    return Combiner(kinds.pop())
