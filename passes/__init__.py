@@ -7,4 +7,12 @@ from xdsl.passes import ModulePass
 
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Return a factory for every pass of comet, by name."""
-    return {}
+
+    def get_decompose() -> type[ModulePass]:
+        from comet.passes.decompose import DecomposePass
+
+        return DecomposePass
+
+    return {
+        "decompose": get_decompose,
+    }

@@ -1,0 +1,167 @@
+"""
+`decompose`: graph level -> elementary level.
+
+Needs functions of named compound ops on plain tensors; rejects any other op. Named
+dimensions appear on all types, the signature's included, and every function leaves a
+private reference copy of itself, which later passes skip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    f32,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound_dims import DimsAttr, element_type_of, tensor
+from comet.dialects.compound_named import CompoundOp
+from comet.passes.decompositions import DECOMPOSITIONS
+from comet.passes.decompositions.naming import Naming, name_dimensions
+from comet.passes.decompositions.site import Site
+from comet.passes.emitter import Emitter
+from comet.passes.functions import REFERENCE, compute_functions, reference_name
+
+Accumulator = Literal["f32", "input"]
+
+
+@dataclass(frozen=True)
+class DecomposePass(ModulePass):
+    """Write named compound ops as elementary ops on named dimensions."""
+
+    name = "decompose"
+
+    accumulator: Accumulator = "f32"
+    """
+    The element type of all intermediate values: f32 (an input of f64 stays f64), with
+    explicit casts, or that of the input.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Decompose every function of the module that is no reference."""
+        for func in compute_functions(op):
+            plan = plan_decomposition(func)
+            decompose_function(func, plan, self.accumulator)
+            keep_reference(op, func)
+
+
+@dataclass(frozen=True)
+class DecompositionPlan:
+    """The named ops of a function and the names of all its dimensions."""
+
+    named: tuple[CompoundOp, ...]
+    naming: Naming
+
+
+def plan_decomposition(func: FuncOp) -> DecompositionPlan:
+    """
+    Choose the dimension names of `func`.
+
+    Raises PassFailedException if it holds an op without decomposition, or none at all.
+    """
+    ops = [op for op in func.body.block.ops if not isinstance(op, ReturnOp)]
+    for op in ops:
+        _check_decomposable(op)
+    named = tuple(op for op in ops if isinstance(op, CompoundOp))
+    ranks = {value: _rank(func, value) for value in func.body.block.args}
+    ranks |= {op.results[0]: _rank(op, op.results[0]) for op in named}
+    if not named:
+        raise PassFailedException(
+            f"decompose: @{func.sym_name.data} has no named compound op; decompose "
+            "takes functions of the graph level"
+        )
+    return DecompositionPlan(named, name_dimensions(named, ranks))
+
+
+def _check_decomposable(op: Operation) -> None:
+    if isinstance(op, CompoundOp) and type(op) in DECOMPOSITIONS:
+        return
+    known = ", ".join(sorted(made.name for made in DECOMPOSITIONS))
+    raise PassFailedException(
+        f"decompose: '{op.name}' has no decomposition; there are ones of {known}, and "
+        "passes/decompositions/ takes more"
+    )
+
+
+def _rank(op: Operation, value: SSAValue) -> int:
+    if not isinstance(value.type, TensorType):
+        raise PassFailedException(
+            f"decompose: '{op.name}' has a value of type {value.type}; the graph "
+            "level has tensors only"
+        )
+    if isinstance(value.type.encoding, DimsAttr):
+        raise PassFailedException(
+            f"decompose: {value.type} has named dimensions already; decompose takes "
+            "plain tensors"
+        )
+    return value.type.get_num_dims()
+
+
+def decompose_function(
+    func: FuncOp, plan: DecompositionPlan, accumulator: Accumulator
+) -> None:
+    """Replace the named ops of `func`, and name the dimensions in its signature."""
+    for argument in func.body.block.args:
+        extents = zip(plan.naming.values[argument], _shape(argument), strict=True)
+        type_ = tensor(list(extents), element_type_of(argument))
+        Rewriter.replace_value_with_new_type(argument, type_)
+    for op in plan.named:
+        _decompose_op(op, plan.naming, accumulator)
+    func.update_function_type()
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    assert isinstance(value.type, TensorType)
+    return value.type.get_shape()
+
+
+def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> None:
+    """Replace one op; an operand that goes by other names in it is renamed first."""
+    dims, emit = naming.ops[op], Emitter(op)
+    element = element_type_of(op.results[0])
+    operands = [
+        emit.rename(value, tuple(dims[name] for name in names))
+        for value, names in zip(op.operands, op.operand_names(), strict=True)
+    ]
+    site = Site(emit, operands, dims, _accumulator_type(element, accumulator))
+    result = emit.cast(DECOMPOSITIONS[type(op)](op, site), element)
+    result.name_hint = op.results[0].name_hint or result.name_hint
+    Rewriter.replace_op(op, (), [result])
+
+
+def _accumulator_type(element: AnyFloat, accumulator: Accumulator) -> AnyFloat:
+    if accumulator == "input" or element.bitwidth > f32.bitwidth:
+        return element
+    return f32
+
+
+def keep_reference(module: ModuleOp, func: FuncOp) -> None:
+    """
+    Add a private copy of `func` that no later pass rewrites.
+
+    Raises PassFailedException if its symbol is taken.
+    """
+    name = reference_name(func.sym_name.data)
+    if SymbolTable.lookup_symbol(module, name) is not None:
+        raise PassFailedException(
+            f"decompose: the name @{name} is taken; the reference of "
+            f"@{func.sym_name.data} needs it"
+        )
+    copy = func.clone()
+    copy.properties["sym_name"] = StringAttr(name)
+    copy.properties["sym_visibility"] = StringAttr("private")
+    copy.attributes[REFERENCE] = UnitAttr()
+    Rewriter.insert_op(copy, InsertPoint.after(func))

@@ -1,0 +1,15 @@
+"""How each named compound op becomes elementary ops: one file and one line per op."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from comet.dialects.compound_named import GemmLayernormOp, GemmSoftmaxOp
+from comet.passes.decompositions.gemm_layernorm import decompose_gemm_layernorm
+from comet.passes.decompositions.gemm_softmax import decompose_gemm_softmax
+from comet.passes.decompositions.site import Decomposition
+
+DECOMPOSITIONS: dict[type[Operation], Decomposition] = {
+    GemmLayernormOp: decompose_gemm_layernorm,
+    GemmSoftmaxOp: decompose_gemm_softmax,
+}

@@ -1,0 +1,28 @@
+"""Which functions of a module a pass works on, and how the others are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+REFERENCE = "comet.reference"
+"""The unit attribute of a function that only says what another one should compute."""
+
+
+def is_reference(func: FuncOp) -> bool:
+    """Return whether `func` is a reference that passes leave as it is."""
+    return REFERENCE in func.attributes
+
+
+def reference_name(name: str) -> str:
+    """Return the symbol of the reference of the function called `name`."""
+    return f"{name}__reference"
+
+
+def compute_functions(module: ModuleOp) -> Iterator[FuncOp]:
+    """Yield the functions that passes rewrite: those with a body, no references."""
+    for op in tuple(module.body.block.ops):
+        if isinstance(op, FuncOp) and op.body.blocks and not is_reference(op):
+            yield op
