@@ -254,9 +254,9 @@ class LevelOp(NodeOp):
         return self._required_row(MemoryOp)
 
     @property
-    def bytes(self) -> int:
-        """The capacity of one instance."""
-        return self.memory.bytes
+    def capacity(self) -> int | None:
+        """Bytes that one instance holds; None for DRAM, which COMET never finds full."""
+        return None if self.level_name == "DRAM" else self.memory.bytes
 
     @property
     def axis_extents(self) -> dict[str, int]:

@@ -184,5 +184,5 @@ def _grouped_children(level: LevelOp) -> dict[str, list[Field]]:
     groups: dict[str, list[Field]] = {}
     for op in level.body.block.ops:
         if isinstance(op, LevelOp | UnitOp) and op.path is not None:
-            groups.setdefault(op.path.data, []).append(_node_fields(op))
+            groups.setdefault(str(op.path.data), []).append(_node_fields(op))
     return groups

@@ -8,11 +8,17 @@ from xdsl.passes import ModulePass
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Return a factory for every pass of comet, by name."""
 
+    def get_attach_hardware() -> type[ModulePass]:
+        from comet.passes.attach_hardware import AttachHardwarePass
+
+        return AttachHardwarePass
+
     def get_decompose() -> type[ModulePass]:
         from comet.passes.decompose import DecomposePass
 
         return DecomposePass
 
     return {
+        "attach-hardware": get_attach_hardware,
         "decompose": get_decompose,
     }

@@ -1,0 +1,93 @@
+"""
+attach-hardware: put the description of a machine into the module.
+
+Level: any -> the same, with an `arch.system` and the `collective.mesh` that it spans.
+Rejects: a file that cannot be read or breaks the schema, a module that has hardware
+already, a mesh of the machine's name that differs from the machine's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import ArchError, SystemOp, find_system
+from comet.dialects.arch_yaml import system_of_fields
+from comet.dialects.collective import MeshOp
+
+
+@dataclass(frozen=True)
+class HardwarePlan:
+    """What the pass will insert at the top of the module."""
+
+    system: SystemOp
+    mesh: MeshOp | None
+    """The mesh to add; None if the module has it or the machine spans none."""
+
+
+def plan_hardware(module: ModuleOp, path: str) -> HardwarePlan:
+    """
+    Read a hardware file and hold it against the module.
+
+    Raises PassFailedException as the pass does.
+    """
+    from comet.passes.hardware_file import read_hardware_file
+
+    if (present := find_system(module)) is not None:
+        raise PassFailedException(
+            f"the module already has the hardware @{present.system_name}; "
+            "attach only one"
+        )
+    fields = read_hardware_file(path)
+    try:
+        system = system_of_fields(Path(path).stem, fields)
+    except ArchError as error:
+        raise PassFailedException(f"{path}: {error}") from error
+    return HardwarePlan(system, _missing_mesh(module, system))
+
+
+def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
+    """Return the machine's mesh unless the module has it, the same in all."""
+    if not system.axes:
+        return None
+    mesh = MeshOp(system.system_name, system.axes, system.axis_levels)
+    for op in module.ops:
+        if not isinstance(op, MeshOp) or op.sym_name != mesh.sym_name:
+            continue
+        if op.properties != mesh.properties:
+            raise PassFailedException(
+                f"the module's mesh @{system.system_name} is {_described(op)}, but the "
+                f"hardware has {_described(mesh)}; remove the mesh or correct it"
+            )
+        return None
+    return mesh
+
+
+def _described(mesh: MeshOp) -> str:
+    levels = mesh.axis_levels
+    axes = (
+        f"{axis} = {extent}" + (f" at {levels[axis]}" if axis in levels else "")
+        for axis, extent in mesh.axis_extents.items()
+    )
+    return "{" + ", ".join(axes) + "}"
+
+
+@dataclass(frozen=True)
+class AttachHardwarePass(ModulePass):
+    """Read a hardware file into the module, with the mesh that the machine spans."""
+
+    name = "attach-hardware"
+
+    path: str
+    """The hardware file, relative to the current folder; its stem names the machine."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        plan = plan_hardware(op, self.path)
+        new = [plan.system] if plan.mesh is None else [plan.system, plan.mesh]
+        Rewriter.insert_op(new, InsertPoint.at_start(op.body.block))
