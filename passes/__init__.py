@@ -18,7 +18,13 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DecomposePass
 
+    def get_distribute() -> type[ModulePass]:
+        from comet.passes.distribute import DistributePass
+
+        return DistributePass
+
     return {
         "attach-hardware": get_attach_hardware,
         "decompose": get_decompose,
+        "distribute": get_distribute,
     }

@@ -76,7 +76,9 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
     for op in ops:
         _check_decomposable(op)
     named = tuple(op for op in ops if isinstance(op, CompoundOp))
-    ranks = {value: _rank(func, value) for value in func.body.block.args}
+    ranks: dict[SSAValue, int] = {
+        value: _rank(func, value) for value in func.body.block.args
+    }
     ranks |= {op.results[0]: _rank(op, op.results[0]) for op in named}
     if not named:
         raise PassFailedException(
@@ -97,17 +99,18 @@ def _check_decomposable(op: Operation) -> None:
 
 
 def _rank(op: Operation, value: SSAValue) -> int:
-    if not isinstance(value.type, TensorType):
+    type_ = value.type
+    if not isinstance(type_, TensorType):
         raise PassFailedException(
-            f"decompose: '{op.name}' has a value of type {value.type}; the graph "
-            "level has tensors only"
+            f"decompose: '{op.name}' has a value of type {type_}; the graph level has "
+            "tensors only"
         )
-    if isinstance(value.type.encoding, DimsAttr):
+    if isinstance(type_.encoding, DimsAttr):
         raise PassFailedException(
-            f"decompose: {value.type} has named dimensions already; decompose takes "
-            "plain tensors"
+            f"decompose: {type_} has named dimensions already; decompose takes plain "
+            "tensors"
         )
-    return value.type.get_num_dims()
+    return type_.get_num_dims()
 
 
 def decompose_function(
@@ -124,8 +127,9 @@ def decompose_function(
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    assert isinstance(value.type, TensorType)
-    return value.type.get_shape()
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    return type_.get_shape()
 
 
 def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> None:

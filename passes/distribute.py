@@ -1,0 +1,115 @@
+"""
+`distribute`: elementary level -> elementary level, annotated.
+
+Says over which mesh axes the iterations of a dimension are spread, on every elementary
+op that has the dimension. The meaning of the program is unchanged; the extent need not
+divide. Needs a mesh; rejects an unknown dimension or axis, and a second use of either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective_mesh import MeshOp
+from comet.dialects.collective_spmd import Sharding, sharding_attr
+from comet.passes.functions import compute_functions
+from comet.passes.shardings import (
+    MESH,
+    SHARD,
+    iteration_dims,
+    select_mesh,
+    sharding_of_op,
+)
+
+
+@dataclass(frozen=True)
+class DistributePass(ModulePass):
+    """Annotate elementary ops with a sharding of one dimension."""
+
+    name = "distribute"
+
+    dim: str
+    """The dimension to spread."""
+    axes: tuple[str, ...]
+    """The mesh axes to spread it over, major first."""
+    op: str | None = None
+    """Only ops of this name, such as contract; all that have the dimension if unset."""
+    mesh: str | None = None
+    """The mesh, without `@`; the only one of the module if unset."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Annotate every function of the module that is no reference."""
+        mesh = select_mesh("distribute", op, self.mesh)
+        _check_axes(mesh, self.axes)
+        for func in compute_functions(op):
+            plan = plan_distribution(func, self.dim, self.axes, self.op)
+            func.attributes[MESH] = SymbolRefAttr(mesh.sym_name)
+            for target, sharding in plan.items():
+                target.attributes[SHARD] = sharding_attr(sharding)
+
+
+def _check_axes(mesh: MeshOp, axes: tuple[str, ...]) -> None:
+    """Raise PassFailedException unless `axes` are distinct axes of `mesh`."""
+    known = mesh.axis_extents
+    for axis in axes:
+        if axis not in known:
+            raise PassFailedException(
+                f"distribute: mesh @{mesh.sym_name.data} has no axis {axis}; its axes "
+                f"are {', '.join(known)}"
+            )
+        if axes.count(axis) > 1:
+            raise PassFailedException(
+                f"distribute: axis {axis} is named twice; an axis splits a dimension "
+                "once"
+            )
+    if not axes:
+        raise PassFailedException("distribute: axes names at least one mesh axis")
+
+
+def plan_distribution(
+    func: FuncOp, dim: str, axes: tuple[str, ...], only: str | None
+) -> dict[Operation, Sharding]:
+    """
+    Return the new sharding of every op of `func` that gets one.
+
+    Raises PassFailedException if no op has the dimension, or if one is already sharded
+    in it or over one of the axes.
+    """
+    ops = {op: iteration_dims(op) for op in func.body.block.ops}
+    known = sorted({name for names in ops.values() for name in names})
+    targets = [op for op, names in ops.items() if dim in names and _matches(op, only)]
+    if not targets:
+        which = "" if only is None else f"compound.{only.removeprefix('compound.')} "
+        raise PassFailedException(
+            f"distribute: no {which}op of @{func.sym_name.data} has the dimension "
+            f"{dim}; dimensions of the function are {', '.join(known) or 'not named'}"
+        )
+    return {op: {**_unused(op, dim, axes), dim: axes} for op in targets}
+
+
+def _matches(op: Operation, only: str | None) -> bool:
+    return only is None or op.name.split(".")[-1] == only.removeprefix("compound.")
+
+
+def _unused(op: Operation, dim: str, axes: tuple[str, ...]) -> Sharding:
+    """Return the present sharding of `op`, which must leave `dim` and `axes` free."""
+    present = sharding_of_op(op)
+    if dim in present:
+        raise PassFailedException(
+            f"distribute: '{op.name}' is already sharded in {dim} over "
+            f"{', '.join(present[dim])}"
+        )
+    for other, used in present.items():
+        if shared := [axis for axis in axes if axis in used]:
+            raise PassFailedException(
+                f"distribute: axis {shared[0]} of '{op.name}' splits {other} already; "
+                f"an axis splits one dimension, choose another for {dim}"
+            )
+    return present

@@ -1,0 +1,81 @@
+"""
+The sharding annotations between `distribute` and `insert-collectives`.
+
+An elementary op carries `collective.shard = {N = ["cx", "cy"]}`, its function the mesh.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from comet.dialects.collective_mesh import MeshOp
+from comet.dialects.collective_spmd import Sharding, sharding_of
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FoldOp,
+    MapOp,
+    ReduceOp,
+)
+from comet.dialects.compound_dims import names_of
+
+SHARD = "collective.shard"
+"""The sharding of an op's iterations: mesh axes by dimension."""
+MESH = "collective.on"
+"""The mesh that the shardings in a function speak of."""
+
+ITERATING = (CastOp, ContractOp, ExtentOp, FoldOp, MapOp, ReduceOp)
+"""The ops that compute; fill and rename follow the ops around them."""
+
+
+def iteration_dims(op: Operation) -> tuple[str, ...]:
+    """Return the dimensions that an elementary op loops over; none for other ops."""
+    if not isinstance(op, ITERATING):
+        return ()
+    values = (*op.operands, *op.results)
+    return tuple(dict.fromkeys(name for value in values for name in names_of(value)))
+
+
+def sharding_of_op(op: Operation) -> Sharding:
+    """
+    Return the sharding that an op is annotated with, empty without annotation.
+
+    Raises PassFailedException if the annotation is not a sharding.
+    """
+    if (attribute := op.attributes.get(SHARD)) is None:
+        return {}
+    try:
+        return sharding_of(attribute)
+    except VerifyException as error:
+        raise PassFailedException(f"'{op.name}' op {SHARD}: {error}") from error
+
+
+def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:
+    """
+    Return the mesh called `name`, or the only one of the module.
+
+    Raises PassFailedException if there is none, or more than one to choose from.
+    """
+    meshes = [op for op in module.body.block.ops if isinstance(op, MeshOp)]
+    known = [mesh.sym_name.data for mesh in meshes]
+    if name is not None:
+        meshes = [mesh for mesh in meshes if mesh.sym_name.data == name]
+        if not meshes:
+            raise PassFailedException(
+                f"{pass_name}: there is no mesh @{name}; the module has "
+                f"{', '.join(known) or 'none'}"
+            )
+    if not meshes:
+        raise PassFailedException(
+            f"{pass_name}: the module has no mesh; run attach-hardware, or write "
+            "collective.mesh @NAME {axis = extent}"
+        )
+    if len(meshes) > 1:
+        raise PassFailedException(
+            f"{pass_name}: the module has the meshes {', '.join(known)}; choose one "
+            "with mesh=NAME"
+        )
+    return meshes[0]
