@@ -13,6 +13,7 @@ from enum import auto
 
 from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, f64
 from xdsl.dialects.utils import EnumAttribute
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
     Attribute,
     Block,
@@ -34,6 +35,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
@@ -217,7 +219,7 @@ class ReduceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MapOp(IRDLOperation):
+class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
     Compute an elementwise function; operands are broadcast by name.
 
@@ -242,6 +244,12 @@ class MapOp(IRDLOperation):
             result_types=[result_type],
             properties={"kind": MapKindAttr(kind)},
         )
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from comet.dialects.compound_canonicalize import AbsorbZero, DropNeutralOperand
+
+        return DropNeutralOperand(), AbsorbZero()
 
     def verify_(self) -> None:
         arity = MAP_ARITY[self.kind.data]
