@@ -1,0 +1,132 @@
+"""What SPMD regions and collectives compute, on all instances in lock-step."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    BroadcastOp,
+    CollectiveOp,
+    GatherOp,
+    RecvOp,
+    ReduceScatterOp,
+    ScatterOp,
+    SendOp,
+)
+from comet.dialects.collective_mesh import MeshOp, lookup_mesh
+from comet.dialects.collective_spmd import Sharding, SpmdOp
+from comet.dialects.compound_dims import extents_of
+from comet.interpreter.instances import (
+    agreed,
+    join,
+    only_at_root,
+    reduced_over,
+    root_of,
+    shifted,
+    split,
+)
+from comet.interpreter.machine import Machine, Values, evaluate
+from comet.interpreter.tensor import Tensor
+
+
+@evaluate.register
+def _(op: SpmdOp, machine: Machine, args: Values) -> Values:
+    mesh = lookup_mesh(op, op.mesh.string_value())
+    boundary = op.boundary()
+    inputs, outputs = boundary[: len(args)], boundary[len(args) :]
+    local = [
+        _local(value, inner, sharding, mesh)
+        for value, (_, inner, sharding) in zip(args, inputs, strict=True)
+    ]
+    results = machine.run_block(op.body.block, local)
+    return tuple(
+        _whole(value, outer, sharding, mesh)
+        for value, (outer, _, sharding) in zip(results, outputs, strict=True)
+    )
+
+
+def _local(value: Tensor, inner: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
+    """Give each instance its share of a value from outside."""
+    for dim, axes in sharding.items():
+        extents = {axis: mesh.axis_extents[axis] for axis in axes}
+        value = split(value, dim, extents, extents_of(inner)[dim])
+    return value
+
+
+def _whole(value: Tensor, outer: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
+    """Lay the shares side by side; what is replicated has to be so (NaN if not)."""
+    for dim, axes in sharding.items():
+        extents = {axis: mesh.axis_extents[axis] for axis in axes}
+        value = join(value, dim, extents, extents_of(outer)[dim])
+    return agreed(value, mesh.axis_extents)
+
+
+def _group(op: CollectiveOp) -> dict[str, int]:
+    """Return the extent of each axis of the op's groups, major first."""
+    mesh = lookup_mesh(op, op.mesh.string_value())
+    return {axis: mesh.axis_extents[axis] for axis in op.axis_names}
+
+
+def _share(op: Operation, dim: str) -> int:
+    return extents_of(op.results[0])[dim]
+
+
+@evaluate.register
+def _(op: AllReduceOp, machine: Machine, args: Values) -> Values:
+    return (reduced_over(args[0], op.kind.data, _group(op)),)
+
+
+@evaluate.register
+def _(op: AllGatherOp, machine: Machine, args: Values) -> Values:
+    return (_gathered(op, args[0], op.dim.data),)
+
+
+def _gathered(op: CollectiveOp, value: Tensor, dim: str) -> Tensor:
+    whole = join(value, dim, _group(op), _share(op, dim))
+    dims = tuple(extents_of(op.results[0]))
+    return Tensor(whole.axes, dims, whole.view(whole.axes, dims), whole.lengths)
+
+
+@evaluate.register
+def _(op: ReduceScatterOp, machine: Machine, args: Values) -> Values:
+    whole, dim = reduced_over(args[0], op.kind.data, _group(op)), op.dim.data
+    return (split(whole, dim, _group(op), _share(op, dim)),)
+
+
+@evaluate.register
+def _(op: BroadcastOp, machine: Machine, args: Values) -> Values:
+    return (root_of(args[0], _group(op), op.root.value.data),)
+
+
+@evaluate.register
+def _(op: GatherOp, machine: Machine, args: Values) -> Values:
+    whole = _gathered(op, args[0], op.dim.data)
+    return (only_at_root(whole, _group(op), op.root.value.data),)
+
+
+@evaluate.register
+def _(op: ScatterOp, machine: Machine, args: Values) -> Values:
+    whole, dim = root_of(args[0], _group(op), op.root.value.data), op.dim.data
+    return (split(whole, dim, _group(op), _share(op, dim)),)
+
+
+@evaluate.register
+def _(op: AllToAllOp, machine: Machine, args: Values) -> Values:
+    concat, dim = op.concat.data, op.split.data
+    whole = join(args[0], concat, _group(op), _share(op, concat))
+    return (split(whole, dim, _group(op), _share(op, dim)),)
+
+
+@evaluate.register
+def _(op: SendOp, machine: Machine, args: Values) -> Values:
+    ((axis, extent),) = _group(op).items()
+    offset, wrap = op.offset.value.data, bool(op.wrap)
+    return (shifted(args[0], axis, extent, offset, wrap),)
+
+
+@evaluate.register
+def _(op: RecvOp, machine: Machine, args: Values) -> Values:
+    return args

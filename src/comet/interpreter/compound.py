@@ -1,0 +1,175 @@
+"""What the ops of the compound dialect compute, by definition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from xdsl.utils.exceptions import InterpretationError
+
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    FoldOp,
+    GemmLayernormOp,
+    GemmSoftmaxOp,
+    MapKind,
+    MapOp,
+    ReduceOp,
+    RenameOp,
+)
+from comet.dialects.compound_dims import extents_of, names_of
+from comet.interpreter.chunking import FoldTree, Steps, elements
+from comet.interpreter.instances import chunk
+from comet.interpreter.machine import Machine, Values, dims_of, evaluate
+from comet.interpreter.tensor import (
+    Array,
+    Tensor,
+    contracted,
+    joined_axes,
+    joined_lengths,
+    reduced,
+    scalar,
+    selected,
+)
+
+
+def _rsqrt(value: Array) -> Array:
+    return 1.0 / np.sqrt(value)
+
+
+def _erf(value: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[np.float64])(value)
+
+
+MAP: dict[MapKind, Callable[..., Array]] = {
+    MapKind.ADD: np.add,
+    MapKind.SUB: np.subtract,
+    MapKind.MULT: np.multiply,
+    MapKind.DIV: np.divide,
+    MapKind.MAX: np.maximum,
+    MapKind.MIN: np.minimum,
+    MapKind.EXP: np.exp,
+    MapKind.LOG: np.log,
+    MapKind.SQRT: np.sqrt,
+    MapKind.RSQRT: _rsqrt,
+    MapKind.NEG: np.negative,
+    MapKind.TANH: np.tanh,
+    MapKind.ERF: _erf,
+}
+
+
+@evaluate.register
+def _(op: GemmSoftmaxOp, machine: Machine, args: Values) -> Values:
+    a, b = (value.data for value in args)
+    product = a @ b
+    weights = np.exp(product - product.max(axis=-1, keepdims=True))
+    data = weights / weights.sum(axis=-1, keepdims=True)
+    return (Tensor((), dims_of(op.result.type), data),)
+
+
+@evaluate.register
+def _(op: GemmLayernormOp, machine: Machine, args: Values) -> Values:
+    a, b, gamma, beta = (value.data for value in args)
+    product = a @ b
+    centred = product - product.mean(axis=-1, keepdims=True)
+    variance = product.var(axis=-1, keepdims=True)
+    data = centred / np.sqrt(variance + op.epsilon.value.data) * gamma + beta
+    return (Tensor((), dims_of(op.result.type), data),)
+
+
+@evaluate.register
+def _(op: ContractOp, machine: Machine, args: Values) -> Values:
+    lhs, rhs = args
+    return (contracted(lhs, rhs, names_of(op.result)),)
+
+
+@evaluate.register
+def _(op: ReduceOp, machine: Machine, args: Values) -> Values:
+    return (_ordered(reduced(args[0], op.kind.data, op.reduced), op),)
+
+
+def _ordered(value: Tensor, op: ReduceOp) -> Tensor:
+    dims = names_of(op.result)
+    return Tensor(value.axes, dims, value.view(value.axes, dims), value.lengths)
+
+
+@evaluate.register
+def _(op: MapOp, machine: Machine, args: Values) -> Values:
+    axes, dims = joined_axes(args), names_of(op.result)
+    data = MAP[op.kind.data](*(value.view(axes, dims) for value in args))
+    return (Tensor(axes, dims, data, joined_lengths(args, dims)),)
+
+
+@evaluate.register
+def _(op: CastOp, machine: Machine, args: Values) -> Values:
+    """A cast rounds nothing: all values are float64."""
+    return args
+
+
+@evaluate.register
+def _(op: RenameOp, machine: Machine, args: Values) -> Values:
+    (value,), names = args, op.renaming
+    lengths = {names[dim]: length for dim, length in value.lengths.items()}
+    return (Tensor(value.axes, names_of(op.result), value.data, lengths),)
+
+
+@evaluate.register
+def _(op: FillOp, machine: Machine, args: Values) -> Values:
+    extents = extents_of(op.result)
+    data = np.full(tuple(extents.values()), op.value.value.data)
+    return (Tensor((), tuple(extents), data),)
+
+
+@evaluate.register
+def _(op: ExtentOp, machine: Machine, args: Values) -> Values:
+    return (args[0].length(op.dim.data),)
+
+
+@evaluate.register
+def _(op: FoldOp, machine: Machine, args: Values) -> Values:
+    count = len(op.ins)
+    extent = next(v.extent(op.dim.data) for v in args[:count] if op.dim.data in v.dims)
+    tree = machine.chunks(extent)
+    if elements(tree) != extent:
+        raise InterpretationError(
+            f"the chunks hold {elements(tree)} elements, {op.dim.data} has {extent}"
+        )
+    return _folded(op, machine, args, tree, 0)
+
+
+def _folded(
+    op: FoldOp, machine: Machine, args: Values, tree: FoldTree, start: int
+) -> Values:
+    """Return the partial of a tree whose first element is at `start`."""
+    if not isinstance(tree, Steps):
+        left = _folded(op, machine, args, tree.left, start)
+        middle = start + elements(tree.left)
+        right = _folded(op, machine, args, tree.right, middle)
+        return machine.run_block(op.merge.block, (*left, *right))
+    carries = args[len(op.ins) :]
+    for size in tree.sizes:
+        carries = _step(op, machine, args, carries, start, size)
+        start += size
+    return carries
+
+
+def _step(
+    op: FoldOp, machine: Machine, args: Values, carries: Values, start: int, size: int
+) -> Values:
+    """Run one step; instances whose chunk is empty keep their carries."""
+    dim, count = op.dim.data, len(op.ins)
+    take = partial(chunk, dim=dim, start=start, size=size)
+    chunks = [
+        take(value, extent=value.extent(dim)) if dim in value.dims else value
+        for value in args[:count]
+    ]
+    after = machine.run_block(op.step.block, (*chunks, *carries))
+    length = joined_lengths(chunks, (dim,)).get(dim, scalar(size))
+    return tuple(
+        selected(length, new, old) for new, old in zip(after, carries, strict=True)
+    )

@@ -1,0 +1,230 @@
+"""Moving values between the instances of mesh axes: slices, copies, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.utils.exceptions import InterpretationError
+
+from comet.dialects.compound import ReduceKind
+from comet.interpreter.tensor import (
+    NEUTRAL,
+    REDUCE,
+    Array,
+    Tensor,
+    joined_axes,
+    ragged,
+    real_elements,
+    scalar,
+)
+
+TOLERANCE = 1e-9
+"""Relative difference up to which instances are said to hold the same value."""
+
+
+def split(value: Tensor, dim: str, axes: Mapping[str, int], tile: int) -> Tensor:
+    """
+    Give the instances along the new `axes` (name: extent) slices of `dim`, in order.
+
+    The first axis is major; a slice has `tile` elements, the last ones fewer or none.
+    """
+    for axis in axes:
+        if axis in value.axes:
+            raise InterpretationError(
+                f"instances already differ along the axis '{axis}'; a value is split "
+                "over an axis once"
+            )
+    first, position = len(value.axes), value.position(dim)
+    data = resized(value.data, position, prod(axes.values()) * tile)
+    before, after = data.shape[:position], data.shape[position + 1 :]
+    data = data.reshape(*before, *axes.values(), tile, *after)
+    sources = range(position, position + len(axes))
+    data = np.moveaxis(data, sources, range(first, first + len(axes)))
+    starts = tile * np.arange(prod(axes.values()), dtype=np.float64)
+    start = Tensor(tuple(axes), (), starts.reshape(*axes.values()))
+    lengths = _sliced(value, dim, start, tile, tile)
+    return Tensor((*value.axes, *axes), value.dims, data, lengths)
+
+
+def chunk(value: Tensor, dim: str, start: int, size: int, extent: int) -> Tensor:
+    """Return elements [start, start + size) of `dim`, in an array of that `extent`."""
+    position = value.position(dim)
+    stop = min(start + size, value.extent(dim))
+    data = value.data.take(range(start, stop), axis=position)
+    lengths = _sliced(value, dim, scalar(start), size, extent)
+    return Tensor(value.axes, value.dims, resized(data, position, extent), lengths)
+
+
+def resized(data: Array, position: int, extent: int) -> Array:
+    """Cut the axis at `position`, or pad it with what nothing may read (NaN)."""
+    if data.shape[position] >= extent:
+        return data.take(range(extent), axis=position)
+    widths = [(0, 0)] * data.ndim
+    widths[position] = (0, extent - data.shape[position])
+    return np.pad(data, widths, constant_values=np.nan)
+
+
+def _sliced(
+    value: Tensor, dim: str, start: Tensor, size: int, extent: int
+) -> dict[str, Tensor]:
+    """Return the lengths of [start, start + size) of `dim` in arrays of `extent`."""
+    whole = value.length(dim)
+    axes = joined_axes((whole, start))
+    left = whole.view(axes, ()) - start.view(axes, ())
+    length = Tensor(axes, (), np.clip(left, 0, size))
+    kept = {name: n for name, n in value.lengths.items() if name != dim}
+    return kept | ragged(dim, length, extent)
+
+
+def spread(value: Tensor, axes: Mapping[str, int]) -> Tensor:
+    """Return `value` with an array axis for each of `axes`, these last in order."""
+    others = tuple(axis for axis in value.axes if axis not in axes)
+    view = value.view((*others, *axes), value.dims)
+    tail = view.shape[len(others) + len(axes) :]
+    shape = (*view.shape[: len(others)], *axes.values(), *tail)
+    data = np.broadcast_to(view, shape)
+    return Tensor((*others, *axes), value.dims, data, value.lengths)
+
+
+def join(value: Tensor, dim: str, axes: Mapping[str, int], extent: int) -> Tensor:
+    """
+    Lay the slices of all instances along `axes` side by side: the inverse of `split`.
+
+    A dimension that `value` lacks is new: one element per instance. Raises
+    InterpretationError if the slices hold more than `extent` elements.
+    """
+    if dim not in value.dims:
+        value = _with_dim(value, dim)
+    whole = _side_by_side(value, dim, axes)
+    if dim in value.lengths:
+        real = _side_by_side(real_elements(value, dim), dim, axes)
+        whole = _compacted(whole, dim, real, extent)
+    data = resized(whole.data, whole.position(dim), extent)
+    return Tensor(whole.axes, whole.dims, data, whole.lengths)
+
+
+def _with_dim(value: Tensor, dim: str) -> Tensor:
+    dims = (dim, *value.dims)
+    return Tensor(value.axes, dims, value.view(value.axes, dims), value.lengths)
+
+
+def _side_by_side(value: Tensor, dim: str, axes: Mapping[str, int]) -> Tensor:
+    """Concatenate whole arrays, padding included, along `dim`."""
+    copies = spread(value, axes)
+    first = len(copies.axes) - len(axes)
+    position = copies.position(dim) - len(axes)
+    data = np.moveaxis(
+        copies.data,
+        range(first, first + len(axes)),
+        range(position, position + len(axes)),
+    )
+    before, after = data.shape[:position], data.shape[position + len(axes) + 1 :]
+    data = data.reshape(*before, prod(axes.values()) * value.extent(dim), *after)
+    others = {d: n for d, n in value.lengths.items() if d != dim}
+    lengths = {d: _uniform(n, d, axes) for d, n in others.items()}
+    return Tensor(copies.axes[:first], value.dims, data, lengths)
+
+
+def _compacted(value: Tensor, dim: str, real: Tensor, extent: int) -> Tensor:
+    """Move the elements that `real` marks along `dim` to the front, in order."""
+    total = Tensor(real.axes, (), real.data.sum(axis=-1))
+    if (most := int(total.data.max())) > extent:
+        raise InterpretationError(
+            f"{most} elements lie side by side along {dim}, where the type has {extent}"
+        )
+    order = np.argsort(real.data == 0.0, axis=-1, kind="stable")
+    named = Tensor(real.axes, real.dims, order.astype(np.float64))
+    index = named.view(value.axes, value.dims).astype(np.intp)
+    data = np.take_along_axis(value.data, index, axis=value.position(dim))
+    lengths = {**value.lengths, **ragged(dim, total, extent)}
+    return Tensor(value.axes, value.dims, data, lengths)
+
+
+def _uniform(length: Tensor, dim: str, axes: Iterable[str]) -> Tensor:
+    """
+    Return `length` without `axes`.
+
+    Raises InterpretationError if instances along them have different lengths.
+    """
+    for axis in axes:
+        if axis not in length.axes:
+            continue
+        one = at(length, axis, 0)
+        if np.any(one.view(length.axes, ()) != length.data):
+            raise InterpretationError(
+                f"instances along the axis '{axis}' have different numbers of elements "
+                f"along {dim}, and are combined element by element"
+            )
+        length = one
+    return length
+
+
+def at(value: Tensor, axis: str, index: int) -> Tensor:
+    """Return what the instance at `index` of a mesh axis holds."""
+    if axis not in value.axes:
+        return value
+    data = value.data.take(index, axis=value.axes.index(axis))
+    axes = tuple(other for other in value.axes if other != axis)
+    lengths = {dim: at(n, axis, index) for dim, n in value.lengths.items()}
+    return Tensor(axes, value.dims, np.asarray(data), lengths)
+
+
+def root_of(value: Tensor, axes: Mapping[str, int], root: int) -> Tensor:
+    """Return what the instance with the linear index `root` in its group holds."""
+    indices = np.unravel_index(root, tuple(axes.values()))
+    for axis, index in zip(axes, indices, strict=True):
+        value = at(value, axis, int(index))
+    return value
+
+
+def only_at_root(value: Tensor, axes: Mapping[str, int], root: int) -> Tensor:
+    """Return `value` on the instance `root` of each group, NaN on the others."""
+    copies = spread(value, axes)
+    others = np.arange(prod(axes.values())).reshape(*axes.values()) != root
+    hidden = Tensor(tuple(axes), (), others.astype(np.float64))
+    view = hidden.view(copies.axes, copies.dims)
+    data = np.where(view != 0.0, np.nan, copies.data)
+    return Tensor(copies.axes, copies.dims, data, copies.lengths)
+
+
+def reduced_over(value: Tensor, kind: ReduceKind, axes: Mapping[str, int]) -> Tensor:
+    """Reduce over groups of instances; every instance gets the result."""
+    copies = spread(value, axes)
+    first = len(copies.axes) - len(axes)
+    where = tuple(range(first, len(copies.axes)))
+    data = REDUCE[kind].reduce(copies.data, axis=where, initial=NEUTRAL[kind])
+    lengths = {d: _uniform(n, d, axes) for d, n in value.lengths.items()}
+    return Tensor(copies.axes[:first], value.dims, np.asarray(data), lengths)
+
+
+def shifted(value: Tensor, axis: str, count: int, offset: int, wrap: bool) -> Tensor:
+    """Return what arrives from `offset` instances before; zeros come from nowhere."""
+    copies, old = spread(value, {axis: count}), value.lengths
+    last = len(copies.axes) - 1
+    data = np.roll(copies.data, offset, axis=last)
+    if not wrap:
+        source = np.arange(count) - offset
+        lost = Tensor((axis,), (), ((source < 0) | (source >= count)).astype(float))
+        data = np.where(lost.view(copies.axes, copies.dims) != 0.0, 0.0, data)
+    lengths = {d: shifted(n, axis, count, offset, True) for d, n in old.items()}
+    return Tensor(copies.axes, copies.dims, data, lengths)
+
+
+def agreed(value: Tensor, axes: Iterable[str]) -> Tensor:
+    """Return the common value of the instances along `axes`, NaN where they differ."""
+    for axis in axes:
+        if axis not in value.axes:
+            continue
+        one = at(value, axis, 0)
+        differs = ~np.all(_close(one, value), axis=value.axes.index(axis))
+        data = np.where(differs, np.nan, one.data)
+        value = Tensor(one.axes, one.dims, data, one.lengths)
+    return value
+
+
+def _close(one: Tensor, other: Tensor) -> NDArray[np.bool_]:
+    view = one.view(other.axes, other.dims)
+    return np.isclose(view, other.data, rtol=TOLERANCE, atol=1e-12, equal_nan=True)

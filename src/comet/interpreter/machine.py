@@ -1,0 +1,115 @@
+"""
+The interpreter itself: functions, blocks, and the table of what each op computes.
+
+Every dialect has a file of implementations; an op from elsewhere is added with
+`@evaluate.register`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import ArrayLike
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import IsTerminator, SymbolTable
+from xdsl.utils.exceptions import InterpretationError
+
+from comet.dialects.compound_dims import DimsAttr
+from comet.interpreter.chunking import FoldTree, whole
+from comet.interpreter.tensor import Array, Tensor
+
+Values = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Runs the functions of a module; one environment per function call."""
+
+    module: ModuleOp
+    chunks: Callable[[int], FoldTree] = whole
+    """How to cut a folded dimension of the given extent."""
+    values: dict[SSAValue, Tensor] = field(default_factory=dict[SSAValue, Tensor])
+
+    def call(self, name: str, args: Sequence[Tensor]) -> Values:
+        """Call a function of the module in an environment of its own."""
+        function = SymbolTable.lookup_symbol(self.module, name)
+        if not isinstance(function, func.FuncOp) or function.is_declaration:
+            raise InterpretationError(f"the module has no function @{name} with a body")
+        return replace(self, values={}).run_block(function.body.block, args)
+
+    def run_block(self, block: Block, args: Sequence[Tensor]) -> Values:
+        """Run the ops of `block`, and return the operands of its terminator."""
+        self.values.update(zip(block.args, args, strict=True))
+        for op in block.ops:
+            operands = tuple(self.values[operand] for operand in op.operands)
+            if op.has_trait(IsTerminator):
+                return operands
+            results = evaluate(op, self, operands)
+            self.values.update(zip(op.results, results, strict=True))
+        return ()
+
+
+@singledispatch
+def evaluate(op: Operation, machine: Machine, args: Values) -> Values:
+    """Return the results of `op` for the values of its operands."""
+    raise InterpretationError(f"'{op.name}' op has no meaning in the interpreter")
+
+
+@evaluate.register
+def _(op: func.CallOp, machine: Machine, args: Values) -> Values:
+    return machine.call(op.callee.string_value(), args)
+
+
+def dims_of(type_: Attribute) -> tuple[str, ...]:
+    """Return the dimension names of a tensor type, `0, 1, ..` if it names none."""
+    assert isinstance(type_, TensorType)
+    if isinstance(type_.encoding, DimsAttr):
+        return tuple(name.data for name in type_.encoding.names)
+    return tuple(str(axis) for axis in range(type_.get_num_dims()))
+
+
+def run(
+    module: ModuleOp,
+    name: str,
+    args: Sequence[ArrayLike],
+    chunks: Callable[[int], FoldTree] = whole,
+) -> list[Array]:
+    """
+    Run the function `name` of `module` on arrays, in float64, and return its results.
+
+    `chunks` says how to cut the dimension of a `compound.fold`, given its extent.
+    Raises InterpretationError if the arguments do not fit the function, or if an op has
+    no meaning.
+    """
+    function = SymbolTable.lookup_symbol(module, name)
+    if not isinstance(function, func.FuncOp):
+        raise InterpretationError(f"the module has no function @{name}")
+    types = function.function_type.inputs.data
+    if len(args) != len(types):
+        raise InterpretationError(
+            f"@{name} takes {len(types)} arguments, got {len(args)}"
+        )
+    inputs = [
+        _argument(name, type_, arg) for type_, arg in zip(types, args, strict=True)
+    ]
+    with np.errstate(all="ignore"):  # padding may divide by zero; nothing reads it
+        results = Machine(module, chunks).call(name, inputs)
+    return [result.data for result in results]
+
+
+def _argument(name: str, type_: Attribute, value: ArrayLike) -> Tensor:
+    data = np.asarray(value, dtype=np.float64)
+    if data.shape != _shape_of(type_):
+        raise InterpretationError(
+            f"@{name} takes a {type_}, got an array of shape {data.shape}"
+        )
+    return Tensor((), dims_of(type_), data)
+
+
+def _shape_of(type_: Attribute) -> tuple[int, ...] | None:
+    return type_.get_shape() if isinstance(type_, TensorType) else None

@@ -1,0 +1,161 @@
+"""
+The values of the reference interpreter: arrays with named axes.
+
+A value of an SPMD program is one array for all instances of the mesh: an axis for each
+mesh axis along which instances may differ (absent = replicated), followed by the axes
+of the tensor. Ops work on all instances in lock-step.
+
+Sizes that do not divide leave some instances with fewer real elements. Arrays keep the
+extent that the type says; `lengths` counts the real elements of each instance, and the
+others are never read: a reduction sees its neutral element there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from string import ascii_letters
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.utils.exceptions import InterpretationError
+
+from comet.dialects.compound import ReduceKind
+
+Array = NDArray[np.float64]
+
+NEUTRAL: dict[ReduceKind, float] = {ReduceKind.ADD: 0.0, ReduceKind.MAX: -np.inf}
+REDUCE: dict[ReduceKind, np.ufunc] = {
+    ReduceKind.ADD: np.add,
+    ReduceKind.MAX: np.maximum,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value on all instances of the enclosing mesh axes."""
+
+    axes: tuple[str, ...]
+    """The mesh axes along which instances may differ: the leading axes of `data`."""
+    dims: tuple[str, ...]
+    """The names of the tensor's dimensions: the trailing axes of `data`."""
+    data: Array
+    lengths: Mapping[str, Tensor] = field(default_factory=dict[str, "Tensor"])
+    """Real elements along a ragged dimension, for each instance; absent = all."""
+
+    def position(self, dim: str) -> int:
+        """Return the index of the axis of `data` that holds the dimension."""
+        return len(self.axes) + self.dims.index(dim)
+
+    def extent(self, dim: str) -> int:
+        """Return the extent (elements) of a dimension, the padding included."""
+        return self.data.shape[self.position(dim)]
+
+    def view(self, axes: Sequence[str], dims: Sequence[str]) -> Array:
+        """Return the data with these axes, of extent 1 where the value lacks them."""
+        wanted = [*(("axis", a) for a in axes), *(("dim", d) for d in dims)]
+        have = [*(("axis", a) for a in self.axes), *(("dim", d) for d in self.dims)]
+        order = [have.index(label) for label in wanted if label in have]
+        index = tuple(slice(None) if w in have else None for w in wanted)
+        return self.data.transpose(order)[index]
+
+    def length(self, dim: str) -> Tensor:
+        """Return the number of real elements along `dim`, for each instance."""
+        return self.lengths.get(dim) or scalar(self.extent(dim))
+
+
+def scalar(value: float) -> Tensor:
+    """Return a rank-0 value that is the same on every instance."""
+    return Tensor((), (), np.asarray(value, dtype=np.float64))
+
+
+def joined_axes(values: Iterable[Tensor]) -> tuple[str, ...]:
+    """Return the mesh axes along which any of `values` differs."""
+    return tuple(dict.fromkeys(axis for value in values for axis in value.axes))
+
+
+def joined_lengths(values: Sequence[Tensor], dims: Iterable[str]) -> dict[str, Tensor]:
+    """
+    Return the lengths of the ragged ones of `dims` in a result computed from `values`.
+
+    A value that is not ragged (a constant) fits any length. Raises InterpretationError
+    if two ragged values disagree.
+    """
+    lengths: dict[str, Tensor] = {}
+    for dim in dims:
+        for value in values:
+            if (length := value.lengths.get(dim)) is not None:
+                _check_equal(lengths.setdefault(dim, length), length, dim)
+    return lengths
+
+
+def _check_equal(one: Tensor, other: Tensor, dim: str) -> None:
+    axes = joined_axes((one, other))
+    if np.any(one.view(axes, ()) != other.view(axes, ())):
+        raise InterpretationError(
+            f"operands have different numbers of elements along {dim} on some instance"
+        )
+
+
+def ragged(dim: str, length: Tensor, extent: int) -> dict[str, Tensor]:
+    """Return `length` as an entry of `lengths`; nothing if all elements are real."""
+    return {dim: length} if np.any(length.data != extent) else {}
+
+
+def real_elements(value: Tensor, dim: str) -> Tensor:
+    """Return 1 where an element along `dim` is real, 0 where it is padding."""
+    length = value.length(dim)
+    real = np.arange(value.extent(dim)) < length.data[..., None]
+    return Tensor(length.axes, (dim,), real.astype(np.float64))
+
+
+def masked(value: Tensor, dims: Iterable[str], fill: float) -> Tensor:
+    """Return `value` with `fill` in place of what is not real along `dims`."""
+    data, wanted = value.data, tuple(dims)
+    for dim in wanted:
+        if dim in value.lengths:
+            real = real_elements(value, dim).view(value.axes, value.dims)
+            data = np.where(real != 0.0, data, fill)
+    kept = {dim: n for dim, n in value.lengths.items() if dim not in wanted}
+    return Tensor(value.axes, value.dims, data, kept)
+
+
+def reduced(value: Tensor, kind: ReduceKind, dims: Sequence[str]) -> Tensor:
+    """Reduce the real elements along `dims`."""
+    whole = masked(value, dims, NEUTRAL[kind])
+    where = tuple(value.position(dim) for dim in dims)
+    kept = tuple(dim for dim in value.dims if dim not in dims)
+    data = REDUCE[kind].reduce(whole.data, axis=where, initial=NEUTRAL[kind])
+    return Tensor(value.axes, kept, np.asarray(data), whole.lengths)
+
+
+def contracted(lhs: Tensor, rhs: Tensor, dims: Sequence[str]) -> Tensor:
+    """Multiply, and sum over the dimensions that are not in `dims`."""
+    summed = [d for d in (*lhs.dims, *rhs.dims) if d not in dims]
+    factors = [masked(value, summed, 0.0) for value in (lhs, rhs)]
+    axes = joined_axes(factors)
+    labels = [f"axis {axis}" for axis in axes]
+    labels += dict.fromkeys((*lhs.dims, *rhs.dims))
+    letters = dict(zip(labels, ascii_letters, strict=False))
+
+    def subscripts(axes: Sequence[str], dims: Sequence[str]) -> str:
+        return "".join(letters[x] for x in (*(f"axis {axis}" for axis in axes), *dims))
+
+    left, right = (subscripts(value.axes, value.dims) for value in factors)
+    data: Array = np.einsum(
+        f"{left},{right}->{subscripts(axes, dims)}",
+        *(value.data for value in factors),
+        optimize=True,
+    )
+    return Tensor(axes, tuple(dims), data, joined_lengths((lhs, rhs), dims))
+
+
+def selected(condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    """Return `yes` on the instances where the rank-0 `condition` holds, else `no`."""
+    axes = joined_axes((condition, yes, no))
+    data = np.where(
+        condition.view(axes, yes.dims) != 0.0,
+        yes.view(axes, yes.dims),
+        no.view(axes, yes.dims),
+    )
+    return Tensor(axes, yes.dims, data, joined_lengths((yes, no), yes.dims))

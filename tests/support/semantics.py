@@ -1,0 +1,91 @@
+"""What tests of meaning share: parse IR, run passes, compare what functions compute."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.parser import Parser
+from xdsl.passes import PassPipeline
+from xdsl.traits import SymbolTable
+from xdsl.universe import Universe
+
+from comet.interpreter import FoldTree, run
+from comet.interpreter.chunking import whole
+from comet.interpreter.tensor import Array
+
+TOLERANCE = 1e-10
+"""Largest difference, relative to the largest magnitude of a result, in float64."""
+
+
+@cache
+def comet_context() -> Context:
+    """Return a context that knows every dialect that is installed."""
+    context = Context()
+    for name, factory in Universe.get_multiverse().all_dialects.items():
+        context.register_dialect(name, factory)
+    return context
+
+
+def parse_module(text: str, verify: bool = True) -> ModuleOp:
+    """Parse IR, and verify it unless told not to."""
+    module = Parser(comet_context(), text).parse_module()
+    if verify:
+        module.verify()
+    return module
+
+
+def run_passes(module: ModuleOp, pipeline: str) -> ModuleOp:
+    """Return a verified clone of `module` after the passes of `pipeline`."""
+    after = module.clone()
+    passes = Universe.get_multiverse().all_passes
+    PassPipeline.parse_spec(passes, pipeline).apply(comet_context().clone(), after)
+    after.verify()
+    return after
+
+
+def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
+    """Return a standard normal array for every argument of a function."""
+    function = SymbolTable.lookup_symbol(module, name)
+    assert isinstance(function, func.FuncOp)
+    generator = np.random.default_rng(seed)
+    shapes: list[tuple[int, ...]] = []
+    for type_ in function.function_type.inputs:
+        assert isinstance(type_, TensorType)
+        shapes.append(type_.get_shape())
+    return [generator.standard_normal(shape) for shape in shapes]
+
+
+def assert_close(actual: Sequence[Array], expected: Sequence[Array]) -> None:
+    """Check results against each other to `TOLERANCE`; NaN is never right."""
+    assert len(actual) == len(expected)
+    for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
+        assert one.shape == other.shape
+        assert np.all(np.isfinite(other)), f"expected result {index} is not finite"
+        scale = np.max(np.abs(other), initial=0.0)
+        error = np.max(np.abs(one - other), initial=0.0)
+        assert error <= TOLERANCE * scale, (
+            f"result {index} differs by {error:.3g}, its magnitude is {scale:.3g}"
+        )
+
+
+def assert_same_meaning(
+    before: ModuleOp,
+    after: ModuleOp,
+    name: str,
+    *,
+    after_name: str | None = None,
+    seed: int = 0,
+    chunks: Callable[[int], FoldTree] = whole,
+) -> None:
+    """
+    Check that a function computes the same before and after a pass.
+
+    `after_name` is its name in `after`, if that is another; `chunks` cuts the folds
+    of `after`.
+    """
+    inputs = random_inputs(before, name, seed)
+    expected = run(before, name, inputs)
+    assert_close(run(after, after_name or name, inputs, chunks), expected)
