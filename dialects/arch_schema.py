@@ -17,7 +17,7 @@ EXPECTED: Mapping[Kind, str] = {
     "flag": "true or false",
     "text": "text",
     "rates": "a number for each of some element types",
-    "any": "anything",
+    "any": "a list or a map",
 }
 """How each kind of field is described to the user."""
 
@@ -140,7 +140,10 @@ def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
     for name, rule in rules.items():
         if name not in fields:
             if rule.required:
-                yield None, f"the field '{name}' ({EXPECTED[rule.kind]}) is missing"
+                yield (
+                    None,
+                    f"the field '{name}' is missing; it is {EXPECTED[rule.kind]}",
+                )
         elif not _holds(rule.kind, fields[name]):
             wanted, found = EXPECTED[rule.kind], _shown(fields[name])
             yield name, f"the field '{name}' is {wanted}, not {found}"

@@ -41,19 +41,43 @@ def read_hardware_file(path: str) -> Fields:
     """
     document = parse_yaml(path, _text_of(path))
     for steps, fields, rules in _sections(document):
-        for name, mistake in mistakes(fields, rules):
-            raise document.error((*steps, name) if name else steps, mistake)
         for name, known in near_misses(fields, rules):
             raise document.error(
                 (*steps, name), f"unknown field '{name}', did you mean '{known}'?"
             )
+        for name, mistake in mistakes(fields, rules):
+            raise document.error((*steps, name) if name else steps, mistake)
         for name in fields if rules in (COMET, GPU) else ():
             if name not in rules:
                 raise document.error(
                     (*steps, name),
                     f"unknown field '{name}', known are {', '.join(rules)}",
                 )
+    _check_names(document)
     return _map(document, (), document.value)
+
+
+def _check_names(document: YamlDocument) -> None:
+    """Check that the types of nodes and the levels with axes exist."""
+    kinds: set[Field] = set()
+    levels: set[Field] = set()
+    for steps, fields, rules in _sections(document):
+        if rules is ROW:
+            kinds.add(fields["name"])
+        elif rules is NODE:
+            levels.add(str(fields["name"]).partition("[")[0])
+            if fields["type"] not in kinds:
+                raise document.error(
+                    (*steps, "type"),
+                    f"there is no entry named '{fields['type']}' in ComputeTiles or "
+                    "MemoryTypes",
+                )
+        elif rules is COMET:
+            for name in _map(document, (*steps, "mesh"), fields.get("mesh") or {}):
+                if name not in levels:
+                    raise document.error(
+                        (*steps, "mesh", name), f"the Hierarchy has no level '{name}'"
+                    )
 
 
 def _text_of(path: str) -> str:

@@ -62,11 +62,7 @@ def _value(
         ]
     if isinstance(node, MappingNode):
         return _map(loader, node, steps, lines)
-    # PyYAML's stubs leave the method untyped.
-    construct = cast(
-        Callable[[Node], object],
-        loader.construct_object,  # pyright: ignore[reportUnknownMemberType]
-    )
+    construct = cast(Callable[[Node], object], loader.construct_object)
     value = construct(node)
     if value is None or isinstance(value, bool | int | float | str):
         return value
