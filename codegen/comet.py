@@ -17,8 +17,10 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
+from comet.codegen.comet_arch import write_arch
 from comet.codegen.comet_reader import FILES, read_files
 from comet.codegen.comet_writer import write_constants, write_mapping, write_problem
+from comet.dialects.arch import SystemOp
 from comet.dialects.comet import ConstantsOp, MappingOp, ProblemOp
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -53,9 +55,6 @@ def write_files(module: ModuleOp) -> dict[str, str]:
 
     Raises DiagnosticException if the module lacks one of the ops that the files mirror.
     """
-    from comet.codegen.arch import write_arch
-    from comet.dialects.arch import SystemOp
-
     texts = (
         write_arch(_only(module, SystemOp)),
         write_problem(_only(module, ProblemOp)),

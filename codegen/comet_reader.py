@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 
+from comet.codegen.comet_arch import read_arch
 from comet.codegen.comet_yaml import Constants, FileFormatError, Node, parse_yaml
 from comet.dialects.comet import (
     BindingOp,
@@ -47,15 +48,13 @@ def read_files(texts: Mapping[str, str]) -> ModuleOp:
 
     Raises FileFormatError, naming file and field, for what the format does not allow.
     """
-    from comet.codegen.arch import read_arch
-
     for file in FILES:
         if file not in texts:
             raise FileFormatError(f"{file} is missing; a set is {', '.join(FILES)}")
     constants = read_constants(texts["constants.yaml"])
     return ModuleOp(
         [
-            read_arch(texts["arch.yaml"], "arch.yaml"),
+            read_arch(texts["arch.yaml"]),
             ConstantsOp(constants),
             read_problem(texts["problem.yaml"], constants),
             read_mapping(texts["mapping.yaml"], constants),

@@ -34,8 +34,15 @@ def parse_yaml(text: str, file: str) -> Yaml:
 
     Raises FileFormatError, with the line, if `text` is malformed.
     """
+    return cast(Yaml, located_yaml(text, file, _LOADER))
+
+
+def located_yaml(
+    text: str, file: str, loader: type[yaml.BaseLoader | yaml.SafeLoader]
+) -> object:
+    """Parse one YAML document; FileFormatError names the line of a mistake."""
     try:
-        return cast(Yaml, yaml.load(text, Loader=_LOADER))
+        return yaml.load(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = file if mark is None else f"{file}:{mark.line + 1}"

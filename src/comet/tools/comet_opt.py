@@ -57,9 +57,10 @@ class CometOptMain(xDSLOptMain):
         arg_parser.error = _reject_arguments
 
     def register_all_frontends(self) -> None:
-        """Read MLIR text with a parser that records locations."""
+        """Read MLIR text with a parser that records locations, and COMET file sets."""
         super().register_all_frontends()
         self.available_frontends["mlir"] = self._parse_mlir
+        self.available_frontends["comet"] = _read_comet
 
     def _parse_mlir(self, stream: IO[bytes]) -> ModuleOp:
         text = stream.read().decode()
@@ -113,6 +114,12 @@ class CometOptMain(xDSLOptMain):
         if self.args.output_file is None:
             return super().prepare_output()
         return self._pending_output
+
+
+def _read_comet(stream: IO[bytes]) -> ModuleOp:
+    from comet.codegen.comet import read_stream
+
+    return read_stream(stream)
 
 
 def _check_options(kind: str, spec: ArgSpec, made: type[ArgSpecConvertible]) -> None:
