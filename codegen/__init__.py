@@ -13,4 +13,9 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
 
         return CometTarget
 
-    return {"comet": get_comet}
+    def get_triton() -> type[Target]:
+        from comet.codegen.triton import TritonTarget
+
+        return TritonTarget
+
+    return {"comet": get_comet, "triton": get_triton}

@@ -81,7 +81,7 @@ from comet.dialects.tl_math import (
     UnaryOp,
     WhereOp,
 )
-from comet.dialects.tl_memory import AddPtrOp, LoadOp, StoreOp
+from comet.dialects.tl_memory import AddPtrOp, DebugBarrierOp, LoadOp, StoreOp
 from comet.dialects.tl_types import (
     BinaryKindAttr,
     CompareKindAttr,
@@ -369,6 +369,7 @@ Tl = Dialect(
         CastOp,
         CmpOp,
         ConstantOp,
+        DebugBarrierOp,
         DotOp,
         DotOperandOp,
         EmptyOp,

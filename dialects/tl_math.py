@@ -13,6 +13,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -315,8 +316,8 @@ class DotOp(IRDLOperation):
     Multiply two matrices, adding to an accumulator where there is one.
 
     ```mlir
-    %c1 = tl.dot %a, %b acc %c0 : tensor<64x32xf32> ieee
-      : (tensor<64x16xf16>, tensor<16x32xf16>) -> tensor<64x32xf32>
+    %c1 = tl.dot %a, %b acc %c0 : tensor<64x32xf32> precision ieee
+      : tensor<64x16xf32>, tensor<16x32xf32> -> tensor<64x32xf32>
     ```
     """
 
@@ -324,7 +325,7 @@ class DotOp(IRDLOperation):
     lhs = operand_def()
     rhs = operand_def()
     acc = opt_operand_def()
-    precision = prop_def(PrecisionAttr, default_value=PrecisionAttr(Precision.IEEE))
+    precision = opt_prop_def(PrecisionAttr)
     result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
@@ -338,13 +339,15 @@ class DotOp(IRDLOperation):
         rhs: SSAValue | Operation,
         acc: SSAValue | Operation | None,
         element: Attribute,
-        precision: Precision = Precision.IEEE,
+        precision: Precision | None = None,
     ):
         lhs, rhs = SSAValue.get(lhs), SSAValue.get(rhs)
         shape = (shape_of(lhs.type)[0], shape_of(rhs.type)[1])
         super().__init__(
             operands=[lhs, rhs, [] if acc is None else [acc]],
-            properties={"precision": PrecisionAttr(precision)},
+            properties={
+                "precision": None if precision is None else PrecisionAttr(precision)
+            },
             result_types=[block_of(element, shape)],
         )
 

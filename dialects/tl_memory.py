@@ -164,3 +164,21 @@ class StoreOp(IRDLOperation):
         pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
         expect_type(self, "value", self.value.type, block_of(pointee, shape))
         verify_mask(self, self.mask, shape)
+
+
+@irdl_op_definition
+class DebugBarrierOp(IRDLOperation):
+    """
+    Wait for all threads of the program: what it stored before, it may load after.
+
+    ```mlir
+    tl.debug_barrier
+    ```
+    """
+
+    name = "tl.debug_barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+    def __init__(self):
+        super().__init__()

@@ -41,6 +41,24 @@ class Program:
     """The length of the longest sum, on which the tolerance depends."""
 
 
+def expect_tensor(
+    name: str, tensor: torch.Tensor, shape: tuple[int, ...], dtype: str
+) -> None:
+    """
+    Raise `ValueError` unless a kernel compiled for this shape and type can take it.
+
+    Kernels address rows and columns by the shape alone, so it has to be contiguous.
+    """
+    found = (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+    if found != (shape, dtype):
+        raise ValueError(
+            f"{name} is {found[1]} of shape {found[0]}; the kernel was compiled for "
+            f"{dtype} of shape {shape}"
+        )
+    if not tensor.is_contiguous():
+        raise ValueError(f"{name} is not contiguous; pass {name}.contiguous()")
+
+
 def load_program(path: str) -> Program:
     """
     Import an emitted module from its file and return its `PROGRAM`.

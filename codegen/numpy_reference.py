@@ -1,0 +1,196 @@
+"""Prints a function of elementary `compound` operations as float64 numpy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from string import ascii_lowercase
+
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import DiagnosticException
+
+from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
+from comet.dialects import compound
+from comet.dialects.compound import MapKind, ReduceKind
+from comet.dialects.compound_dims import extents_of, names_of
+
+MAP_TEXT: Mapping[MapKind, str] = {
+    MapKind.ADD: "{} + {}",
+    MapKind.SUB: "{} - {}",
+    MapKind.MULT: "{} * {}",
+    MapKind.DIV: "{} / {}",
+    MapKind.MAX: "np.maximum({}, {})",
+    MapKind.MIN: "np.minimum({}, {})",
+    MapKind.EXP: "np.exp({})",
+    MapKind.LOG: "np.log({})",
+    MapKind.SQRT: "np.sqrt({})",
+    MapKind.RSQRT: "1 / np.sqrt({})",
+    MapKind.NEG: "-{}",
+    MapKind.TANH: "np.tanh({})",
+    MapKind.ERF: "np.vectorize(math.erf)({})",
+}
+"""Operands are variables or literals, possibly indexed: no parentheses are needed."""
+
+REDUCE_TEXT: Mapping[ReduceKind, str] = {
+    ReduceKind.ADD: "sum",
+    ReduceKind.MAX: "max",
+}
+
+IMPORTED = ("float", "main", "math", "np", "tl", "torch", "triton")
+
+
+class ReferencePrinter:
+    """Prints one function; every value becomes a variable of float64 numpy."""
+
+    def __init__(self, function: func.FuncOp):
+        self._function = function
+        self._names = Names(IMPORTED)
+        self._variables: dict[SSAValue, str] = {}
+        self._lines: list[str] = []
+
+    def lines(self) -> list[str]:
+        """
+        Return the lines of the function.
+
+        Raises `DiagnosticException` for operations that are not elementary.
+        """
+        arguments = [self._bind(arg) for arg in self._function.body.block.args]
+        parameters = ", ".join(f"{name}: np.ndarray" for name in arguments)
+        name = self._function.sym_name.data
+        results = len(self._function.function_type.outputs.data)
+        returned = "np.ndarray" if results == 1 else "tuple[np.ndarray, ...]"
+        self._lines = wrapped(f"def {name}({parameters}) -> {returned}:", "")
+        self._lines.append(f'{INDENT}"""What the program means, in float64 numpy."""')
+        self._block(self._function.body.block)
+        return self._lines
+
+    def _bind(self, value: SSAValue) -> str:
+        name = self._names.fresh(value.name_hint or "x")
+        self._variables[value] = name
+        return name
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            if isinstance(op, func.ReturnOp):
+                names = [self._variables[value] for value in op.arguments]
+                text = names[0] if len(names) == 1 else tuple_of(names)
+                self._lines.append(f"{INDENT}return {text}")
+            elif isinstance(op, compound.FoldOp):
+                self._fold(op)
+            elif not isinstance(op, compound.YieldOp):
+                self._assign(op)
+
+    def _assign(self, op: Operation) -> None:
+        text = self._expression(op)
+        if isinstance(op, compound.CastOp | compound.RenameOp):
+            self._variables[op.result] = text
+            return
+        name = self._bind(op.results[0])
+        self._lines += wrapped(f"{name} = {text}", INDENT)
+
+    def _fold(self, op: compound.FoldOp) -> None:
+        """One step over the whole dimension: any chunking gives the same value."""
+        values = (*op.ins, *op.init)
+        for argument, value in zip(op.step.block.args, values, strict=True):
+            self._variables[argument] = self._variables[value]
+        self._block(op.step.block)
+        terminator = op.step.block.last_op
+        assert isinstance(terminator, compound.YieldOp)
+        for result, value in zip(op.outs, terminator.values, strict=True):
+            self._variables[result] = self._variables[value]
+
+    def _expression(self, op: Operation) -> str:
+        match op:
+            case compound.ContractOp():
+                return self._contract(op)
+            case compound.ReduceOp():
+                axes = tuple(names_of(op.input).index(name) for name in op.reduced)
+                axis = axes[0] if len(axes) == 1 else axes
+                operand = self._variables[op.input]
+                return f"{operand}.{REDUCE_TEXT[op.kind.data]}(axis={axis})"
+            case compound.MapOp():
+                names = names_of(op.result)
+                operands = [self._broadcast(value, names) for value in op.inputs]
+                return MAP_TEXT[op.kind.data].format(*operands)
+            case compound.CastOp() | compound.RenameOp():
+                return self._variables[op.input]
+            case compound.FillOp():
+                return _filled(op)
+            case compound.ExtentOp():
+                return repr(float(extents_of(op.input)[op.dim.data]))
+            case _:
+                raise DiagnosticException(
+                    f"{op.name} in @{self._function.sym_name.data} is not elementary; "
+                    "the reference is written by decompose"
+                )
+
+    def _contract(self, op: compound.ContractOp) -> str:
+        lhs, rhs, out = (names_of(v) for v in (op.lhs, op.rhs, op.result))
+        operands = f"{self._variables[op.lhs]}", f"{self._variables[op.rhs]}"
+        if (len(lhs), len(rhs)) == (2, 2) and lhs[1] == rhs[0]:
+            if out == (lhs[0], rhs[1]):
+                return f"{operands[0]} @ {operands[1]}"
+        letters = dict(zip(dict.fromkeys((*lhs, *rhs)), ascii_lowercase, strict=False))
+        subscripts = [
+            "".join(letters[name] for name in dims) for dims in (lhs, rhs, out)
+        ]
+        return (
+            f'np.einsum("{subscripts[0]},{subscripts[1]}->{subscripts[2]}", '
+            f"{', '.join(operands)})"
+        )
+
+    def _broadcast(self, value: SSAValue, names: tuple[str, ...]) -> str:
+        """Give the operand the axes of the result, by name."""
+        text, own = self._variables[value], names_of(value)
+        if not own or own == names:
+            return text
+        kept = [name for name in names if name in own]
+        if tuple(kept) != own:
+            order = ", ".join(str(own.index(name)) for name in kept)
+            text = f"{text}.transpose({order})"
+        if len(kept) == len(names):
+            return text
+        index = ", ".join(":" if name in own else "None" for name in names)
+        return f"{text}[{index}]"
+
+
+def _filled(op: compound.FillOp) -> str:
+    value = op.value.value.data
+    number = repr(value) if math.isfinite(value) else f'float("{value}")'
+    extents = tuple(extents_of(op.result).values())
+    return f"np.full({extents}, {number})" if extents else number
+
+
+def _operands_through_casts(value: SSAValue) -> SSAValue:
+    """Return the value that casts and renames made `value` of."""
+    while isinstance(op := value.owner, compound.CastOp | compound.RenameOp):
+        value = op.input
+    return value
+
+
+def summed_terms(function: func.FuncOp) -> dict[SSAValue, int]:
+    """
+    Return how many products are summed over each operand of a contraction.
+
+    Keys are values of the function before casts and renames; the count is in elements.
+    """
+    terms: dict[SSAValue, int] = {}
+    for op in function.walk():
+        if isinstance(op, compound.ContractOp):
+            extents = extents_of(op.lhs)
+            count = math.prod(extents[name] for name in op.contracted)
+            for operand in (op.lhs, op.rhs):
+                source = _operands_through_casts(operand)
+                terms[source] = max(count, terms.get(source, 1))
+    return terms
+
+
+def longest_sum(function: func.FuncOp) -> int:
+    """Return the number of terms of the longest sum in the function, at least 1."""
+    lengths = [1, *summed_terms(function).values()]
+    for op in function.walk():
+        if isinstance(op, compound.ReduceOp):
+            extents = extents_of(op.input)
+            lengths.append(math.prod(extents[name] for name in op.reduced))
+    return max(lengths)

@@ -1,0 +1,120 @@
+"""The target `triton`: one readable Python module that runs and checks itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
+from xdsl.utils.target import Target
+
+from comet.codegen.numpy_reference import ReferencePrinter
+from comet.codegen.triton_host import LaunchPlanPrinter, program_lines
+from comet.codegen.triton_kernels import KernelPrinter
+from comet.dialects import tl
+
+
+@dataclass(frozen=True)
+class TritonTarget(Target):
+    """
+    Print a module of the `tl` level as Python source.
+
+    It holds the kernels, the launch plan, the reference in numpy that `decompose` kept,
+    and a `main` that compares both.
+    """
+
+    name = "triton"
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """
+        Write the Python module.
+
+        Raises `DiagnosticException` where the IR is not at the `tl` level, or no
+        reference is there to check against.
+        """
+        output.write(emitted(module))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a module of the `tl` level consists of."""
+
+    kernels: tuple[tl.KernelOp, ...]
+    plan: func.FuncOp
+    reference: func.FuncOp
+
+
+def emitted(module: ModuleOp) -> str:
+    """Return the Python source of a module of the `tl` level."""
+    parts = _parts(module)
+    sections = [_header(parts)]
+    sections += [KernelPrinter(kernel).lines() for kernel in parts.kernels]
+    sections.append(LaunchPlanPrinter(module, parts.plan).lines())
+    sections.append(ReferencePrinter(parts.reference).lines())
+    sections.append(program_lines(parts.plan, parts.reference))
+    sections.append(
+        [
+            'if __name__ == "__main__":',
+            "    raise SystemExit(main([__file__, *sys.argv[1:]]))",
+        ]
+    )
+    return "\n\n\n".join("\n".join(_tidied(lines)) for lines in sections) + "\n"
+
+
+def _parts(module: ModuleOp) -> _Parts:
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    plans = [f for f in functions if "comet.reference" not in f.attributes]
+    if len(plans) != 1:
+        raise DiagnosticException(
+            f"the triton target prints one function per module, this one has "
+            f"{len(plans)}"
+        )
+    name = plans[0].sym_name.data
+    references = [f for f in functions if f.sym_name.data == f"{name}__reference"]
+    if not references:
+        raise DiagnosticException(
+            f"@{name} has no private @{name}__reference to check against; decompose "
+            "writes it"
+        )
+    kernels = tuple(op for op in module.body.block.ops if isinstance(op, tl.KernelOp))
+    return _Parts(kernels, plans[0], references[0])
+
+
+def _header(parts: _Parts) -> list[str]:
+    name = parts.plan.sym_name.data
+    runtime = ["from comet.runtime import Program, Tensor, expect_tensor, main"]
+    if any(isinstance(op, tl.DotOperandOp) for k in parts.kernels for op in k.walk()):
+        runtime.append("from comet.runtime.language import dot_operand")
+    needs_math = any(
+        "erf" in line for line in ReferencePrinter(parts.reference).lines()
+    )
+    return [
+        '"""',
+        f"Triton kernels of @{name}, emitted by comet.",
+        "",
+        f"Import this file and call `{name}`, or run it to compare `{name}` with its",
+        "reference in numpy: on the GPU if there is one, else in Triton's interpreter.",
+        '"""',
+        "",
+        *(["import math"] if needs_math else []),
+        "import sys",
+        "",
+        "import numpy as np",
+        "import torch",
+        "import triton",
+        "import triton.language as tl",
+        "",
+        *runtime,
+    ]
+
+
+def _tidied(lines: list[str]) -> list[str]:
+    """Drop blank lines that open or close a block, and double ones."""
+    kept: list[str] = []
+    for line in lines:
+        if line or (kept and kept[-1] and not kept[-1].endswith(":")):
+            kept.append(line)
+    return "\n".join(kept).strip().split("\n")

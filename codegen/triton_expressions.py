@@ -1,0 +1,249 @@
+"""Prints each operation of the `tl` dialect that has a value as a Python expression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    FloatAttr,
+    IntegerAttr,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import DiagnosticException
+
+from comet.codegen.python_text import Expr, Precedence, call, infix, tuple_of
+from comet.dialects import tl_blocks, tl_math, tl_memory
+from comet.dialects.tl_types import (
+    BinaryKind,
+    CompareKind,
+    ReduceKind,
+    UnaryKind,
+    element_of,
+    shape_of,
+)
+
+TRITON_TYPES: Mapping[Attribute, str] = {
+    Float16Type(): "float16",
+    BFloat16Type(): "bfloat16",
+    Float32Type(): "float32",
+    i1: "int1",
+    i32: "int32",
+    i64: "int64",
+}
+"""The name of an element type, in `triton.language` and in torch."""
+
+UNARY: Mapping[UnaryKind, str] = {
+    kind: f"tl.{kind}" for kind in UnaryKind if kind is not UnaryKind.NEG
+}
+INFIX: Mapping[BinaryKind, tuple[str, Precedence]] = {
+    BinaryKind.ADD: ("+", Precedence.SUM),
+    BinaryKind.SUB: ("-", Precedence.SUM),
+    BinaryKind.MUL: ("*", Precedence.PRODUCT),
+    BinaryKind.DIV: ("/", Precedence.PRODUCT),
+    BinaryKind.FLOORDIV: ("//", Precedence.PRODUCT),
+    BinaryKind.MOD: ("%", Precedence.PRODUCT),
+    BinaryKind.AND: ("&", Precedence.AND),
+    BinaryKind.OR: ("|", Precedence.OR),
+}
+CALLED: Mapping[BinaryKind, str] = {
+    BinaryKind.MAX: "tl.maximum",
+    BinaryKind.MIN: "tl.minimum",
+}
+COMPARE: Mapping[CompareKind, str] = {
+    CompareKind.LT: "<",
+    CompareKind.LE: "<=",
+    CompareKind.GT: ">",
+    CompareKind.GE: ">=",
+    CompareKind.EQ: "==",
+    CompareKind.NE: "!=",
+}
+REDUCE: Mapping[ReduceKind, str] = {
+    ReduceKind.SUM: "tl.sum",
+    ReduceKind.MAX: "tl.max",
+    ReduceKind.MIN: "tl.min",
+}
+
+Read = Callable[[SSAValue], Expr]
+"""Gives the expression that stands for an operand."""
+Handler = Callable[[Operation, Read], Expr]
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def type_name(type: Attribute) -> str:
+    """
+    Return Triton's and torch's name of an element type.
+
+    Raises `DiagnosticException` for types that kernels cannot have.
+    """
+    name = TRITON_TYPES.get(element_of(type))
+    if name is None:
+        raise DiagnosticException(
+            f"Triton kernels have no element type {element_of(type)}; "
+            "use f16, bf16 or f32"
+        )
+    return name
+
+
+def literal(value: IntegerAttr | FloatAttr) -> Expr:
+    """Return a number as Python writes it."""
+    number = value.value.data
+    if isinstance(number, float) and not math.isfinite(number):
+        return call("float", f'"{number}"')
+    return Expr(repr(number), Precedence.UNARY if number < 0 else Precedence.ATOM)
+
+
+def _program_id(op: tl_blocks.ProgramIdOp, read: Read) -> Expr:
+    return call("tl.program_id", str(op.axis.value.data))
+
+
+def _num_programs(op: tl_blocks.NumProgramsOp, read: Read) -> Expr:
+    return call("tl.num_programs", str(op.axis.value.data))
+
+
+def _constant(op: tl_blocks.ConstantOp, read: Read) -> Expr:
+    return literal(op.value)
+
+
+def _arange(op: tl_blocks.ArangeOp, read: Read) -> Expr:
+    return call("tl.arange", "0", read(op.end).text)
+
+
+def _expand_dims(op: tl_blocks.ExpandDimsOp, read: Read) -> Expr:
+    axes = op.axes.get_values()
+    rank = len(shape_of(op.result.type))
+    index = ", ".join("None" if axis in axes else ":" for axis in range(rank))
+    return Expr(f"{read(op.input).at(Precedence.ATOM)}[{index}]")
+
+
+def _broadcast_to(op: tl_blocks.BroadcastToOp, read: Read) -> Expr:
+    shape = tuple_of([read(dim).text for dim in op.dims])
+    return call("tl.broadcast_to", read(op.input).text, shape)
+
+
+def _permute(op: tl_blocks.PermuteOp, read: Read) -> Expr:
+    order = op.order.get_values()
+    if order == (1, 0):
+        return call("tl.trans", read(op.input).text)
+    return call("tl.permute", read(op.input).text, tuple_of([str(i) for i in order]))
+
+
+def _full(op: tl_blocks.FullOp, read: Read) -> Expr:
+    shape = tuple_of([read(dim).text for dim in op.dims])
+    dtype = f"dtype=tl.{type_name(op.result.type)}"
+    if op.value.value.data == 0:
+        return call("tl.zeros", shape, dtype)
+    return call("tl.full", shape, literal(op.value).text, dtype)
+
+
+def _unary(op: tl_math.UnaryOp, read: Read) -> Expr:
+    kind, operand = op.kind.data, read(op.input)
+    if kind is UnaryKind.NEG:
+        return Expr(f"-{operand.at(Precedence.UNARY)}", Precedence.UNARY)
+    return call(UNARY[kind], operand.text)
+
+
+def _binary(op: tl_math.BinaryOp, read: Read) -> Expr:
+    kind, lhs, rhs = op.kind.data, read(op.lhs), read(op.rhs)
+    if kind in CALLED:
+        return call(CALLED[kind], lhs.text, rhs.text)
+    return infix(*INFIX[kind], lhs, rhs)
+
+
+def _cmp(op: tl_math.CmpOp, read: Read) -> Expr:
+    # Python chains comparisons, so that neither side may be a bare one.
+    lhs, rhs = (read(value).at(Precedence.OR) for value in (op.lhs, op.rhs))
+    return Expr(f"{lhs} {COMPARE[op.kind.data]} {rhs}", Precedence.COMPARE)
+
+
+def _where(op: tl_math.WhereOp, read: Read) -> Expr:
+    operands = (op.mask, op.then, op.otherwise)
+    return call("tl.where", *(read(value).text for value in operands))
+
+
+def _cast(op: tl_math.CastOp, read: Read) -> Expr:
+    operand = read(op.input).at(Precedence.ATOM)
+    return Expr(f"{operand}.to(tl.{type_name(op.result.type)})")
+
+
+def _reduce(op: tl_math.ReduceOp, read: Read) -> Expr:
+    axis = f"axis={op.axis.value.data}"
+    return call(REDUCE[op.kind.data], read(op.input).text, axis)
+
+
+def _dot_operand(op: tl_math.DotOperandOp, read: Read) -> Expr:
+    return call("dot_operand", read(op.input).text)
+
+
+def _dot(op: tl_math.DotOp, read: Read) -> Expr:
+    arguments = [read(op.lhs).text, read(op.rhs).text]
+    if op.acc is not None:
+        arguments.append(read(op.acc).text)
+    if op.precision is not None:
+        arguments.append(f'input_precision="{op.precision.data}"')
+    return call("tl.dot", *arguments)
+
+
+def _addptr(op: tl_memory.AddPtrOp, read: Read) -> Expr:
+    return infix("+", Precedence.SUM, read(op.ptr), read(op.offset))
+
+
+def _load(op: tl_memory.LoadOp, read: Read) -> Expr:
+    arguments = [read(op.ptr).text]
+    if op.mask is not None:
+        arguments.append(f"mask={read(op.mask).text}")
+    if op.other is not None:
+        arguments.append(f"other={read(op.other).text}")
+    return call("tl.load", *arguments)
+
+
+_HANDLERS: dict[type[Operation], Handler] = {}
+
+
+def _register(op_type: type[OpT], handler: Callable[[OpT, Read], Expr]) -> None:
+    def checked(op: Operation, read: Read) -> Expr:
+        assert isinstance(op, op_type)
+        return handler(op, read)
+
+    _HANDLERS[op_type] = checked
+
+
+_register(tl_blocks.ProgramIdOp, _program_id)
+_register(tl_blocks.NumProgramsOp, _num_programs)
+_register(tl_blocks.ConstantOp, _constant)
+_register(tl_blocks.ArangeOp, _arange)
+_register(tl_blocks.ExpandDimsOp, _expand_dims)
+_register(tl_blocks.BroadcastToOp, _broadcast_to)
+_register(tl_blocks.PermuteOp, _permute)
+_register(tl_blocks.FullOp, _full)
+_register(tl_math.UnaryOp, _unary)
+_register(tl_math.BinaryOp, _binary)
+_register(tl_math.CmpOp, _cmp)
+_register(tl_math.WhereOp, _where)
+_register(tl_math.CastOp, _cast)
+_register(tl_math.ReduceOp, _reduce)
+_register(tl_math.DotOperandOp, _dot_operand)
+_register(tl_math.DotOp, _dot)
+_register(tl_memory.AddPtrOp, _addptr)
+_register(tl_memory.LoadOp, _load)
+
+
+def expression(op: Operation, read: Read) -> Expr:
+    """
+    Return the expression of an operation that has one result.
+
+    Raises `DiagnosticException` for operations that are no part of a kernel.
+    """
+    handler = _HANDLERS.get(type(op))
+    if handler is None:
+        raise DiagnosticException(
+            f"{op.name} cannot be printed as Triton; run lower-to-triton first"
+        )
+    return handler(op, read)
