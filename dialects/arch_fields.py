@@ -30,6 +30,8 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from comet.dialects.number_text import number_text
+
 Field: TypeAlias = (
     "bool | int | float | str | Sequence[Field] | Mapping[str, Field] | None"
 )
@@ -155,7 +157,7 @@ def _print_field(printer: Printer, field: Attribute) -> None:
         case IntegerAttr(type=IntegerType(width=width)) if width.data == 64:
             printer.print_int(field.value.data)
         case FloatAttr():
-            printer.print_float(field.value.data, field.type)
+            printer.print_string(number_text(field.value.data))
         case DictionaryAttr():
             with printer.in_braces():
                 printer.print_list(

@@ -19,6 +19,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from comet.dialects.number_text import number_text
+
 COST_NAME = "comet.cost"
 """The name under which an estimate stands on an op."""
 
@@ -108,12 +110,16 @@ class EstimateAttr(Data[Figures]):
         with printer.in_angle_brackets():
             printer.print_string(f"{self.data.model}, {self.data.unit}")
             for name, value in self.data.numbers.items():
-                printer.print_string(f", {name} = {_number_text(value)}")
+                printer.print_string(f", {name} = {_text(value)}")
 
     def verify(self) -> None:
         for name, value in self.data.numbers.items():
             if not isfinite(value) or value < 0:
                 raise VerifyException(f"an estimate cannot have {name} = {value}")
+
+
+def _text(value: Number) -> str:
+    return number_text(int(value) if float(value).is_integer() else value)
 
 
 def _parse_figure(parser: AttrParser, numbers: dict[str, Number]) -> None:
@@ -133,14 +139,6 @@ def _parse_figure(parser: AttrParser, numbers: dict[str, Number]) -> None:
 def _figures(model: Model, unit: TimeUnit, numbers: Mapping[str, Number]) -> Figures:
     rest = {name: value for name, value in numbers.items() if name != "latency"}
     return Figures(model, unit, numbers["latency"], **rest)
-
-
-def _number_text(value: Number) -> str:
-    """Write a number so that it is read back exactly, as short as that allows."""
-    if float(value).is_integer():
-        return str(int(value))
-    mantissa, e, exponent = repr(float(value)).partition("e")
-    return mantissa + ("" if "." in mantissa else ".0") + e + exponent
 
 
 def estimate_of(op: Operation) -> Figures | None:
