@@ -23,8 +23,20 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DistributePass
 
+    def get_fuse() -> type[ModulePass]:
+        from comet.passes.fuse import FusePass
+
+        return FusePass
+
+    def get_insert_collectives() -> type[ModulePass]:
+        from comet.passes.insert_collectives import InsertCollectivesPass
+
+        return InsertCollectivesPass
+
     return {
         "attach-hardware": get_attach_hardware,
         "decompose": get_decompose,
         "distribute": get_distribute,
+        "insert-collectives": get_insert_collectives,
+        "fuse": get_fuse,
     }

@@ -1,0 +1,169 @@
+"""
+`insert-collectives`: annotated elementary level -> SPMD level.
+
+Needs the shardings that `distribute` wrote; a function without any runs on one device
+and stays as it is. Gives one `collective.spmd` region per function with local shapes,
+and the collectives that the shardings imply: a reduction over a sharded dimension is
+finished by an all-reduce of the statistic, a fold by an all-gather of its partials and
+a fold of their merge, and a value that its user wants elsewhere is resharded. Rejects
+shardings that do not fit the op or the mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective_mesh import MeshOp
+from comet.dialects.collective_spmd import Sharding, SpmdOp, YieldOp
+from comet.dialects.compound import FillOp, FoldOp, RenameOp
+from comet.passes.functions import compute_functions
+from comet.passes.local_body import LocalBody, local_type, restricted
+from comet.passes.local_fold import merge_partials
+from comet.passes.shardings import (
+    ITERATING,
+    MESH,
+    SHARD,
+    iteration_dims,
+    select_mesh,
+    sharding_of_op,
+)
+
+
+@dataclass(frozen=True)
+class InsertCollectivesPass(ModulePass):
+    """Turn sharding annotations into local shapes and explicit collectives."""
+
+    name = "insert-collectives"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every annotated function of the module that is no reference."""
+        for func in compute_functions(op):
+            if any(SHARD in inner.attributes for inner in func.body.block.ops):
+                build_region(func, plan_region(op, func))
+
+
+@dataclass(frozen=True)
+class RegionPlan:
+    """What becomes of a function."""
+
+    mesh: MeshOp
+    shardings: dict[Operation, Sharding]
+    """The sharding of the iterations of every op that computes, in order."""
+    returned: tuple[SSAValue, ...]
+    """The values that leave the region."""
+
+
+def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
+    """
+    Read the shardings of a function.
+
+    Raises PassFailedException if one does not fit its op or the mesh.
+    """
+    symbol = func.attributes.get(MESH)
+    named = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
+    mesh = select_mesh("insert-collectives", module, named)
+    ops = list(func.body.block.ops)
+    terminator = ops.pop()
+    assert isinstance(terminator, ReturnOp)
+    shardings = {op: sharding_of_op(op) for op in ops if not _follows(op)}
+    for op, sharding in shardings.items():
+        _check_sharding(op, sharding, mesh)
+    made = {value for op in ops for value in op.results}
+    returned = dict.fromkeys(v for v in terminator.operands if v in made)
+    return RegionPlan(mesh, shardings, tuple(returned))
+
+
+def _follows(op: Operation) -> bool:
+    """Return whether `op` is put where it is used, in the sharding wanted there."""
+    return isinstance(op, FillOp | RenameOp)
+
+
+def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:
+    dims = iteration_dims(op)
+    if not isinstance(op, ITERATING):
+        raise PassFailedException(
+            f"insert-collectives: '{op.name}' is no elementary op; run decompose first"
+        )
+    for dim in sharding.keys() - set(dims):
+        raise PassFailedException(
+            f"insert-collectives: '{op.name}' is sharded in {dim}, which it does not "
+            f"have; its dimensions are {', '.join(dims)}"
+        )
+    axes = [axis for names in sharding.values() for axis in names]
+    for axis in axes:
+        if axis not in mesh.axis_extents:
+            raise PassFailedException(
+                f"insert-collectives: '{op.name}' is sharded over {axis}, which mesh "
+                f"@{mesh.sym_name.data} does not have; its axes are "
+                f"{', '.join(mesh.axis_extents)}"
+            )
+        if axes.count(axis) > 1:
+            raise PassFailedException(
+                f"insert-collectives: '{op.name}' is sharded over axis {axis} twice"
+            )
+
+
+def build_region(func: FuncOp, plan: RegionPlan) -> None:
+    """Replace the ops of a function by one SPMD region."""
+    body = LocalBody(plan.mesh)
+    for op, sharding in plan.shardings.items():
+        _localise(body, op, sharding)
+    shardings = [body.sharding(value) for value in plan.returned]
+    wanted = zip(plan.returned, shardings, strict=True)
+    body.block.add_op(YieldOp(*[body.fetch(value, s) for value, s in wanted]))
+    spmd = SpmdOp(
+        body.mesh_name,
+        [outer for outer, _ in body.inputs],
+        [dict(sharding) for _, sharding in body.inputs],
+        [value.type for value in plan.returned],
+        shardings,
+        Region(body.block),
+    )
+    _replace_ops(func, spmd, plan.returned)
+
+
+def _localise(body: LocalBody, op: Operation, sharding: Sharding) -> None:
+    """Append the local form of `op`, and of a fold the merge of its partials."""
+    operands = [body.fetch(value, sharding) for value in op.operands]
+    regions = [body.local_region(region, sharding) for region in op.regions]
+    local = type(op).create(
+        operands=operands,
+        result_types=[
+            local_type(r.type, restricted(sharding, r), body.mesh) for r in op.results
+        ],
+        properties=op.properties,
+        attributes={k: v for k, v in op.attributes.items() if k != SHARD},
+        location=op.location,
+        regions=regions,
+    )
+    for old, new in zip(op.results, local.results, strict=True):
+        new.name_hint = old.name_hint
+    body.insert(local)
+    results: Sequence[SSAValue] = local.results
+    if isinstance(local, FoldOp) and local.dim.data in sharding:
+        results = merge_partials(body, local, sharding[local.dim.data])
+    for old, new in zip(op.results, results, strict=True):
+        body.hold(old, new)
+
+
+def _replace_ops(func: FuncOp, spmd: SpmdOp, returned: Sequence[SSAValue]) -> None:
+    """Put the region before the return, and drop what it replaces."""
+    terminator = func.body.block.last_op
+    assert terminator is not None
+    Rewriter.insert_op(spmd, InsertPoint.before(terminator))
+    for old, new in zip(returned, spmd.outs, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    for op in reversed(list(func.body.block.ops)):
+        if op is not spmd and op is not terminator:
+            Rewriter.erase_op(op, safe_erase=False)
+    func.attributes.pop(MESH, None)

@@ -1,0 +1,65 @@
+"""The partials of a fold over a sharded dimension: gathered, then merged one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Region, SSAValue
+
+from comet.dialects.collective import AllGatherOp
+from comet.dialects.compound import FoldOp, ReduceKind, ReduceOp, YieldOp
+from comet.dialects.compound_dims import (
+    element_type_of,
+    extents_of,
+    level_of,
+    tensor,
+    with_extents,
+)
+from comet.passes.local_body import LocalBody
+
+
+def merge_partials(
+    body: LocalBody, local: FoldOp, axes: tuple[str, ...]
+) -> Sequence[SSAValue]:
+    """Append the all-gathers of a fold's results over `axes` and a fold of its merge."""
+    count = body.mesh.size(axes)
+    dim = body.new_dim(f"{local.dim.data}_part", count)
+    stacks = [_stack(body, out, dim, count, axes) for out in local.outs]
+    inits = list(local.init)
+    step = _merge_step(local, stacks, dim)
+    merged = FoldOp(dim, stacks, inits, step, local.merge.clone())
+    for old, new in zip(local.outs, merged.outs, strict=True):
+        new.name_hint = old.name_hint
+    body.insert(merged)
+    return merged.outs
+
+
+def _stack(
+    body: LocalBody, partial: SSAValue, dim: str, count: int, axes: tuple[str, ...]
+) -> SSAValue:
+    extents = extents_of(partial) | {dim: count}
+    type_ = tensor(extents, element_type_of(partial), level_of(partial))
+    gather = AllGatherOp(dim, partial, body.mesh_name, axes, type_)
+    return body.insert(gather, f"{partial.name_hint or 'carry'}_parts")
+
+
+def _merge_step(local: FoldOp, stacks: Sequence[SSAValue], dim: str) -> Region:
+    """Return a step that merges a chunk of one partial into the carries."""
+    chunks = [with_extents(stack.type, {dim: 1}) for stack in stacks]
+    carries = [out.type for out in local.outs]
+    block = Block(arg_types=[*chunks, *carries])
+    arguments = list(block.args)
+    partials: list[SSAValue] = []
+    for chunk, carry in zip(arguments[: len(chunks)], carries, strict=True):
+        only = ReduceOp(ReduceKind.ADD, chunk, carry)
+        block.add_op(only)
+        partials.append(only.result)
+    merge = local.merge.block
+    values = dict(zip(merge.args, [*arguments[len(chunks) :], *partials], strict=True))
+    return _append(block, merge, values)
+
+
+def _append(block: Block, source: Block, values: dict[SSAValue, SSAValue]) -> Region:
+    for op in source.ops:
+        block.add_op(op.clone(values))
+    return Region(block)
