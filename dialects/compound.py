@@ -48,6 +48,7 @@ from comet.dialects.compound_dims import (
     merged_extents,
     names_of,
     tensor,
+    with_extents,
 )
 from comet.dialects.compound_named import GemmLayernormOp, GemmSoftmaxOp
 
@@ -416,7 +417,8 @@ class FoldOp(IRDLOperation):
     `init` is the neutral element of the carries (finite, so that merging an empty
     partial is exact). `step` takes one chunk of every input and the carries, and gives
     the next carries. `merge` takes two partials. Inputs that lack the dimension are
-    whole in every step. Any chunking and any tree of merges give the same value.
+    whole in every step. Any chunking and any tree of merges give the same value; a step
+    whose chunks have extent 1 by their types is run element by element.
 
     ```mlir
     %m = compound.fold over "N" ins(%s : tensor<4x8xf32, #compound.dims<M, N>>)
@@ -463,6 +465,18 @@ class FoldOp(IRDLOperation):
             regions=[step, merge],
         )
 
+    @property
+    def element_by_element(self) -> bool:
+        """Whether the types of `step` ask for chunks of one element."""
+        chunks = self.step.block.args[: len(self.ins)]
+        sizes = (extents_of(chunk).get(self.dim.data) for chunk in chunks)
+        return 1 in sizes
+
+    def _element(self, type_: Attribute) -> Attribute:
+        if self.dim.data not in names_of(type_):
+            return type_
+        return with_extents(type_, {self.dim.data: 1})
+
     def verify_(self) -> None:
         if all(self.dim.data not in names_of(value) for value in self.ins):
             raise VerifyException(
@@ -476,6 +490,8 @@ class FoldOp(IRDLOperation):
                     f"{self.dim.data}"
                 )
         chunk = tuple(value.type for value in self.ins)
+        if self.element_by_element:
+            chunk = tuple(self._element(type_) for type_ in chunk)
         self._check_region("step", self.step.block, (*chunk, *carries), carries)
         self._check_region("merge", self.merge.block, (*carries, *carries), carries)
         if tuple(result.type for result in self.outs) != carries:
