@@ -101,7 +101,8 @@ class Leaf:
     """Elements by dimension that the unit takes at once, in textual order."""
     steps: Mapping[str, Sizes]
     """Per tensor, the tile size by dimension that one step of the leaf's loops covers."""
-    reduction_factors: tuple[int, ...] = ()
+    reduction: tuple[tuple[str, int], ...] = ()
+    """The reduction dimensions of the unit and their factors; the systolic array streams the last one."""
     accumulates: bool = False
     special: bool = False
 
@@ -109,6 +110,11 @@ class Leaf:
     def name(self) -> str:
         """The node's name in reports."""
         return f"OperationNode::{self.index}"
+
+    @property
+    def reduction_factors(self) -> tuple[int, ...]:
+        """The factors of the reduction dimensions."""
+        return tuple(factor for _, factor in self.reduction)
 
 
 @dataclass(frozen=True)

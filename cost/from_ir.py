@@ -1,0 +1,159 @@
+"""
+IR in, numbers out: the only file of this package that knows IR.
+
+The `comet` dialect becomes a `Problem`, an `arch.system` a `Hardware`; both are what the models price.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation as Op
+
+from comet.cost.estimate import CostError, Estimate, ModelName
+from comet.cost.hardware import Hardware
+from comet.cost.problem import (
+    Access,
+    Binding,
+    BindingKind,
+    Collective,
+    CollectiveKind,
+    Entry,
+    Leaf,
+    Node,
+    Operation,
+    Problem,
+    Tile,
+)
+from comet.cost.read_hardware import read_hardware
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch_yaml import fields_of_system
+from comet.dialects.comet import BindingOp, CollectiveOp, DeclareOp, MappingOp, OperationOp, ProblemOp, TileOp
+from comet.dialects.comet_attributes import Entry as Column
+from comet.dialects.comet_attributes import ReductionKind
+
+OpT = TypeVar("OpT", bound=Op)
+
+
+def estimate_module(module: ModuleOp, model: ModelName = "paper") -> Estimate:
+    """
+    The cost of the mapping in a module: one `arch.system`, one `comet.problem`, one `comet.mapping`.
+
+    Raises `CostError` with one sentence where an op is missing or the mapping cannot be priced.
+    """
+    from comet.cost.model import price
+
+    return price(problem_of(module), hardware_of(_only(module, SystemOp)), model)
+
+
+def hardware_of(system: SystemOp) -> Hardware:
+    """The machine of an `arch.system`; raises `CostError` for a field that is missing or contradicts another."""
+    return read_hardware(fields_of_system(system))
+
+
+def problem_of(module: ModuleOp) -> Problem:
+    """The problem and mapping of a module; raises `CostError` where one is missing."""
+    problem, mapping = _only(module, ProblemOp), _only(module, MappingOp)
+    root = _Numbering().tile(mapping.root)
+    return Problem(
+        dict(problem.instance.data),
+        tuple(_operation(op) for op in problem.declarations),
+        tuple(name.data for name in problem.ins),
+        tuple(name.data for name in problem.outs),
+        root,
+    )
+
+
+def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
+    found = [op for op in module.ops if isinstance(op, kind)]
+    if len(found) != 1:
+        raise CostError(
+            f"the module has {len(found)} ops '{kind.name}' where one is needed; run attach-hardware and lower-to-comet first"
+        )
+    return found[0]
+
+
+def _operation(op: DeclareOp) -> Operation:
+    accesses = tuple(Access(a.tensor, a.projection, a.read_write) for a in op.accesses)
+    dims = tuple(d.data for d in op.dimensions)
+    return Operation(op.operation.data, tuple(t.data for t in op.ins), op.out.data, dims, accesses)
+
+
+class _Numbering:
+    """Converts nodes and counts them in document order, bindings included."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def _next(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def tile(self, op: TileOp) -> Tile:
+        index = self._next()
+        children: list[Node] = []
+        bindings: list[Binding | None] = []
+        for child in op.body.block.ops:
+            if isinstance(child, BindingOp):
+                bindings.append(Binding(self._next(), BindingKind(child.kind.data.value)))
+            else:
+                children.append(self._node(child))
+        bound = tuple(bindings) if bindings else (None,) * (len(children) - 1)
+        order = tuple(op.permutation.data)
+        return Tile(index, not op.is_temporal, order, tuple(_entry(e) for e in op.entries), tuple(children), bound)
+
+    def _node(self, op: Op) -> Node:
+        match op:
+            case TileOp():
+                return self.tile(op)
+            case OperationOp():
+                return self._leaf(op)
+            case CollectiveOp():
+                return self._collective(op)
+            case _:
+                raise CostError(f"'{op.name}' is no node of a mapping")
+
+    def _leaf(self, op: OperationOp) -> Leaf:
+        compute = None if op.compute is None else op.compute.data
+        steps = {step.tensor: dict(step.sizes) for step in op.steps.data}
+        return Leaf(
+            self._next(),
+            op.operation.data,
+            op.kind.data.value,
+            tuple(steps),
+            op.primitive.data,
+            steps,
+            () if compute is None else compute.reduction,
+            compute is not None and compute.rmw,
+            compute is not None and compute.specd,
+        )
+
+    def _collective(self, op: CollectiveOp) -> Collective:
+        return Collective(
+            self._next(),
+            CollectiveKind(op.kind.data.value),
+            op.target.data,
+            op.tag.data,
+            None if op.dimension is None else op.dimension.data,
+            tuple(level.data for level in op.src),
+            tuple(level.data for level in op.dest),
+            op.in_tensor.data,
+            op.out_tensor.data,
+            op.bits,
+            _reduction(op),
+            0 if op.spatial_factor is None else op.spatial_factor.value.data,
+            op.wb_output is not None,
+        )
+
+
+def _reduction(op: CollectiveOp) -> str | None:
+    if op.reduction_op is None:
+        return None
+    kind = op.reduction_op.data
+    return "add" if kind is ReductionKind.SUB else kind.value
+
+
+def _entry(column: Column) -> Entry:
+    factors = tuple(dict(row) for row in column.factors)
+    return Entry(column.tensor, column.tag, column.target, column.child, column.precision, column.rmw, factors)
