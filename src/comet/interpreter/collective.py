@@ -19,12 +19,13 @@ from comet.dialects.collective import (
 from comet.dialects.collective_mesh import MeshOp, lookup_mesh
 from comet.dialects.collective_spmd import Sharding, SpmdOp
 from comet.dialects.compound_dims import extents_of
+from comet.dialects.schedule import SpatialOp
 from comet.interpreter.instances import (
     agreed,
+    instance,
     join,
     only_at_root,
     reduced_over,
-    root_of,
     shifted,
     split,
 )
@@ -65,9 +66,19 @@ def _whole(value: Tensor, outer: SSAValue, sharding: Sharding, mesh: MeshOp) -> 
 
 
 def _group(op: CollectiveOp) -> dict[str, int]:
-    """Return the extent of each axis of the op's groups, major first."""
-    mesh = lookup_mesh(op, op.mesh.string_value())
-    return {axis: mesh.axis_extents[axis] for axis in op.axis_names}
+    """Return the instances along each axis of the op's groups, major first."""
+    extents = lookup_mesh(op, op.mesh.string_value()).axis_extents | _idle(op)
+    return {axis: extents[axis] for axis in op.axis_names}
+
+
+def _idle(op: Operation) -> dict[str, int]:
+    """Return the axes of which the enclosing spatial nodes use one instance only."""
+    parent = op.parent_op()
+    if parent is None:
+        return {}
+    rows = parent.loops if isinstance(parent, SpatialOp) else ()
+    own = {row.axis: 1 for row in rows if row.axis is not None and row.factor == 1}
+    return _idle(parent) | own
 
 
 def _share(op: Operation, dim: str) -> int:
@@ -98,7 +109,7 @@ def _(op: ReduceScatterOp, machine: Machine, args: Values) -> Values:
 
 @evaluate.register
 def _(op: BroadcastOp, machine: Machine, args: Values) -> Values:
-    return (root_of(args[0], _group(op), op.root.value.data),)
+    return (instance(args[0], _group(op), op.root.value.data),)
 
 
 @evaluate.register
@@ -109,7 +120,7 @@ def _(op: GatherOp, machine: Machine, args: Values) -> Values:
 
 @evaluate.register
 def _(op: ScatterOp, machine: Machine, args: Values) -> Values:
-    whole, dim = root_of(args[0], _group(op), op.root.value.data), op.dim.data
+    whole, dim = instance(args[0], _group(op), op.root.value.data), op.dim.data
     return (split(whole, dim, _group(op), _share(op, dim)),)
 
 

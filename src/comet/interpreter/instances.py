@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -172,11 +172,11 @@ def at(value: Tensor, axis: str, index: int) -> Tensor:
     return Tensor(axes, value.dims, np.asarray(data), lengths)
 
 
-def root_of(value: Tensor, axes: Mapping[str, int], root: int) -> Tensor:
-    """Return what the instance with the linear index `root` in its group holds."""
-    indices = np.unravel_index(root, tuple(axes.values()))
-    for axis, index in zip(axes, indices, strict=True):
-        value = at(value, axis, int(index))
+def instance(value: Tensor, axes: Mapping[str, int], index: int) -> Tensor:
+    """Return what the instance with a linear index in its group along `axes` holds."""
+    indices = np.unravel_index(index, tuple(axes.values()))
+    for axis, position in zip(axes, indices, strict=True):
+        value = at(value, axis, int(position))
     return value
 
 
@@ -213,16 +213,37 @@ def shifted(value: Tensor, axis: str, count: int, offset: int, wrap: bool) -> Te
     return Tensor(copies.axes, copies.dims, data, lengths)
 
 
+def stacked(values: Sequence[Tensor], axes: Mapping[str, int]) -> Tensor:
+    """Return one value whose instances along the new `axes`, in order, are `values`."""
+    if not axes:
+        return values[0]
+    dims, old = values[0].dims, joined_axes(values)
+    views = np.broadcast_arrays(*(value.view(old, dims) for value in values))
+    data = np.stack(views, axis=len(old))
+    shape = (*data.shape[: len(old)], *axes.values(), *data.shape[len(old) + 1 :])
+    lengths: dict[str, Tensor] = {}
+    for dim in dict.fromkeys(dim for value in values for dim in value.lengths):
+        lengths[dim] = stacked([value.length(dim) for value in values], axes)
+    return Tensor((*old, *axes), dims, data.reshape(shape), lengths)
+
+
 def agreed(value: Tensor, axes: Iterable[str]) -> Tensor:
     """Return the common value of the instances along `axes`, NaN where they differ."""
     for axis in axes:
         if axis not in value.axes:
             continue
         one = at(value, axis, 0)
-        differs = ~np.all(_close(one, value), axis=value.axes.index(axis))
-        data = np.where(differs, np.nan, one.data)
+        same = np.all(_close(one, value), axis=value.axes.index(axis))
+        data = np.where(same, one.data, np.nan)
         value = Tensor(one.axes, one.dims, data, one.lengths)
     return value
+
+
+def agree(value: Tensor, axes: Iterable[str]) -> bool:
+    """Say whether the instances along `axes` hold the same value."""
+    return all(
+        np.all(_close(at(value, axis, 0), value)) for axis in axes if axis in value.axes
+    )
 
 
 def _close(one: Tensor, other: Tensor) -> NDArray[np.bool_]:
