@@ -3,7 +3,7 @@ The body of an SPMD region under construction: local ops, and the collectives be
 
 Every op is put in with the shardings that it wants of its operands; the body fetches
 them: from the operands of the region, by computing constants and renames on the spot,
-or by collectives. What each local value is, the analysis of the collective dialect says.
+or by collectives. What each local value is, the dialect's own analysis says.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LocalBody:
         return self.mesh.sym_name.data
 
     def new_dim(self, wanted: str, extent: int) -> str:
-        """Return a name for a new dimension: `wanted`, or numbered where it is taken."""
+        """Return a name for a new dimension: `wanted`, numbered where it is taken."""
         name, number = wanted, 0
         while self._new_dims.setdefault(name, extent) != extent:
             number += 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Region, SSAValue
 
 from comet.dialects.collective import AllGatherOp
-from comet.dialects.compound import FoldOp, ReduceKind, ReduceOp, YieldOp
+from comet.dialects.compound import FoldOp, ReduceKind, ReduceOp
 from comet.dialects.compound_dims import (
     element_type_of,
     extents_of,
@@ -21,7 +21,7 @@ from comet.passes.local_body import LocalBody
 def merge_partials(
     body: LocalBody, local: FoldOp, axes: tuple[str, ...]
 ) -> Sequence[SSAValue]:
-    """Append the all-gathers of a fold's results over `axes` and a fold of its merge."""
+    """Append the all-gathers of a fold's results over `axes`, and their merge."""
     count = body.mesh.size(axes)
     dim = body.new_dim(f"{local.dim.data}_part", count)
     stacks = [_stack(body, out, dim, count, axes) for out in local.outs]
