@@ -20,6 +20,7 @@ from xdsl.irdl import (
     opt_attr_def,
     opt_prop_def,
     opt_region_def,
+    region_def,
     traits_def,
     var_operand_def,
 )
@@ -86,6 +87,8 @@ class TemporalOp(NodeOp):
     """
 
     name = "schedule.temporal"
+    # Named again, because fields of a subclass stand before those of its base.
+    ins = var_operand_def()
     carry = var_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure(), RecursiveMemoryEffect(), IsolatedFromAbove())
@@ -199,6 +202,7 @@ class SpatialOp(NodeOp):
 
     name = "schedule.spatial"
     mesh = opt_prop_def(FlatSymbolRefAttr)
+    body = region_def("single_block")
     merge = opt_region_def("single_block")
     launch = opt_attr_def(LaunchAttr, attr_name="schedule.launch")
     traits = traits_def(

@@ -1,0 +1,35 @@
+"""The `fuse` pass: elementary ops to a tile tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from comet.dialects.arch import attached_system
+from comet.passes.functions import compute_functions
+
+
+@dataclass(frozen=True)
+class FusePass(ModulePass):
+    """
+    Create the schedule level: say which ops share a nest, and dissolve `spmd`.
+
+    Before: elementary ops, with or without `collective.spmd`. After: a tree of
+    `schedule` nodes without factors, ready for `tile`. Needs attached hardware.
+    """
+
+    name = "fuse"
+
+    strategy: Literal["none", "partial", "full", "auto"] = "none"
+    """Nothing shares a nest; all but contractions do; all do; the cheapest of these."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from comet.passes.fuse_accelerator import fuse_function
+
+        system = attached_system(op)
+        for func in compute_functions(op):
+            fuse_function(func, system, self.strategy)

@@ -1,0 +1,339 @@
+"""
+Fusion on accelerators: which ops share a nest, as a plan, and its rewrite.
+
+The nest alternates temporal and spatial nodes: root, clusters, shared buffer, cores,
+one op. A strategy says where groups of ops part: `none` at the root, so that every
+intermediate goes through it; `partial` at the shared buffer, around each contraction;
+`full` nowhere above the cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.collective import AllReduceOp, CollectiveOp
+from comet.dialects.compound import CastOp, ContractOp, FillOp
+from comet.dialects.compound_dims import names_of, with_level
+from comet.dialects.schedule_attributes import LoopAttr
+from comet.passes.flat_program import FlatProgram, flatten
+from comet.passes.memory_chain import MemoryChain, memory_chain
+from comet.passes.retile import retile
+from comet.passes.tile_tree import (
+    Leaf,
+    Nest,
+    Node,
+    Spatial,
+    Temporal,
+    Tree,
+    Values,
+    build,
+)
+
+Strategy: TypeAlias = Literal["none", "partial", "full"]
+Unit: TypeAlias = tuple[Operation, ...]
+"""What one leaf holds: an op, and the casts of its result."""
+
+
+@dataclass(frozen=True)
+class FusePlan:
+    """The tile tree of a function's ops, and at which level each value lives where."""
+
+    tree: Temporal
+    nest: Nest
+    program: FlatProgram
+
+
+def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
+    """
+    Turn the elementary ops of `func` into a tile tree on `system`, without factors.
+
+    Raises PassFailedException for ops that no leaf can hold and for hardware that is
+    no chain of root, clusters and cores.
+    """
+    apply_plan(func, plan_fusion(func, system, strategy))
+
+
+def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusePlan:
+    """Return how the ops of `func` are nested under `strategy`; changes nothing."""
+    chain = memory_chain(system)
+    program = flatten(func, system.system_name)
+    aliases = _dissolved(program, chain)
+    groups = [
+        _cluster(group, program, chain, strategy, aliases)
+        for group in _root_groups(program, strategy)
+    ]
+    tree = Temporal(chain.root, tuple(groups))
+    resident = frozenset(_resident(tree, program, chain, aliases))
+    return FusePlan(tree, Nest(_Levels(chain, resident).at, aliases), program)
+
+
+def apply_plan(func: FuncOp, plan: FusePlan) -> None:
+    """Replace the body of `func` by the tile tree; its values get the root's level."""
+    old, nest = func.body.block, plan.nest
+    root = plan.tree.place
+    block = Block(arg_types=[with_level(arg.type, root) for arg in old.args])
+    arguments: Values = dict(zip(old.args, block.args, strict=True))
+    for value, argument in arguments.items():
+        argument.name_hint = value.name_hint
+    values: Values = {
+        local: arguments[outer] for local, outer in plan.program.inputs.items()
+    }
+    build(plan.tree, nest, None, block, values)
+    returned = ReturnOp(*(values[nest.resolve(v)] for v in plan.program.outputs))
+    block.add_op(returned)
+    func.body.insert_block(block, 0)
+    func.body.detach_block(old)
+    old.erase(safe_erase=False)
+    retile(func)
+    types = [value.type for value in returned.operands]
+    func.properties["function_type"] = FunctionType.from_lists(block.arg_types, types)
+
+
+def _dissolved(program: FlatProgram, chain: MemoryChain) -> Mapping[SSAValue, SSAValue]:
+    """
+    Return the reductions over cores that become the combiner of their spatial node.
+
+    Each maps the result of the all-reduce to its operand, the partial value.
+    """
+    return {
+        op.result: op.input
+        for op in program.ops
+        if isinstance(op, AllReduceOp)
+        and op.to_level is not None
+        and op.to_level.data == chain.shared
+        and set(op.axis_names) <= set(chain.core_axes)
+    }
+
+
+def _units(ops: Sequence[Operation]) -> Iterator[Unit]:
+    """Group each op with the casts of its result; constants are made where used."""
+    unit: list[Operation] = []
+    for op in ops:
+        if isinstance(op, FillOp):
+            continue
+        follows = isinstance(op, CastOp) and unit and op.input in unit[-1].results
+        if unit and not follows:
+            yield tuple(unit)
+            unit = []
+        unit.append(op)
+    if unit:
+        yield tuple(unit)
+
+
+def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
+    """Part the ops at the root: `none` gives every op a nest of its own."""
+    units = list(_units(program.ops))
+    if strategy != "none":
+        return [units]
+    groups: list[list[Unit]] = []
+    for unit in units:
+        if groups and isinstance(unit[0], CollectiveOp):
+            groups[-1].append(unit)
+        else:
+            groups.append([unit])
+    return groups
+
+
+def _shared_groups(units: Sequence[Unit], strategy: Strategy) -> list[list[Unit]]:
+    """Part the ops at the shared buffer: `partial` parts around contractions."""
+    if strategy != "partial":
+        return [list(units)]
+    groups: list[list[Unit]] = []
+    for unit in units:
+        if isinstance(unit[0], CollectiveOp) and groups:
+            groups[-1].append(unit)
+        elif groups and _is_contraction(unit) == _is_contraction(groups[-1][0]):
+            groups[-1].append(unit)
+        else:
+            groups.append([unit])
+    return groups
+
+
+def _is_contraction(unit: Unit) -> bool:
+    return isinstance(unit[0], ContractOp)
+
+
+def _cluster(
+    units: Sequence[Unit],
+    program: FlatProgram,
+    chain: MemoryChain,
+    strategy: Strategy,
+    aliases: Mapping[SSAValue, SSAValue],
+) -> Spatial:
+    """Return the node that spreads `units` over the clusters."""
+    children: list[Tree] = []
+    for group in _shared_groups(units, strategy):
+        items = list(_stages(group, program, chain, aliases))
+        # Row statistics are looped over the row where nothing is fused, so that their
+        # collectives wait for the whole loop.
+        tail = len(items)
+        while strategy == "none" and isinstance(items[tail - 1], Leaf):
+            tail -= 1
+        children.append(Temporal(chain.shared, tuple(items[:tail])))
+        children += items[tail:]
+    ops = [op for unit in units for op in unit]
+    rows = _rows(ops, chain.cluster_axes, program)
+    return Spatial(chain.shared, program.mesh, rows, tuple(children))
+
+
+def _stages(
+    units: Sequence[Unit],
+    program: FlatProgram,
+    chain: MemoryChain,
+    aliases: Mapping[SSAValue, SSAValue],
+) -> Iterator[Tree]:
+    """
+    Part `units` into nodes over the cores, and collectives between them.
+
+    A node ends before a contraction, after one, before a collective of the shared
+    level, and where an op needs what only the node's end completes.
+    """
+    stage: list[Unit] = []
+
+    def finished() -> Iterator[Tree]:
+        if stage:
+            yield _stage(stage, program, chain)
+            stage.clear()
+
+    for unit in units:
+        if unit[0].results and unit[0].results[0] in aliases:
+            continue
+        made = {result for u in stage for op in u for result in op.results}
+        waits = any(aliases.get(v) in made for op in unit for v in op.operands)
+        at_shared = _is_shared_collective(unit, chain)
+        contraction = _is_contraction(unit) or (stage and _is_contraction(stage[0]))
+        if waits or at_shared or contraction:
+            yield from finished()
+        if at_shared:
+            yield Leaf(unit)
+        else:
+            stage.append(unit)
+    yield from finished()
+
+
+def _is_shared_collective(unit: Unit, chain: MemoryChain) -> bool:
+    op = unit[0]
+    return isinstance(op, CollectiveOp) and not set(op.axis_names) <= set(
+        chain.core_axes
+    )
+
+
+def _stage(units: Sequence[Unit], program: FlatProgram, chain: MemoryChain) -> Spatial:
+    """Return the node that spreads `units` over the cores of a cluster."""
+    leaves = [
+        Leaf(unit)
+        if isinstance(unit[0], CollectiveOp)
+        else Temporal(chain.out, (Leaf(unit),))
+        for unit in units
+    ]
+    ops = [op for unit in units for op in unit]
+    rows = _rows(ops, chain.core_axes, program)
+    return Spatial(chain.out, program.mesh, rows, tuple(leaves))
+
+
+def _rows(
+    ops: Sequence[Operation], axes: Sequence[str], program: FlatProgram
+) -> tuple[LoopAttr, ...]:
+    """
+    Return one row per axis: the dimension it splits, or factor 1 where it idles.
+
+    Raises PassFailedException if an axis splits two dimensions.
+    """
+    values = [v for op in ops for v in (*op.operands, *op.results)]
+    idle = next((names_of(v)[0] for v in values if names_of(v)), "")
+    rows: list[LoopAttr] = []
+    for axis in axes:
+        dims = {program.states[v].sharded.get(axis) for v in values} - {None}
+        if len(dims) > 1:
+            raise PassFailedException(
+                f"fuse: axis '{axis}' splits {' and '.join(sorted(map(str, dims)))} of "
+                "ops that share a nest; distribute one dimension per axis"
+            )
+        dim = next(iter(dims), None)
+        size = program.axis_extents.get(axis, 1)
+        rows.append(LoopAttr(idle, 1, axis) if dim is None else _row(dim, size, axis))
+    return tuple(rows)
+
+
+def _row(dim: str, factor: int, axis: str) -> LoopAttr:
+    return LoopAttr(dim, factor, axis)
+
+
+def _resident(
+    tree: Temporal,
+    program: FlatProgram,
+    chain: MemoryChain,
+    aliases: Mapping[SSAValue, SSAValue],
+) -> Iterator[SSAValue]:
+    """
+    Yield the values that stay in the cores between two nodes of one shared group.
+
+    Both nodes have to spread them alike, and nobody else may want them.
+    """
+    nest = Nest(_Levels(chain, frozenset()).at, aliases)
+    for cluster in tree.children:
+        for group in _children(cluster):
+            stages = [c for c in _children(group) if isinstance(c, Spatial)]
+            home = {op: stage for stage in stages for op in _ops(stage)}
+            for op, stage in home.items():
+                for value in op.results:
+                    users = list(nest.users(value))
+                    if (
+                        value not in aliases.values()
+                        and value not in program.outputs
+                        and all(_reads_in_core(u, stage, home) for u in users)
+                    ):
+                        yield value
+
+
+def _reads_in_core(
+    user: Operation, stage: Spatial, home: Mapping[Operation, Spatial]
+) -> bool:
+    reader = home.get(user)
+    return (
+        reader is not None
+        and reader.rows == stage.rows
+        and not isinstance(user, ContractOp)
+    )
+
+
+def _children(tree: Tree) -> tuple[Tree, ...]:
+    return () if isinstance(tree, Leaf) else tree.children
+
+
+def _ops(tree: Tree) -> Iterator[Operation]:
+    if isinstance(tree, Leaf):
+        yield from tree.ops
+    for child in _children(tree):
+        yield from _ops(child)
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """At which level a value lives in the body of a node."""
+
+    chain: MemoryChain
+    resident: frozenset[SSAValue]
+
+    def at(self, value: SSAValue, node: Node | None) -> str:
+        """Return the level of `value` in the body of `node`, or outside of all."""
+        chain = self.chain
+        place = chain.root if node is None else node.place
+        if place == chain.shared and value in self.resident:
+            return chain.out
+        if place != chain.out or node is None:
+            return place
+        for op in _ops(node):
+            if isinstance(op, ContractOp) and value is op.lhs:
+                return chain.lhs
+            if isinstance(op, ContractOp) and value is op.rhs:
+                return chain.rhs
+        return chain.out
