@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 from comet.dialects.arch_fields import Fields, FieldsDirective, dictionary_of
 from comet.dialects.arch_gpu import GpuOp, GpuRates
 from comet.dialects.arch_nodes import LevelOp, NodeOp, Path, PathAttr, UnitOp
-from comet.dialects.arch_rows import ComputeOp, MemoryOp
+from comet.dialects.arch_rows import ComputeOp, MemoryOp, fill_empty_regions
 
 __all__ = [
     "Arch",
@@ -89,6 +89,10 @@ class SystemOp(IRDLOperation):
             },
             regions=[Region(Block(body))],
         )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fill_empty_regions(self)
 
     @property
     def system_name(self) -> str:

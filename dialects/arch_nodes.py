@@ -37,7 +37,14 @@ from comet.dialects.arch_fields import (
     field_of,
     fields_of,
 )
-from comet.dialects.arch_rows import ComputeOp, MemoryOp, RowOp, integer_of, system_op
+from comet.dialects.arch_rows import (
+    ComputeOp,
+    MemoryOp,
+    RowOp,
+    fill_empty_regions,
+    integer_of,
+    system_op,
+)
 from comet.dialects.arch_schema import LINK, mistakes
 
 RowT = TypeVar("RowT", bound=RowOp)
@@ -248,6 +255,10 @@ class LevelOp(NodeOp):
             properties["axes"] = ArrayAttr(StringAttr(axis) for axis in axes)
         super().__init__(properties=properties, regions=[Region(Block(body))])
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fill_empty_regions(self)
+
     @property
     def memory(self) -> MemoryOp:
         """The row that says what the level is made of."""
@@ -255,7 +266,7 @@ class LevelOp(NodeOp):
 
     @property
     def capacity(self) -> int | None:
-        """Bytes that one instance holds; None for DRAM, which COMET never finds full."""
+        """Bytes one instance holds; None for DRAM, which COMET never finds full."""
         return None if self.level_name == "DRAM" else self.memory.bytes
 
     @property

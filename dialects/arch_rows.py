@@ -6,7 +6,7 @@ from abc import ABC
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -24,6 +24,13 @@ from comet.dialects.arch_schema import COMPUTE, MEMORY, Rules, mistakes
 def integer_of(attribute: Attribute | None, default: int) -> int:
     """Return an integer field; what is absent or no integer counts as the default."""
     return attribute.value.data if isinstance(attribute, IntegerAttr) else default
+
+
+def fill_empty_regions(op: Operation) -> None:
+    """Give each region of `op` its block: the syntax `{}` makes a region without."""
+    for region in op.regions:
+        if not region.blocks:
+            region.add_block(Block())
 
 
 def system_op() -> type[Operation]:

@@ -1,0 +1,132 @@
+"""attach-hardware: what it adds, and each way in which a hardware file can be wrong."""
+
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import attached_system
+from comet.dialects.collective import MeshOp
+from comet.passes.attach_hardware import AttachHardwarePass
+
+HARDWARE = Path(__file__).parents[2] / "samples" / "hardware"
+EDGE = (HARDWARE / "edge.yaml").read_text()
+GPU = (HARDWARE / "h200x1.yaml").read_text()
+
+
+def attach(path: Path, module: ModuleOp | None = None) -> ModuleOp:
+    module = ModuleOp([]) if module is None else module
+    AttachHardwarePass(str(path)).apply(Context(), module)
+    module.verify()
+    return module
+
+
+@pytest.mark.parametrize("path", sorted(HARDWARE.glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_sample_attaches_with_its_mesh(path: Path):
+    module = attach(path)
+    system = attached_system(module)
+    mesh = next(op for op in module.ops if isinstance(op, MeshOp))
+    assert system.system_name == mesh.sym_name.data == path.stem
+    assert mesh.axis_extents == system.axes
+    assert mesh.axis_levels == system.axis_levels
+
+
+def test_hardware_without_axes_adds_no_mesh(tmp_path: Path):
+    file = tmp_path / "plain.yaml"
+    file.write_text(EDGE[: EDGE.index("# Read by comet only")])
+    assert [op.name for op in attach(file).ops] == ["arch.system"]
+
+
+WRONG = {
+    "malformed": (EDGE, "bw: 64,", "bw: [,", r":33: expected the node content"),
+    "twice": (
+        EDGE,
+        "ports: 1,",
+        "ports: 1, ports: 2,",
+        r":20: .*'ports' is given twice",
+    ),
+    "type": (
+        EDGE,
+        "bw: 64,",
+        "bw: fast,",
+        r":33: .*number that is not negative.*'fast'",
+    ),
+    "flag": (EDGE, "reduction: true", "reduction: 7", r":32: .*true or false, not 7"),
+    "near miss": (EDGE, "computeWidth", "computewidth", r":9: .*mean 'computeWidth'\?"),
+    "missing": (EDGE, "computeLatency: 1,", "", r":8: .*'computeLatency' is missing"),
+    "no table": (EDGE, "MemoryTypes:", "Memories:", r":5: .*'MemoryTypes' is missing"),
+    "no map": (
+        EDGE,
+        EDGE,
+        "hello",
+        r":1: a hardware file is a map of fields, not 'hello'",
+    ),
+    "empty": (EDGE, EDGE, "", r":1: a hardware file is missing or empty"),
+    "no list": (EDGE, "connects:\n", "connects: 3\n    was:\n", "'connects' is a list"),
+    "kind": (EDGE, "type: GBuffer", "type: Buffer", "no entry named 'Buffer'"),
+    "level": (EDGE, "GB: [cx", "GX: [cx", "the Hierarchy has no level 'GX'"),
+    "axis": (EDGE, "[cx, cy]", "[2, cy]", "an axis is text, not 2"),
+    "axes": (EDGE, "[cx, cy]", "[cx]", "@GB has 4 instances, but its axes span 2"),
+    "section": (
+        EDGE,
+        "  mesh:",
+        "  colour: red\n  mesh:",
+        "unknown field 'colour', known",
+    ),
+    "rate": (GPU, "hbm_gb_per_s: 4800", "hbm_gb_per_s: -1", "not negative, not -1"),
+    "rates": (
+        GPU,
+        "{f64: 66.9",
+        "{f63: 66.9",
+        "a number for each of some element types",
+    ),
+    "gpu": (
+        GPU,
+        "launch_us",
+        "fan_us",
+        r"unknown field 'fan_us'|'launch_us' is missing",
+    ),
+    "large": (EDGE, "capacity: 65536", "capacity: 9" + 20 * "0", "not fit in 64 bits"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_file_is_one_sentence_with_its_name(case: str, tmp_path: Path):
+    text, old, new, message = WRONG[case]
+    assert old in text
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(PassFailedException, match=message) as caught:
+        attach(file)
+    assert str(caught.value).startswith(str(file))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path):
+    with pytest.raises(PassFailedException, match="cannot read the hardware file"):
+        attach(tmp_path / "nowhere.yaml")
+
+
+def test_a_file_that_is_no_text(tmp_path: Path):
+    file = tmp_path / "binary.yaml"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PassFailedException, match="UTF-8"):
+        attach(file)
+
+
+def test_a_second_machine_is_rejected():
+    module = attach(HARDWARE / "edge.yaml")
+    with pytest.raises(PassFailedException, match="already has the hardware @edge"):
+        attach(HARDWARE / "cloud.yaml", module)
+
+
+def test_a_mesh_that_matches_is_kept_and_another_rejected():
+    levels = {"rank": "HBM"}
+    module = ModuleOp([MeshOp("h200x8", {"rank": 8}, levels)])
+    attach(HARDWARE / "h200x8.yaml", module)
+    assert [op.name for op in module.ops] == ["arch.system", "collective.mesh"]
+    module = ModuleOp([MeshOp("h200x8", {"rank": 4}, levels)])
+    with pytest.raises(PassFailedException, match=r"rank = 4 at HBM.*rank = 8 at HBM"):
+        attach(HARDWARE / "h200x8.yaml", module)
