@@ -22,6 +22,13 @@ from comet.tools.pass_plugins import load_pass_plugin
 TOOL = "comet-opt"
 
 
+class _PendingText(StringIO):
+    """Text that stays readable when xDSL closes its output."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class CometOptMain(xDSLOptMain):
     """
     xDSL's driver with our universe, located errors and passes from single files.
@@ -35,7 +42,7 @@ class CometOptMain(xDSLOptMain):
 
     def __init__(self, args: Sequence[str] | None = None):
         self._line_offset = 0
-        self._pending_output = StringIO()
+        self._pending_output = _PendingText()
         super().__init__(__doc__ or "", args)
 
     def run(self) -> None:

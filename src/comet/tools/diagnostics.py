@@ -15,6 +15,8 @@ from xdsl.utils.exceptions import (
     ParseError,
 )
 
+from comet.cost.estimate import CostError
+
 
 class UsageError(Exception):
     """A mistake in how a tool was called; the message is the sentence to print."""
@@ -69,7 +71,7 @@ def sentence(error: BaseException) -> str | None:
             return _at_op(error)
         case ArgSpecParseError():
             return f"error: {_pipeline_mistake(error)}"
-        case UsageError():
+        case UsageError() | CostError():
             return f"error: {_one_line(str(error))}"
         case OSError(filename=str(name), strerror=str(reason)):
             return f"error: {name}: {reason}"
