@@ -27,9 +27,18 @@ class FusePass(ModulePass):
     strategy: Literal["none", "partial", "full", "auto"] = "none"
     """Nothing shares a nest; all but contractions do; all do; the cheapest of these."""
 
+    between: Literal["recompute", "spill", "auto"] = "auto"
+    """
+    On GPUs, what two sweeps over a row do about a product that both need: compute it
+    twice, or keep it in device memory; the cheaper of these.
+    """
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from comet.passes.fuse_accelerator import fuse_function
+        from comet.passes import fuse_accelerator, fuse_gpu
 
         system = attached_system(op)
         for func in compute_functions(op):
-            fuse_function(func, system, self.strategy)
+            if system.gpu is not None:
+                fuse_gpu.fuse_function(func, system, self.strategy, self.between)
+            else:
+                fuse_accelerator.fuse_function(func, system, self.strategy)
