@@ -1,7 +1,6 @@
 """The reference interpreter on functions, graph ops and elementary ops."""
 
 import math
-import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -50,17 +49,17 @@ def rsqrt(a: float) -> float:
 
 
 EXPECTED: dict[MapKind, Callable[..., float]] = {
-    MapKind.ADD: operator.add,
-    MapKind.SUB: operator.sub,
-    MapKind.MULT: operator.mul,
-    MapKind.DIV: operator.truediv,
+    MapKind.ADD: float.__add__,
+    MapKind.SUB: float.__sub__,
+    MapKind.MULT: float.__mul__,
+    MapKind.DIV: float.__truediv__,
     MapKind.MAX: max,
     MapKind.MIN: min,
     MapKind.EXP: math.exp,
     MapKind.LOG: math.log,
     MapKind.SQRT: math.sqrt,
     MapKind.RSQRT: rsqrt,
-    MapKind.NEG: operator.neg,
+    MapKind.NEG: float.__neg__,
     MapKind.TANH: math.tanh,
     MapKind.ERF: math.erf,
 }
