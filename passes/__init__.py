@@ -33,10 +33,22 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return InsertCollectivesPass
 
+    def get_tile() -> type[ModulePass]:
+        from comet.passes.tile import TilePass
+
+        return TilePass
+
+    def get_place_collectives() -> type[ModulePass]:
+        from comet.passes.place_collectives import PlaceCollectivesPass
+
+        return PlaceCollectivesPass
+
     return {
         "attach-hardware": get_attach_hardware,
         "decompose": get_decompose,
         "distribute": get_distribute,
         "insert-collectives": get_insert_collectives,
+        "place-collectives": get_place_collectives,
         "fuse": get_fuse,
+        "tile": get_tile,
     }

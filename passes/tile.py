@@ -1,0 +1,149 @@
+"""The `tile` pass: factors and loop orders for the nodes of a tile tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.compound_dims import extents_of, merged_extents
+from comet.dialects.schedule_attributes import LoopAttr
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.capacity import check_capacity
+from comet.passes.functions import compute_functions
+from comet.passes.plan_string import (
+    PLAN,
+    PlanEntry,
+    Rows,
+    entry_for,
+    node_level,
+    parse_plan,
+    plan_targets,
+)
+from comet.passes.retile import aligned_tile, even_tile, retile, set_rows
+
+
+@dataclass(frozen=True)
+class TilePass(ModulePass):
+    """
+    Give every temporal node and launch grid its rows, and recompute all types.
+
+    Before: a tile tree of any factors. After: the tree with the plan's factors, and
+    the plan on the function. Needs attached hardware.
+    """
+
+    name = "tile"
+
+    factors: str = "auto"
+    """
+    A plan string, or `auto`: the function's `comet.plan` if it has one, else the plan
+    that the cost model ranks first.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        for func in compute_functions(op):
+            text = self.factors if self.factors != "auto" else chosen_plan(func, system)
+            apply_plan(func, parse_plan(text), system)
+            func.attributes[PLAN] = StringAttr(text)
+
+
+def chosen_plan(func: FuncOp, system: SystemOp) -> str:
+    """Return the function's own plan, or the best one a search finds."""
+    own = func.attributes.get(PLAN)
+    if isinstance(own, StringAttr):
+        return own.data
+    if system.gpu is not None:
+        from comet.passes.tile_gpu import choose
+    else:
+        from comet.passes.tile_accelerator import choose
+
+    return choose(func, system)
+
+
+def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:
+    """
+    Give the nodes of `func` the rows of `plan`; a node without an entry gets none.
+
+    Raises PassFailedException if an entry fits no node, a factor does not divide (on
+    accelerators), a body cannot be split along a row, or a tile does not fit.
+    """
+    on_gpu = system.gpu is not None
+    nodes = tuple(plan_targets(func))
+    _check_entries(nodes, plan)
+    for node in nodes:
+        entry = entry_for(node, plan)
+        set_rows(node, _rows(node, () if entry is None else entry.rows))
+    try:
+        retile(func, aligned_tile if on_gpu else even_tile)
+    except VerifyException as error:
+        raise PassFailedException(f"tile: {error}") from error
+    for node in nodes:
+        _check_factors(node, on_gpu)
+    check_capacity(func, system)
+
+
+def _check_entries(nodes: Sequence[NodeOp], plan: Sequence[PlanEntry]) -> None:
+    for entry in plan:
+        matching = [node for node in nodes if entry_for(node, (entry,)) is not None]
+        if not matching:
+            levels = ", ".join(dict.fromkeys(map(node_level, nodes)))
+            raise PassFailedException(
+                f"tile: plan entry '{entry}' fits no node; there are nodes at {levels}"
+            )
+        known = {dim for node in matching for dim in _extents(node)}
+        for dim, _ in entry.rows:
+            if dim not in known:
+                raise PassFailedException(
+                    f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
+                    f"the nodes it fits have {', '.join(sorted(known))}"
+                )
+
+
+def _extents(node: NodeOp) -> dict[str, int]:
+    return merged_extents((*node.ins, *node.initial_carries()), node.name)
+
+
+def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
+    """Return the rows of `node`; dimensions that its operands lack are left out."""
+    known = _extents(node)
+    axes = [row.axis for row in node.loops]
+    kept = [(dim, factor) for dim, factor in rows if dim in known]
+    if axes and axes[0] is not None:
+        return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(kept)]
+    return [LoopAttr(dim, factor) for dim, factor in kept]
+
+
+def _check_factors(node: NodeOp, on_gpu: bool) -> None:
+    extents = _extents(node)
+    for dim, factor in node.factors.items():
+        extent = extents[dim]
+        if on_gpu and any(
+            not node.tile_extent(dim, whole, tile) for whole, tile in _tiles(node, dim)
+        ):
+            raise PassFailedException(
+                f"tile: {dim} = {extent} cannot be cut into {factor} tiles of one "
+                f"size; {-(-extent // -(-extent // factor))} is possible"
+            )
+        if not on_gpu and extent % factor:
+            raise PassFailedException(
+                f"tile: factor {factor} of {dim} does not divide its extent {extent} "
+                f"in the node at {node_level(node)}; take a divisor of {extent}"
+            )
+
+
+def _tiles(node: NodeOp, dim: str) -> list[tuple[int, int]]:
+    """Return (extent, tile) along `dim` of every operand of `node` that has it."""
+    values = (*node.ins, *node.initial_carries())
+    pairs = zip(values, node.body.block.args, strict=True)
+    return [
+        (extents_of(outer)[dim], extents_of(inner)[dim])
+        for outer, inner in pairs
+        if dim in extents_of(outer)
+    ]
