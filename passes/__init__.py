@@ -13,6 +13,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return AttachHardwarePass
 
+    def get_bind() -> type[ModulePass]:
+        from comet.passes.bind import BindPass
+
+        return BindPass
+
     def get_decompose() -> type[ModulePass]:
         from comet.passes.decompose import DecomposePass
 
@@ -45,6 +50,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
     return {
         "attach-hardware": get_attach_hardware,
+        "bind": get_bind,
         "decompose": get_decompose,
         "distribute": get_distribute,
         "insert-collectives": get_insert_collectives,
