@@ -1,0 +1,225 @@
+"""
+`place-collectives`: SPMD level -> SPMD level, with every collective placed.
+
+Needs the SPMD regions of `insert-collectives`; functions without one stay as they are.
+A reduction over axes of several memory levels becomes one per level, innermost first.
+Those over axes below `at` bring their result one level up, where `fuse` makes them
+combiners; all other collectives stay explicit, at `at`. Explicit all-reduces take the
+chosen kind. Rejects a level that the mesh lacks, and a kind that a value is too small
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import (
+    Algorithm,
+    AlgorithmAttr,
+    AllReduceOp,
+    CollectiveOp,
+)
+from comet.dialects.collective_analysis import States, state_of_sharding, transfer
+from comet.dialects.collective_mesh import MeshOp, lookup_mesh
+from comet.dialects.collective_spmd import SpmdOp, YieldOp, sharding_of
+from comet.dialects.compound_dims import extents_of
+from comet.passes.collective_kinds import (
+    Form,
+    Kind,
+    cheapest_form,
+    ops_of_form,
+)
+from comet.passes.functions import compute_functions
+
+GPU_LEVEL = "HBM"
+"""Where the operands of collectives lie on a mesh that states no levels."""
+
+
+@dataclass(frozen=True)
+class PlaceCollectivesPass(ModulePass):
+    """Choose level, kind and algorithm of every collective."""
+
+    name = "place-collectives"
+
+    at: str | None = None
+    """The level of the explicit collectives; the outermost of the mesh if unset."""
+    kind: Literal["allreduce", "reduce_scatter_all_gather", "gather", "auto"] = (
+        "allreduce"
+    )
+    """What explicit all-reduces become; auto asks the cost model."""
+    algorithm: Literal[
+        "ring", "tree", "recursive_doubling", "mesh2d", "hierarchical", "auto"
+    ] = "auto"
+    """How explicit collectives are carried out; auto asks the cost model."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Place the collectives of every function that is no reference."""
+        for func in compute_functions(op):
+            for region in tuple(r for r in func.walk() if isinstance(r, SpmdOp)):
+                for placement in plan_placements(region, self):
+                    apply_placement(placement)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One collective over axes of one level."""
+
+    axes: tuple[str, ...]
+    from_level: str
+    to_level: str
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the collective stays one, instead of becoming a combiner."""
+        return self.from_level == self.to_level
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What becomes of one collective."""
+
+    op: CollectiveOp
+    steps: tuple[Step, ...]
+    """In order; only an all-reduce has more than one."""
+    form: Form
+    """The form of the explicit steps."""
+    scatter_dim: str | None
+    """The dimension to scatter, where there is one that no axis splits."""
+
+
+def plan_placements(region: SpmdOp, options: PlaceCollectivesPass) -> list[Placement]:
+    """
+    Choose level, kind and algorithm of every collective in a region.
+
+    Raises PassFailedException for an unknown level, and for a kind that needs a
+    dimension to scatter where there is none.
+    """
+    mesh = lookup_mesh(region, region.mesh.string_value())
+    states = _states(region)
+    return [
+        _plan(op, mesh, states, options)
+        for op in region.body.block.ops
+        if isinstance(op, CollectiveOp)
+    ]
+
+
+def _states(region: SpmdOp) -> States:
+    """Return the state of every value in a region that verifies."""
+    states: States = {}
+    shardings = map(sharding_of, region.in_shardings)
+    for argument, sharding in zip(region.body.block.args, shardings, strict=True):
+        states[argument] = state_of_sharding(sharding)
+    for op in region.body.block.ops:
+        if not isinstance(op, YieldOp):
+            states.update(dict.fromkeys(op.results, transfer(op, states)))
+    return states
+
+
+def _plan(
+    op: CollectiveOp, mesh: MeshOp, states: States, options: PlaceCollectivesPass
+) -> Placement:
+    algorithm = None if options.algorithm == "auto" else Algorithm(options.algorithm)
+    if not isinstance(op, AllReduceOp):
+        at = _level(mesh, options.at)
+        steps = (Step(op.axis_names, at, at),)
+        return Placement(op, steps, Form("allreduce", algorithm), None)
+    steps = plan_steps(op.axis_names, mesh, options.at)
+    dim = _scatter_dim(op, set(states[op.input].sharded.values()))
+    form = _form(op, dim, options.kind)
+    if algorithm is not None:
+        form = replace(form, algorithm=algorithm)
+    return Placement(op, steps, form, dim)
+
+
+def _level(mesh: MeshOp, at: str | None) -> str:
+    """Return the level of the explicit collectives."""
+    levels = list(dict.fromkeys(mesh.axis_levels.values())) or [GPU_LEVEL]
+    if at is not None and at not in levels:
+        raise PassFailedException(
+            f"place-collectives: no axis of mesh @{mesh.sym_name.data} lies at level "
+            f"{at}; its axes lie at {', '.join(levels)}"
+        )
+    return levels[0] if at is None else at
+
+
+def plan_steps(
+    axes: Sequence[str], mesh: MeshOp, at: str | None = None
+) -> tuple[Step, ...]:
+    """
+    Split a reduction over `axes` into one per memory level, innermost first.
+
+    Raises PassFailedException if no axis of the mesh lies at the level `at`.
+    """
+    explicit = _level(mesh, at)
+    level_of = mesh.axis_levels or dict.fromkeys(mesh.axis_extents, GPU_LEVEL)
+    levels = list(dict.fromkeys(level_of.values()))
+    steps: list[Step] = []
+    for depth, level in reversed(list(enumerate(levels))):
+        if own := tuple(axis for axis in axes if level_of[axis] == level):
+            below = depth > levels.index(explicit)
+            between = (level, levels[depth - 1]) if below else (explicit, explicit)
+            steps.append(Step(own, *between))
+    return tuple(steps)
+
+
+def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
+    """Return the longest dimension that no axis splits and that has enough elements."""
+    free = {dim: n for dim, n in extents_of(op.input).items() if dim not in split}
+    longest = max(free, key=lambda dim: free[dim], default=None)
+    return longest if longest and free[longest] >= op.group_size else None
+
+
+def _form(op: AllReduceOp, dim: str | None, kind: Kind | Literal["auto"]) -> Form:
+    if kind == "reduce_scatter_all_gather" and dim is None:
+        raise PassFailedException(
+            f"place-collectives: {op.input.type} has no dimension to scatter over "
+            f"{op.group_size} instances; use kind=allreduce"
+        )
+    return cheapest_form(op, kind, dim)
+
+
+def apply_placement(placement: Placement) -> None:
+    """Replace a collective by its placed steps."""
+    op = placement.op
+    if not isinstance(op, AllReduceOp):
+        _set_place(op, placement.steps[0], placement.form)
+        return
+    value, hint = op.input, op.result.name_hint
+    for step in placement.steps:
+        made = AllReduceOp(op.kind.data, value, op.mesh.string_value(), step.axes)
+        made.result.name_hint = hint
+        Rewriter.insert_op(made, InsertPoint.before(op))
+        value = _finish_step(made, step, placement)
+    Rewriter.replace_op(op, (), (value,))
+
+
+def _finish_step(op: AllReduceOp, step: Step, placement: Placement) -> SSAValue:
+    """Place one all-reduce, in the chosen form if it is explicit; return its result."""
+    form = placement.form
+    if not step.explicit or form.kind == "allreduce":
+        _set_place(op, step, form)
+        return op.result
+    made = ops_of_form(op, form.kind, placement.scatter_dim)
+    Rewriter.insert_op(made, InsertPoint.before(op))
+    for new in made:
+        new.results[0].name_hint = op.result.name_hint
+        if isinstance(new, CollectiveOp):
+            _set_place(new, step, form)
+    Rewriter.erase_op(op)
+    return made[-1].results[0]
+
+
+def _set_place(op: CollectiveOp, step: Step, form: Form) -> None:
+    op.from_level = StringAttr(step.from_level)
+    op.to_level = StringAttr(step.to_level)
+    if step.explicit and form.algorithm is not None:
+        op.algorithm = AlgorithmAttr(form.algorithm)
