@@ -239,7 +239,7 @@ def _(op: collective.AllGatherOp, states: States) -> State:
     return _without(state, op.axis_names)
 
 
-def _stacked(op: collective.AllGatherOp, state: State) -> State:
+def _stacked(op: collective.CollectiveOp, state: State) -> State:
     """Partials stacked along a new dimension are a whole value of that dimension."""
     return State(
         {a: d for a, d in state.sharded.items() if a not in op.axis_names},
@@ -250,6 +250,8 @@ def _stacked(op: collective.AllGatherOp, state: State) -> State:
 @transfer.register
 def _(op: collective.GatherOp, states: States) -> State:
     state = states[op.input]
+    if op.dim.data not in names_of(op.input):
+        return _stacked(op, state)
     _require_shares(op, state, op.dim.data)
     return _without(state, op.axis_names)
 
