@@ -1,0 +1,115 @@
+"""The wheel, not the checkout: complete, importable, extensible from outside."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("dialects", "passes", "cost", "codegen")
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+SAMPLE = ROOT / "samples" / "gemm_softmax.mlir"
+CUSTOM_PASS = ROOT / "samples" / "custom_pass"
+CLEAN = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+
+IMPORT_ALL = """
+import importlib, json, sys
+for extra in ("torch", "triton", "matplotlib"):
+    sys.modules[extra] = None
+import comet
+failed = {}
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        failed[name] = error.name
+print(json.dumps({"file": comet.__file__, "failed": failed}))
+"""
+"""Imports every named module with the extras hidden; prints which of them it missed."""
+
+
+def pip(*args: str | Path) -> None:
+    command = [sys.executable, "-m", "pip", "--quiet", *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def run(command: str, *args: str | Path, site: Path) -> str:
+    """Run a tool of the environment with the packages in `site` before all others."""
+    done = subprocess.run(
+        [sys.executable, "-m", command, *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=site,
+        env={**os.environ, "PYTHONPATH": str(site)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the wheel is installed."""
+    source = tmp_path_factory.mktemp("source")
+    for folder in (*FOLDERS, "src"):
+        shutil.copytree(ROOT / folder, source / folder, ignore=CLEAN)
+    for file in FILES:
+        shutil.copy(ROOT / file, source / file)
+    wheels, target = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("site")
+    pip("wheel", "--no-deps", "--no-build-isolation", "-w", wheels, source)
+    (wheel,) = wheels.glob("*.whl")
+    pip("install", "--no-deps", "--target", target, wheel)
+    return target
+
+
+def modules_of(folder: Path, prefix: str) -> set[str]:
+    """Name every module below a folder."""
+    names = (path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py"))
+    dotted = (".".join((prefix, *name.parts)) for name in names)
+    return {name.removesuffix(".__init__") for name in dotted}
+
+
+def test_the_wheel_holds_every_module_and_nothing_else(site: Path):
+    expected = modules_of(ROOT / "src" / "comet", "comet")
+    for folder in FOLDERS:
+        expected |= modules_of(ROOT / folder, f"comet.{folder}")
+    assert modules_of(site / "comet", "comet") == expected
+    assert (site / "comet" / "py.typed").exists()
+    packages = {entry.name for entry in site.iterdir() if entry.suffix != ".dist-info"}
+    assert packages <= {"comet", "bin"}
+
+
+def test_every_module_imports_without_the_extras(site: Path):
+    names = sorted(modules_of(site / "comet", "comet"))
+    script = site / "import_all.py"
+    script.write_text(IMPORT_ALL)
+    report = json.loads(run("import_all", *names, site=site))
+    assert Path(report["file"]).is_relative_to(site)
+    assert all(name.startswith("comet.runtime") for name in report["failed"]), report
+    assert set(report["failed"].values()) <= {"torch", "triton"}
+
+
+def test_the_installed_tool_runs_our_passes(site: Path):
+    out = run("comet.tools.comet_opt", SAMPLE, "-p", "decompose", site=site)
+    assert "compound.contract" in out
+
+
+@pytest.mark.parametrize("tool", ["comet.tools.comet_opt", "xdsl.tools.xdsl_opt"])
+def test_an_installed_package_adds_a_pass_to_every_tool(tool: str, tmp_path: Path):
+    source, site = tmp_path / "source", tmp_path / "site"
+    shutil.copytree(CUSTOM_PASS, source, ignore=CLEAN)
+    pip("install", "--no-deps", "--no-build-isolation", "--target", site, source)
+    out = run(tool, SAMPLE, "-p", "decompose,annotate-flops{minimum=1}", site=site)
+    assert "sample.flops = 4194304" in out
+
+
+def test_a_single_file_adds_a_pass(tmp_path: Path):
+    plugin = CUSTOM_PASS / "annotate_flops" / "annotate_flops.py"
+    args = (SAMPLE, "--load-pass-plugin", plugin, "-p", "decompose,annotate-flops")
+    out = run("comet.tools.comet_opt", *args, site=tmp_path)
+    assert "sample.flops = 4194304" in out
