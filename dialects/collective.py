@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     SymbolRefAttr,
-    TensorType,
     i64,
 )
 from xdsl.dialects.utils import EnumAttribute
@@ -70,10 +69,10 @@ class AlgorithmAttr(EnumAttribute[Algorithm], SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class TokenType(ParametrizedAttribute, TypeAttribute):
-    """What `collective.send` gives: a value of type `payload` on its way."""
+    """What `collective.send` gives: a tensor of type `payload` on its way."""
 
     name = "collective.token"
-    payload: TensorType
+    payload: Attribute
 
 
 class CollectiveAxes(SymbolUserOpInterface):
@@ -468,7 +467,6 @@ class SendOp(CollectiveOp):
     def __init__(
         self, input: SSAValue, offset: int, wrap: bool, mesh: str, axes: Sequence[str]
     ):
-        assert isinstance(input.type, TensorType)
         super().__init__(
             operands=[input],
             result_types=[TokenType(input.type)],

@@ -53,13 +53,14 @@ def state_of_sharding(sharding: Sharding) -> State:
     return State({axis: dim for dim, axes in sharding.items() for axis in axes}, {})
 
 
-def verify_spmd(op: SpmdOp, mesh: MeshOp) -> None:
+def verify_spmd(op: Operation, mesh: MeshOp) -> None:
     """
-    Check that the body of `op` computes what it would on one device.
+    Check that the body of the `spmd` op computes what it would on one device.
 
     Raises VerifyException for a map on a partial value, a wrong reduction kind or axis,
     operands that are sharded differently, or a yield that does not match.
     """
+    assert isinstance(op, SpmdOp)
     states: States = {}
     boundary = op.boundary()
     for _, argument, sharding in boundary[: len(op.ins)]:

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
+    irdl_to_attr_constraint,
     prop_def,
     region_def,
     traits_def,
@@ -26,6 +27,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective_mesh import MeshOp, lookup_mesh, verify_axes
 from comet.dialects.compound_dims import element_type_of, extents_of, names_of
+
+NAMES = irdl_to_attr_constraint(ArrayAttr[StringAttr])
 
 Sharding = dict[str, tuple[str, ...]]
 """The mesh axes that split each sharded dimension, major first."""
@@ -51,17 +54,10 @@ def sharding_of(attribute: Attribute) -> Sharding:
         raise VerifyException(f"expected a sharding {{N = [..]}}, got {attribute}")
     sharding: Sharding = {}
     for dim, axes in attribute.data.items():
-        names = tuple(_strings(axes))
-        if not names:
+        if not NAMES.verifies(axes) or not axes.data:
             raise VerifyException(f"sharding of {dim} is a list of mesh axis names")
-        sharding[dim] = names
+        sharding[dim] = tuple(axis.data for axis in axes)
     return sharding
-
-
-def _strings(attribute: Attribute) -> list[str]:
-    if not isinstance(attribute, ArrayAttr):
-        return []
-    return [item.data for item in attribute if isinstance(item, StringAttr)]
 
 
 class SpmdShardings(SymbolUserOpInterface):

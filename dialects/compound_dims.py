@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
-from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.irdl import irdl_attr_definition, irdl_to_attr_constraint, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+
+FLOAT_TENSOR = irdl_to_attr_constraint(TensorType[AnyFloat])
 
 
 @irdl_attr_definition
@@ -129,11 +131,9 @@ def extents_of(value: SSAValue | Attribute) -> dict[str, int]:
 def element_type_of(value: SSAValue | Attribute) -> AnyFloat:
     """Return the floating-point element type of a tensor value or type."""
     type_ = value.type if isinstance(value, SSAValue) else value
-    assert isinstance(type_, TensorType)
-    element = type_.element_type
-    if not isinstance(element, AnyFloat):
-        raise VerifyException(f"{element} is not a floating-point element type")
-    return element
+    if not FLOAT_TENSOR.verifies(type_):
+        raise VerifyException(f"{type_} is not a tensor of floats")
+    return type_.element_type
 
 
 def with_extents(type_: Attribute, extents: Mapping[str, int]) -> TensorType[AnyFloat]:

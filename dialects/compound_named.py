@@ -16,7 +16,6 @@ from xdsl.irdl import (
     IRDLOperation,
     MessageConstraint,
     irdl_op_definition,
-    irdl_to_attr_constraint,
     operand_def,
     prop_def,
     result_def,
@@ -25,9 +24,9 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-PLAIN_TENSOR = MessageConstraint(
-    irdl_to_attr_constraint(TensorType[AnyFloat]), "expected a tensor of floats"
-)
+from comet.dialects.compound_dims import FLOAT_TENSOR, element_type_of
+
+PLAIN_TENSOR = MessageConstraint(FLOAT_TENSOR, "expected a tensor of floats")
 
 
 class CompoundOp(Operation, ABC):
@@ -69,27 +68,22 @@ class CompoundOp(Operation, ABC):
                 f"'{self.name}' op result is {' x '.join(names)} = "
                 f"{'x'.join(map(str, expected))}, got {self.results[0].type}"
             )
-        types = {_element_type(v) for v in (*self.operands, *self.results)}
+        types = {element_type_of(v) for v in (*self.operands, *self.results)}
         if len(types) > 1:
             raise VerifyException(f"'{self.name}' op operands share one element type")
 
     def _shape(self, value: SSAValue, names: tuple[str, ...]) -> tuple[int, ...]:
-        assert isinstance(value.type, TensorType)
-        shape = value.type.get_shape()
+        type_ = value.type
+        shape = type_.get_shape() if FLOAT_TENSOR.verifies(type_) else ()
         if len(shape) != len(names):
             raise VerifyException(
-                f"'{self.name}' op expects {' x '.join(names)}, got {value.type}"
+                f"'{self.name}' op expects {' x '.join(names)}, got {type_}"
             )
         if any(extent < 1 for extent in shape):
             raise VerifyException(
-                f"'{self.name}' op extents are static and positive, got {value.type}"
+                f"'{self.name}' op extents are static and positive, got {type_}"
             )
         return shape
-
-
-def _element_type(value: SSAValue) -> AnyFloat:
-    assert isinstance(value.type, TensorType)
-    return value.type.element_type
 
 
 @irdl_op_definition

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
+    irdl_to_attr_constraint,
     param_def,
 )
 from xdsl.irdl.declarative_assembly_format import (
@@ -88,28 +89,28 @@ def _print_row(printer: Printer, loop: LoopAttr) -> None:
     printer.print_string(f"{axis}{loop.dim} = {loop.factor}")
 
 
+ROWS = irdl_to_attr_constraint(ArrayAttr[LoopAttr])
+
+
 @irdl_custom_directive
 class LoopRows(CustomDirective):
     """Rows in brackets, outermost first: `[N = 2, K = 8]`, `[cx: N = 2]`."""
 
     loops: AttributeVariable
 
-    def parse(self, parser: Parser, state: ParsingState) -> bool:
+    def parse(self, parser: Parser, state: ParsingState) -> None:
         rows = parser.parse_comma_separated_list(
             parser.Delimiter.SQUARE, lambda: _parse_row(parser)
         )
         self.loops.set(state, ArrayAttr(rows))
-        return True
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
         rows = self.loops.get(op)
-        assert isinstance(rows, ArrayAttr)
+        assert rows is not None
+        assert ROWS.verifies(rows)
         with printer.in_square_brackets():
-            printer.print_list(
-                [row for row in rows if isinstance(row, LoopAttr)],
-                lambda row: _print_row(printer, row),
-            )
+            printer.print_list(rows, lambda row: _print_row(printer, row))
 
 
 class Combiner(StrEnum):
