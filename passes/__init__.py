@@ -48,6 +48,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlaceCollectivesPass
 
+    def get_stream() -> type[ModulePass]:
+        from comet.passes.stream import StreamPass
+
+        return StreamPass
+
     return {
         "attach-hardware": get_attach_hardware,
         "bind": get_bind,
@@ -55,6 +60,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "distribute": get_distribute,
         "insert-collectives": get_insert_collectives,
         "place-collectives": get_place_collectives,
+        "stream": get_stream,
         "fuse": get_fuse,
         "tile": get_tile,
     }

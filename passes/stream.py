@@ -1,0 +1,153 @@
+"""
+`stream`: elementary level -> elementary level, with folds.
+
+Statistics over one dimension that need each other, such as the maximum and the sum of
+exponentials of a softmax, become one `compound.fold`, which reads the dimension once in
+any chunks. Reductions that stand alone stay as they are. Rejects a dimension that no
+function has, and a reduction that needs another one in a way no form covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import FoldOp, ReduceOp, YieldOp
+from comet.passes.emitter import Emitter
+from comet.passes.functions import compute_functions
+from comet.passes.shardings import iteration_dims
+from comet.passes.streams import FORMS
+from comet.passes.streams.form import Statistics
+
+
+@dataclass(frozen=True)
+class StreamPass(ModulePass):
+    """Write statistics over one dimension in their running form."""
+
+    name = "stream"
+
+    dim: str = "N"
+    """The dimension to run along."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        functions = tuple(compute_functions(op))
+        _check_dim(functions, self.dim)
+        for func in functions:
+            for statistics in plan_folds(func, self.dim):
+                insert_fold(statistics, self.dim)
+
+
+def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:
+    dims = {d for f in functions for op in f.body.walk() for d in iteration_dims(op)}
+    if dim not in dims:
+        raise PassFailedException(
+            f"stream: no op has the dimension {dim}; the module's dimensions are "
+            f"{', '.join(sorted(dims)) or 'not named, run decompose first'}"
+        )
+
+
+def plan_folds(func: FuncOp, dim: str) -> list[Statistics]:
+    """
+    Find the statistics over `dim` that folds will compute, in program order.
+
+    Raises PassFailedException if a reduction over `dim` that no form covers needs the
+    result of another one.
+    """
+    found: list[Statistics] = []
+    covered: set[Operation] = set()
+    reductions = [
+        op
+        for op in func.body.block.ops
+        if isinstance(op, ReduceOp) and dim in op.reduced
+    ]
+    for op in reductions:
+        matches = (form.match(op, dim) for form in FORMS if op not in covered)
+        statistics = next((match for match in matches if match is not None), None)
+        if statistics is not None:
+            found.append(statistics)
+            covered.update(statistics.ops)
+    _check_alone([op for op in reductions if op not in covered], dim)
+    return found
+
+
+def _check_alone(reductions: Sequence[ReduceOp], dim: str) -> None:
+    """Raise PassFailedException if one of `reductions` needs another one."""
+    results: set[SSAValue] = {op.result for op in reductions}
+    for op in reductions:
+        if (needed := _needed(op.input, results)) is not None:
+            known = ", ".join(form.name for form in FORMS)
+            raise PassFailedException(
+                f"stream: {_named(op.result)} reduces {dim} and needs "
+                f"{_named(needed)}, which does so too, in a form that is not known "
+                f"({known} are); write it as a compound.fold, or leave stream out"
+            )
+
+
+def _needed(value: SSAValue, results: set[SSAValue]) -> SSAValue | None:
+    """Return the one of `results` that `value` is computed from, if any."""
+    seen: set[SSAValue] = set()
+    waiting = [value]
+    while waiting:
+        if (value := waiting.pop()) in results:
+            return value
+        if value not in seen and isinstance(value.owner, Operation):
+            seen.add(value)
+            waiting.extend(value.owner.operands)
+    return None
+
+
+def _named(value: SSAValue) -> str:
+    owner = value.owner
+    name = owner.name if isinstance(owner, Operation) else "argument"
+    return f"'{name}' op %{value.name_hint}" if value.name_hint else f"a '{name}' op"
+
+
+def insert_fold(statistics: Statistics, dim: str) -> None:
+    """Compute `statistics` by a fold, and drop what nobody needs any more."""
+    first, form = statistics.ops[0], statistics.form
+    assert isinstance(first, ReduceOp)
+    init = form.init(Emitter(first), first.result)
+    step, merge = _step(statistics, dim, init), _merge(statistics, init)
+    fold = FoldOp(dim, [statistics.input], list(init), step, merge)
+    Rewriter.insert_op(fold, InsertPoint.before(first))
+    _name(fold.outs, form.carries)
+    for old, new in zip(statistics.replaced, fold.outs, strict=True):
+        if old is not None:
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+    for op in reversed(statistics.ops):
+        if not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
+
+
+def _step(statistics: Statistics, dim: str, init: Sequence[SSAValue]) -> Region:
+    chunk, form = statistics.input, statistics.form
+    block = Block(arg_types=[chunk.type, *(carry.type for carry in init)])
+    _name(block.args, [chunk.name_hint, *(f"{name}_old" for name in form.carries)])
+    now = form.step(Emitter(block), dim, block.args[0], block.args[1:])
+    block.add_op(YieldOp(*now))
+    return Region(block)
+
+
+def _merge(statistics: Statistics, init: Sequence[SSAValue]) -> Region:
+    form = statistics.form
+    block = Block(arg_types=[carry.type for carry in (*init, *init)])
+    sides = ("one", "other")
+    _name(block.args, [f"{name}_{side}" for side in sides for name in form.carries])
+    one, other = block.args[: len(init)], block.args[len(init) :]
+    block.add_op(YieldOp(*form.merge(Emitter(block), one, other)))
+    return Region(block)
+
+
+def _name(values: Sequence[SSAValue], names: Sequence[str | None]) -> None:
+    for value, name in zip(values, names, strict=True):
+        value.name_hint = name

@@ -1,0 +1,73 @@
+"""What a streaming form says: which statistics it covers, and their running form."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
+from comet.passes.emitter import Emitter
+
+Carries = Sequence[SSAValue]
+"""The running statistics, one value each."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Statistics of one value over one dimension that a single fold can compute."""
+
+    form: Form
+    input: SSAValue
+    """The value whose rows the fold reads."""
+    replaced: tuple[SSAValue | None, ...]
+    """For each carry the value that it is in the end, if the program has that value."""
+    ops: tuple[Operation, ...]
+    """The ops that compute them, in order; the fold makes some of them dead."""
+
+
+class Form(ABC):
+    """A family of statistics and their running form, correct for any chunking."""
+
+    name: str
+    carries: tuple[str, ...]
+    """What the carries are called, in order."""
+
+    @abstractmethod
+    def match(self, first: ReduceOp, dim: str) -> Statistics | None:
+        """Return the statistics over `dim` that begin with a reduction, if any do."""
+
+    @abstractmethod
+    def init(self, emit: Emitter, row: SSAValue) -> Carries:
+        """Return the statistics of no elements; `row` has their type."""
+
+    @abstractmethod
+    def step(self, emit: Emitter, dim: str, chunk: SSAValue, now: Carries) -> Carries:
+        """Return the statistics with one more chunk."""
+
+    @abstractmethod
+    def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
+        """Return the statistics of two sets of elements together; one may be empty."""
+
+
+def map_users(value: SSAValue, kind: MapKind) -> Iterator[MapOp]:
+    """Yield the maps of a kind that use `value`, each once."""
+    users = dict.fromkeys(use.operation for use in value.uses)
+    for user in users:
+        if isinstance(user, MapOp) and user.kind.data == kind:
+            yield user
+
+
+def reduce_users(value: SSAValue, kind: ReduceKind, dim: str) -> Iterator[ReduceOp]:
+    """Yield the reductions of `value` over `dim` alone."""
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, ReduceOp) and is_reduction(user, kind, dim):
+            yield user
+
+
+def is_reduction(op: ReduceOp, kind: ReduceKind, dim: str) -> bool:
+    """Return whether `op` reduces by `kind` over `dim` alone."""
+    return op.kind.data == kind and op.reduced == (dim,)

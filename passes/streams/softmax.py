@@ -1,0 +1,73 @@
+"""
+Softmax statistics: the row maximum m and the sum l of exp(x - m).
+
+The running form rescales l whenever m grows (Milakov and Gimelshein, "Online normalizer
+calculation for softmax").
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from comet.dialects.compound import MapKind, ReduceKind, ReduceOp
+from comet.dialects.compound_dims import element_type_of
+from comet.dialects.compound_neutral import lowest_finite
+from comet.passes.emitter import Emitter
+from comet.passes.streams.form import (
+    Carries,
+    Form,
+    Statistics,
+    is_reduction,
+    map_users,
+    reduce_users,
+)
+
+
+class SoftmaxForm(Form):
+    """The carries are m and l."""
+
+    name = "softmax statistics"
+    carries = ("m", "l")
+
+    def match(self, first: ReduceOp, dim: str) -> Statistics | None:
+        """Match reduce max, sub, exp and reduce add."""
+        if not is_reduction(first, ReduceKind.MAX, dim):
+            return None
+        for sub in map_users(first.result, MapKind.SUB):
+            if tuple(sub.inputs) != (first.input, first.result):
+                continue
+            for exp in map_users(sub.result, MapKind.EXP):
+                for total in reduce_users(exp.result, ReduceKind.ADD, dim):
+                    replaced = (first.result, total.result)
+                    ops = (first, sub, exp, total)
+                    return Statistics(self, first.input, replaced, ops)
+        return None
+
+    def init(self, emit: Emitter, row: SSAValue) -> Carries:
+        """Return m = the lowest finite number and l = 0."""
+        lowest = lowest_finite(element_type_of(row))
+        low = emit.fill_like(lowest, row, name="low")
+        return low, emit.fill_like(0.0, row, name="zero")
+
+    def step(self, emit: Emitter, dim: str, chunk: SSAValue, now: Carries) -> Carries:
+        """Raise m to the maximum of the chunk, rescale l and add the chunk's terms."""
+        top = emit.reduce(ReduceKind.MAX, chunk, dim, name="top")
+        m = emit.map(MapKind.MAX, now[0], top, name="m")
+        below = emit.map(MapKind.SUB, chunk, m, name="s")
+        terms = emit.map(MapKind.EXP, below, name="e")
+        added = emit.reduce(ReduceKind.ADD, terms, dim, name="added")
+        kept = _rescaled(emit, now[0], now[1], m)
+        return m, emit.map(MapKind.ADD, kept, added, name="l")
+
+    def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
+        """Rescale both sums to the larger maximum; an empty partial's sum is 0."""
+        m = emit.map(MapKind.MAX, one[0], other[0], name="m")
+        terms = [_rescaled(emit, part[0], part[1], m) for part in (one, other)]
+        return m, emit.map(MapKind.ADD, *terms, name="l")
+
+
+def _rescaled(emit: Emitter, old: SSAValue, total: SSAValue, m: SSAValue) -> SSAValue:
+    """Return a sum of terms relative to the maximum `old` relative to `m` instead."""
+    fall = emit.map(MapKind.SUB, old, m, name="fall")
+    scale = emit.map(MapKind.EXP, fall, name="scale")
+    return emit.map(MapKind.MULT, total, scale, name="kept")
