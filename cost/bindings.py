@@ -1,8 +1,9 @@
 """
 How siblings are grouped by their bindings.
 
-Neighbours bound sequentially run one after the other and form one group; a node touched only by pipeline bindings is a
-stage of its own; one touched only by parallel or sharing bindings belongs to no group.
+Neighbours bound sequentially run one after the other and form one group; a node touched
+only by pipeline bindings is a stage of its own; one touched only by parallel or sharing
+bindings belongs to no group.
 """
 
 from __future__ import annotations
@@ -23,12 +24,17 @@ class Group:
 
 
 def binding_kinds(tile: Tile) -> tuple[BindingKind, ...]:
-    """The bindings among a tile's children, left to right; empty where there are none."""
+    """
+    The bindings among a tile's children, left to right; empty where there are none.
+    """
     return tuple(b.kind for b in tile.bindings if b is not None)
 
 
 def binding_of(parent: Tile | None, child: Node) -> BindingKind | None:
-    """The binding that stands before a child in the file: to its right sibling, or of the last child to its left one."""
+    """
+    The binding that stands before a child in the file: to its right sibling, or of the
+    last child to its left one.
+    """
     if parent is None or not (kinds := binding_kinds(parent)):
         return None
     place = next(i for i, c in enumerate(parent.children) if c is child)
@@ -37,9 +43,11 @@ def binding_of(parent: Tile | None, child: Node) -> BindingKind | None:
 
 def group_children(tile: Tile) -> tuple[Group, ...]:
     """
-    The groups of a tile's children, in the order in which the COMET tool's pipelines visit them.
+    The groups of a tile's children, in the order in which the COMET tool's pipelines
+    visit them.
 
-    The tool orders stages by address: single collectives, then single tiles, each in document order, then fused groups.
+    The tool orders stages by address: single collectives, then single tiles, each in
+    document order, then fused groups.
     """
     kinds = binding_kinds(tile)
     if not kinds:
@@ -54,10 +62,14 @@ def group_children(tile: Tile) -> tuple[Group, ...]:
                     singles.append(node)
                     taken.add(id(node))
     singles.sort(key=lambda node: (not isinstance(node, Collective), node.index))
-    return tuple(Group((node,), fused=False) for node in singles) + tuple(Group(run, fused=True) for run in fused)
+    return tuple(Group((node,), fused=False) for node in singles) + tuple(
+        Group(run, fused=True) for run in fused
+    )
 
 
-def _sequential_runs(children: Sequence[Node], kinds: Sequence[BindingKind]) -> list[tuple[Node, ...]]:
+def _sequential_runs(
+    children: Sequence[Node], kinds: Sequence[BindingKind]
+) -> list[tuple[Node, ...]]:
     runs: list[tuple[Node, ...]] = []
     run: list[Node] = []
     for place, kind in enumerate(kinds):
@@ -67,3 +79,46 @@ def _sequential_runs(children: Sequence[Node], kinds: Sequence[BindingKind]) -> 
             runs.append(tuple(run))
             run = []
     return [*runs, tuple(run)] if run else runs
+
+
+def lanes_of(tile: Tile) -> tuple[tuple[Group, ...], ...]:
+    """
+    The groups of a tile's children as lanes that run side by side.
+
+    Sequential bindings bind tightest and make groups, pipelines join groups into a lane,
+    parallel and sharing bindings part lanes. Every child is in exactly one group.
+    """
+    kinds = binding_kinds(tile)
+    if not kinds:
+        fused = len(tile.children) > 1
+        return ((Group(tile.children, fused=fused),),)
+    lanes: list[tuple[Group, ...]] = []
+    lane: list[Group] = []
+    run: list[Node] = [tile.children[0]]
+    for kind, node in zip(kinds, tile.children[1:], strict=True):
+        if kind is BindingKind.SEQUENTIAL:
+            run.append(node)
+            continue
+        lane.append(Group(tuple(run), fused=len(run) > 1))
+        run = [node]
+        if kind is not BindingKind.PIPELINE:
+            lanes.append(tuple(lane))
+            lane = []
+    lane.append(Group(tuple(run), fused=len(run) > 1))
+    return (*lanes, tuple(lane))
+
+
+def may_hide(
+    member: Node, group: Group, own: BindingKind | None, *, dependent: bool
+) -> bool:
+    """
+    Whether a stream may overlap with the work of a group's member (COMET tool).
+
+    A collective never lets it. In a sequential group, or below a node that is itself
+    bound sequentially, a dependent tensor waits for its producer.
+    """
+    if isinstance(member, Collective):
+        return False
+    if group.fused or own is BindingKind.SEQUENTIAL:
+        return not dependent
+    return True

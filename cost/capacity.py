@@ -1,8 +1,9 @@
 """
 How many bytes the tiles of a mapping need at each memory level.
 
-Two rules: `summed_occupancy` is the COMET tool's, which adds up tile nodes by their bindings; `live_occupancy` counts the
-values that are alive at the same time. Neither doubles buffers unless asked to.
+Two rules: `summed_occupancy` is the COMET tool's, which adds up tile nodes by their
+bindings; `live_occupancy` counts the values that are alive at the same time. Neither
+doubles buffers unless asked to.
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from comet.cost.bindings import binding_kinds, binding_of
-from comet.cost.problem import BindingKind, Collective, CollectiveKind, Entry, Leaf, Node, Problem, Tile, walk_tiles
+from comet.cost.problem import (
+    BindingKind,
+    Collective,
+    CollectiveKind,
+    Entry,
+    Leaf,
+    Node,
+    Problem,
+    Tile,
+    walk_tiles,
+)
 from comet.cost.volume import elements
 
 
@@ -35,7 +46,10 @@ class Occupancy:
 
 
 def entry_extents(problem: Problem) -> Mapping[int, tuple[Mapping[str, int], ...]]:
-    """The extents of each entry's tile above each node's loops, by node index and entry position."""
+    """
+    The extents of each entry's tile above each node's loops, by node index and entry
+    position.
+    """
     walker = _Extents(problem)
     walker.visit(problem.root, None)
     return walker.result
@@ -44,15 +58,21 @@ def entry_extents(problem: Problem) -> Mapping[int, tuple[Mapping[str, int], ...
 @dataclass
 class _Extents:
     problem: Problem
-    reached: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict[tuple[str, str], dict[str, int]])
-    result: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict[int, "tuple[Mapping[str, int], ...]"])
+    reached: dict[tuple[str, str], dict[str, int]] = field(
+        default_factory=dict[tuple[str, str], dict[str, int]]
+    )
+    result: dict[int, tuple[Mapping[str, int], ...]] = field(
+        default_factory=dict[int, "tuple[Mapping[str, int], ...]"]
+    )
 
     def visit(self, node: Node, parent: Tile | None) -> None:
         match node:
             case Tile():
                 for child in node.children:
                     self.visit(child, node)
-                self.result[node.index] = tuple(self._grow(entry) for entry in node.entries)
+                self.result[node.index] = tuple(
+                    self._grow(entry) for entry in node.entries
+                )
             case Leaf():
                 for tensor, sizes in node.steps.items():
                     self.reached[tensor, node.operation] = dict(sizes)
@@ -67,9 +87,16 @@ class _Extents:
         return dict(extents)
 
     def _exchange(self, node: Collective, parent: Tile | None) -> None:
-        """A collective leaves its tensor under its own tag, larger by a gather (the instances are not known here)."""
+        """
+        A collective leaves its tensor under its own tag, larger by a gather (the
+        instances are not known here).
+        """
         known = sorted(key for key in self.reached if key[0] == node.input)
-        if known and node.kind not in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER, CollectiveKind.SCATTER):
+        if known and node.kind not in (
+            CollectiveKind.GATHER,
+            CollectiveKind.ALL_GATHER,
+            CollectiveKind.SCATTER,
+        ):
             self.reached[node.input, node.tag] = dict(self.reached[known[0]])
 
 
@@ -79,12 +106,19 @@ def tile_bytes(problem: Problem, entry: Entry, extents: Mapping[str, int]) -> in
     return int(np.float32(count) * np.float32(entry.bits / 8))
 
 
-def node_bytes(problem: Problem, tile: Tile, extents: tuple[Mapping[str, int], ...]) -> dict[str, dict[str, int]]:
-    """The bytes of a temporal node's tiles by level and tensor; a tensor listed twice counts once, at its largest."""
+def node_bytes(
+    problem: Problem, tile: Tile, extents: tuple[Mapping[str, int], ...]
+) -> dict[str, dict[str, int]]:
+    """
+    The bytes of a temporal node's tiles by level and tensor; a tensor listed twice
+    counts once, at its largest.
+    """
     result: dict[str, dict[str, int]] = {}
     for entry, reached in zip(tile.entries, extents, strict=True):
         parts = result.setdefault(entry.source, {})
-        parts[entry.tensor] = max(parts.get(entry.tensor, 0), tile_bytes(problem, entry, reached))
+        parts[entry.tensor] = max(
+            parts.get(entry.tensor, 0), tile_bytes(problem, entry, reached)
+        )
     return result
 
 
@@ -100,8 +134,9 @@ def summed_occupancy(problem: Problem) -> Iterator[Occupancy]:
     """
     The COMET tool's demand of each level, running over temporal nodes in post-order.
 
-    A node bound sequentially takes the maximum with what came before, a pipelined or unbound one adds, a parallel one is
-    forgotten (a defect). An only child takes its parent's binding.
+    A node bound sequentially takes the maximum with what came before, a pipelined or
+    unbound one adds, a parallel one is forgotten (a defect). An only child takes its
+    parent's binding.
     """
     extents = entry_extents(problem)
     reached: dict[str, Occupancy] = {}
@@ -110,11 +145,15 @@ def summed_occupancy(problem: Problem) -> Iterator[Occupancy]:
             continue
         for level, parts in node_bytes(problem, tile, extents[tile.index]).items():
             own = Occupancy(level, sum(parts.values()), tile.name, parts)
-            reached[level] = _combine(reached.get(level), own, _inherited_binding(problem, tile))
+            reached[level] = _combine(
+                reached.get(level), own, _inherited_binding(problem, tile)
+            )
             yield reached[level]
 
 
-def _combine(before: Occupancy | None, own: Occupancy, binding: BindingKind | None) -> Occupancy:
+def _combine(
+    before: Occupancy | None, own: Occupancy, binding: BindingKind | None
+) -> Occupancy:
     if before is None:
         return own
     match binding:
@@ -123,7 +162,10 @@ def _combine(before: Occupancy | None, own: Occupancy, binding: BindingKind | No
         case BindingKind.PARALLEL | BindingKind.SHARING:
             return before
         case _:
-            parts = {t: before.parts.get(t, 0) + own.parts.get(t, 0) for t in (*before.parts, *own.parts)}
+            parts = {
+                t: before.parts.get(t, 0) + own.parts.get(t, 0)
+                for t in (*before.parts, *own.parts)
+            }
             return Occupancy(own.level, before.total + own.total, own.where, parts)
 
 
@@ -134,14 +176,19 @@ def _inherited_binding(problem: Problem, tile: Tile) -> BindingKind | None:
     return binding_of(problem.parent.get(parent.index), parent)
 
 
-def live_occupancy(problem: Problem, *, double_buffered: bool = False) -> Iterator[Occupancy]:
+def live_occupancy(
+    problem: Problem, *, double_buffered: bool = False
+) -> Iterator[Occupancy]:
     """
     The bytes alive at each level while each temporal node runs.
 
-    A node's own tiles, the tiles that earlier nodes left for later ones, and the tiles of nodes that run at the same time.
-    With `double_buffered`, tiles filled from or drained to another level count twice.
+    A node's own tiles, the tiles that earlier nodes left for later ones, and the tiles
+    of nodes that run at the same time. With `double_buffered`, tiles filled from or
+    drained to another level count twice.
     """
-    places = [t for t in walk_tiles(problem.root) if not t.spatial and t is not problem.root]
+    places = [
+        t for t in walk_tiles(problem.root) if not t.spatial and t is not problem.root
+    ]
     extents = entry_extents(problem)
     needs = {t.index: node_bytes(problem, t, extents[t.index]) for t in places}
     moved = _moved(problem)
@@ -160,13 +207,18 @@ def live_occupancy(problem: Problem, *, double_buffered: bool = False) -> Iterat
 
 
 def _moved(problem: Problem) -> dict[int, set[tuple[str, str]]]:
-    """For each temporal node, the (level, tensor) pairs that the spatial node above it fills or drains."""
+    """
+    For each temporal node, the (level, tensor) pairs that the spatial node above it
+    fills or drains.
+    """
     result: dict[int, set[tuple[str, str]]] = {}
     for tile in walk_tiles(problem.root):
         parent = problem.parent.get(tile.index)
         if not tile.spatial and parent is not None and parent.spatial:
             keys = {e.key for e in tile.entries}
-            result[tile.index] = {(e.destination, e.tensor) for e in parent.entries if e.key in keys}
+            result[tile.index] = {
+                (e.destination, e.tensor) for e in parent.entries if e.key in keys
+            }
     return result
 
 
@@ -177,7 +229,10 @@ def _carried(
     place: int,
     level: str,
 ) -> Iterator[tuple[str, int]]:
-    """The tiles at a level that a node before `place` left there and a node after it uses without a new fill."""
+    """
+    The tiles at a level that a node before `place` left there and a node after it uses
+    without a new fill.
+    """
     later = {
         tensor
         for tile in places[place + 1 :]
@@ -191,11 +246,16 @@ def _carried(
 
 
 def _concurrent(problem: Problem, tile: Tile, places: list[Tile]) -> Iterator[Tile]:
-    """The temporal nodes that run while `tile` does: those under siblings of its branch that bindings overlap with it."""
+    """
+    The temporal nodes that run while `tile` does: those under siblings of its branch
+    that bindings overlap with it.
+    """
     node, parent = tile, problem.parent.get(tile.index)
     while parent is not None:
         if any(kind is not BindingKind.SEQUENTIAL for kind in binding_kinds(parent)):
             for sibling in parent.children:
                 if sibling is not node:
-                    yield from (t for t in walk_tiles(sibling) if not t.spatial and t in places)
+                    yield from (
+                        t for t in walk_tiles(sibling) if not t.spatial and t in places
+                    )
         node, parent = parent, problem.parent.get(parent.index)

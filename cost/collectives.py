@@ -1,14 +1,18 @@
 """
 The time and energy of collectives among the instances of one level, formulas by kind.
 
-Memory time is what the levels' link ports need, network time what the mesh adds (`cost.noc`). Sources: the COMET tool, and
-section "collectives" of arXiv 2509.00599.
+Memory time is what the levels' link ports need, network time what the mesh adds
+(`cost.noc`). Sources: the COMET tool, and section "collectives" of arXiv 2509.00599. Tile
+sizes may be numpy arrays.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Level, Memory, Network
@@ -20,103 +24,166 @@ class Exchange:
     """One collective in numbers."""
 
     kind: CollectiveKind
-    read_bytes: float
+    read_bytes: Any
     """Bytes of the tile one instance gives."""
-    written_bytes: float
-    """Bytes of the tile one instance ends with (of a scatter: of the whole divided by the instances)."""
+    written_bytes: Any
+    """Bytes of the tile one instance ends with (of a gather: of the whole)."""
     sources: int
     destinations: int
     factor: int
-    """How many transfers follow each other where the network helps not (the mapping's spatial_factor)."""
+    """Transfers that follow each other where the network helps not (spatial_factor)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What the link ports of a level can do, in bytes per cycle."""
+
+    read: int
+    write: int
+    network: Network
+    memory: Memory
+
+    @classmethod
+    def of(cls, memory: Memory, network: Network) -> Ports:
+        """The link ports of a memory, no faster than the network."""
+        read = min(memory.link_read_bandwidth, network.bandwidth)
+        write = min(memory.link_write_bandwidth, network.bandwidth)
+        return cls(read, write, network, memory)
 
 
 def link_network(level: Level) -> Network:
     """The network among a level's instances; raises `CostError` where it has none."""
     if level.link is None:
-        raise CostError(f"a collective runs at {level.name}, whose instances no link joins; set link_transfers: true on it")
+        raise CostError(
+            f"a collective runs at {level.name}, whose instances no link joins; set "
+            "link_transfers: true on it"
+        )
     return level.link
 
 
-def memory_cycles(exchange: Exchange, memory: Memory, network: Network) -> int:
+def memory_cycles(
+    exchange: Exchange, memory: Memory, network: Network, *, linear: bool = False
+) -> Any:
     """
-    Cycles the link ports of one level need for a collective (COMET tool, quadratic in the instances for an all-reduce).
+    Cycles the link ports of one level need for a collective.
 
-    Raises `CostError` for a scatter to one instance.
+    As the COMET tool has it, all-gather and all-reduce are quadratic in the instances; with
+    `linear` each instance moves every tile once (arXiv 2509.00599, equation of T_col_mem).
+    Raises `CostError` for a gather or scatter with one partner.
     """
-    x = exchange
-    read = min(memory.link_read_bandwidth, network.bandwidth)
-    write = min(memory.link_write_bandwidth, network.bandwidth)
-    match x.kind:
-        case CollectiveKind.GATHER:
-            return _gather(x, memory, network)
-        case CollectiveKind.BROADCAST:
-            copies = 1 if network.broadcast else x.destinations
-            return max(math.ceil(x.read_bytes / write), math.ceil(x.read_bytes / read * copies))
-        case CollectiveKind.SCATTER:
-            return _scatter(x, memory, network)
-        case CollectiveKind.REDUCTION:
-            out, into = x.read_bytes / read, x.read_bytes / write
-            if network.reduction:
-                return math.ceil(out + into + into)
-            return math.ceil(max(out * (x.sources - 1), into * (x.sources - 1)) + into)
-        case CollectiveKind.ALL_GATHER:
-            out, into = x.read_bytes * x.sources / read, x.read_bytes * x.sources / write
-            writes = math.ceil(into * x.factor)
-            return writes if network.broadcast else max(writes, math.ceil(out * x.factor))
-        case CollectiveKind.ALL_REDUCE:
-            out, into = x.read_bytes * x.sources / read, x.written_bytes * x.sources / write
-            return all_reduce_cycles(out, into, x.factor, network)
+    formulas: dict[CollectiveKind, Callable[[Exchange, Ports, bool], Any]] = {
+        CollectiveKind.BROADCAST: _broadcast,
+        CollectiveKind.REDUCTION: _reduction,
+        CollectiveKind.ALL_GATHER: _all_gather,
+        CollectiveKind.ALL_REDUCE: _all_reduce,
+        CollectiveKind.SCATTER: _scatter,
+        CollectiveKind.GATHER: _gather,
+    }
+    return formulas[exchange.kind](exchange, Ports.of(memory, network), linear)
 
 
-def all_reduce_cycles(out: float, into: float, factor: int, network: Network) -> int:
-    """Cycles of an all-reduce's memory side; the COMET tool charges nothing for reduction without broadcast support."""
-    if network.broadcast and network.reduction:
-        return math.ceil(into + out + into)
-    if network.broadcast:
-        return math.ceil((into + out) * factor + into)
-    if network.reduction:
-        return 0
-    return math.ceil((2 * out + into) * factor + into)
+def _broadcast(x: Exchange, ports: Ports, linear: bool) -> Any:
+    """Reads repeat per destination where the network cannot copy."""
+    del linear
+    copies = 1 if ports.network.broadcast else x.destinations
+    into = np.ceil(x.read_bytes / ports.write)
+    return np.maximum(into, np.ceil(x.read_bytes / ports.read * copies))
 
 
-def _gather(x: Exchange, memory: Memory, network: Network) -> int:
-    ports = min(2, x.sources - 1)
-    read = min(memory.link_read_bandwidth, network.bandwidth)
-    write = min(memory.link_write_bandwidth, ports * network.bandwidth, memory.child_write_bandwidth)
-    if write == 0:
-        raise CostError("a gather needs more than one source and a write bandwidth above zero")
-    return max(math.ceil((x.sources - 1) * x.written_bytes / (write * x.sources)), math.ceil(x.read_bytes / read))
+def _reduction(x: Exchange, ports: Ports, linear: bool) -> Any:
+    """One write per source but the root's own, and one pass to combine."""
+    del linear
+    out, into = x.read_bytes / ports.read, x.read_bytes / ports.write
+    if ports.network.reduction:
+        return np.ceil(out + into + into)
+    others = x.sources - 1
+    return np.ceil(np.maximum(out * others, into * others) + into)
 
 
-def _scatter(x: Exchange, memory: Memory, network: Network) -> int:
+def _all_gather(x: Exchange, ports: Ports, linear: bool) -> Any:
+    """Every instance writes the tiles of all."""
+    factor = 1 if linear else x.factor
+    reads = max(1, x.sources - 1) if linear else x.sources * factor
+    into = np.ceil(x.read_bytes * x.sources / ports.write * factor)
+    if ports.network.broadcast:
+        return into
+    return np.maximum(into, np.ceil(x.read_bytes / ports.read * reads))
+
+
+def _all_reduce(x: Exchange, ports: Ports, linear: bool) -> Any:
+    """Reduce, then broadcast; the tool charges nothing with reduction support only."""
+    tiles = 1 if linear else x.sources
+    out, into = x.read_bytes * tiles / ports.read, x.written_bytes * tiles / ports.write
+    if ports.network.reduction and ports.network.broadcast:
+        return np.ceil(into + out + into)
+    if ports.network.reduction:
+        return np.ceil(into + out + into + out * x.factor) if linear else 0 * out
+    if ports.network.broadcast:
+        return np.ceil((into + out) * x.factor + into)
+    return np.ceil((2 * out + into) * x.factor + into)
+
+
+def _gather(x: Exchange, ports: Ports, linear: bool) -> Any:
+    """The root writes all tiles but its own, over two ports."""
+    del linear
+    if x.sources < 2:
+        raise CostError(
+            "a gather needs more than one source; drop it or name a level with more "
+            "instances"
+        )
+    memory = ports.memory
+    wide = min(2, x.sources - 1) * ports.network.bandwidth
+    write = min(memory.link_write_bandwidth, wide, memory.child_write_bandwidth)
+    into = (x.sources - 1) * x.written_bytes / (write * x.sources)
+    return np.maximum(np.ceil(into), np.ceil(x.read_bytes / ports.read))
+
+
+def _scatter(x: Exchange, ports: Ports, linear: bool) -> Any:
+    """The root reads all tiles but its own, over two ports; each then writes one."""
+    del linear
     if x.destinations < 2:
-        raise CostError("a scatter needs more than one destination; drop it or name a level with more instances")
-    read = min(memory.link_read_bandwidth, min(2, x.destinations - 1) * network.bandwidth)
-    write = min(memory.link_write_bandwidth, network.bandwidth)
+        raise CostError(
+            "a scatter needs more than one destination; drop it or name a level with "
+            "more instances"
+        )
+    wide = min(2, x.destinations - 1) * ports.network.bandwidth
+    read = min(ports.memory.link_read_bandwidth, wide)
     out = (x.destinations - 1) * x.read_bytes / (read * x.destinations)
-    return math.ceil(out) + math.ceil(x.written_bytes / (x.destinations * write))
+    into = x.written_bytes / (x.destinations * ports.write)
+    return np.ceil(out) + np.ceil(into)
 
 
-def memory_energy(exchange: Exchange, memory: Memory, network: Network) -> float:
+def memory_energy(exchange: Exchange, memory: Memory, network: Network) -> Any:
     """The pJ of a collective's reads and writes at one level (COMET tool)."""
-    x, read, write = exchange, memory.child_read_energy, memory.child_write_energy
-    given, left = x.read_bytes / memory.width, x.written_bytes / memory.width
+    x = exchange
+    reads, writes = access_tiles(x, network)
+    given = x.read_bytes / memory.width
+    left = x.written_bytes / memory.width
+    written = given
+    if x.kind in (CollectiveKind.SCATTER, CollectiveKind.ALL_REDUCE):
+        written = left
+    return given * reads * memory.child_read_energy + (
+        written * writes * memory.child_write_energy
+    )
+
+
+def access_tiles(x: Exchange, network: Network) -> tuple[float, float]:
+    """How many tiles all instances read and write during a collective (COMET tool)."""
     match x.kind:
         case CollectiveKind.GATHER:
-            return given * read + (x.sources - 1) * given * write
+            return 1, x.sources - 1
         case CollectiveKind.BROADCAST:
-            return given * read * (1 if network.broadcast else x.destinations) + (x.destinations - 1) * given * write
+            return 1 if network.broadcast else x.destinations, x.destinations - 1
         case CollectiveKind.SCATTER:
-            return (x.destinations - 1) * given / x.destinations * read + left * write
+            return (x.destinations - 1) / x.destinations, 1
         case CollectiveKind.REDUCTION:
             repeats = 1 if network.reduction else x.sources - 1
-            return (x.sources * given * read + given * write) * repeats
+            return x.sources * repeats, repeats
         case CollectiveKind.ALL_GATHER:
-            return x.sources * given * (read * (1 if network.broadcast else x.factor) + write * x.factor)
+            reads = 1 if network.broadcast else x.factor
+            return x.sources * reads, x.sources * x.factor
         case CollectiveKind.ALL_REDUCE:
-            reads, writes = x.factor, x.factor
             if network.reduction:
-                reads = writes = 1
-            elif not network.broadcast:
-                reads = 2 * x.factor
-            return x.sources * (given * read * reads + left * write * writes)
+                return x.sources, x.sources
+            reads = x.factor if network.broadcast else 2 * x.factor
+            return x.sources * reads, x.sources * x.factor

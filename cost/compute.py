@@ -1,8 +1,9 @@
 """
 How long a unit takes for one tile primitive, and the energy it spends.
 
-Latencies follow the COMET tool: the systolic array after SCALE-Sim (arXiv 1811.02883), the vector unit with one
-instruction per `width` elements. Sizes come as the tile primitive's extents, last dimension of the text first.
+Latencies follow the COMET tool: the systolic array after SCALE-Sim (arXiv 1811.02883),
+the vector unit with one instruction per `width` elements. Sizes come as the tile
+primitive's extents, last dimension of the text first.
 """
 
 from __future__ import annotations
@@ -16,11 +17,29 @@ from comet.cost.estimate import CostError
 from comet.cost.hardware import Unit
 from comet.cost.problem import Leaf
 
-VECTOR_STEPS = {"exp": 3, "add": 1, "mult": 1, "max": 1, "div": 1, "sqrt": 1, "softmax": 1}
+VECTOR_STEPS = {
+    "exp": 3,
+    "add": 1,
+    "mult": 1,
+    "max": 1,
+    "div": 1,
+    "sqrt": 1,
+    "softmax": 1,
+}
 """Cycles per vector instruction; row reductions take log2(width)."""
 
-VECTOR_ENERGY = {"div": 0.8, "exp": 3.86, "add": 0.11, "mult": 0.64, "max": 0.0025, "sqrt": 2.84, "softmax": 1.0}
-"""pJ per element of a vector operation; row reductions take log2(width) of `add` or `max`."""
+VECTOR_ENERGY = {
+    "div": 0.8,
+    "exp": 3.86,
+    "add": 0.11,
+    "mult": 0.64,
+    "max": 0.0025,
+    "sqrt": 2.84,
+    "softmax": 1.0,
+}
+"""
+pJ per element of a vector operation; row reductions take log2(width) of `add` or `max`.
+"""
 
 ROW_REDUCTIONS = {"rowsum": "add", "rowmax": "max"}
 """Vector reductions along a row and the operation they repeat."""
@@ -44,22 +63,30 @@ def row_steps(width: int) -> int:
 
 def systolic_cycles(unit: Unit, extents: Sequence[int], streamed: int) -> int:
     """
-    Cycles of a weight-stationary array: fill, stream `streamed` rows, drain, once per fold of the weights.
+    Cycles of a weight-stationary array: fill, stream `streamed` rows, drain, once per
+    fold of the weights.
 
-    Source: SCALE-Sim's 2 R + C + T - 2, as the COMET tool uses it. Raises `CostError` where no extent equals `streamed`.
+    Source: SCALE-Sim's 2 R + C + T - 2, as the COMET tool uses it. Raises `CostError`
+    where no extent equals `streamed`.
     """
     held = list(extents)
     if streamed not in held:
-        raise CostError(f"the tile primitive {tuple(extents)} has no extent {streamed}, the array's reduction factor; make them agree")
+        raise CostError(
+            f"the tile primitive {tuple(extents)} has no extent {streamed}, the "
+            "array's reduction factor; make them agree"
+        )
     held.remove(streamed)
     sides = (unit.rows * unit.row_arrays, unit.columns * unit.column_arrays)
-    folds = math.prod(math.ceil(size / side) for size, side in zip(held, sides, strict=False))
+    folds = math.prod(
+        math.ceil(size / side) for size, side in zip(held, sides, strict=False)
+    )
     return folds * (2 * unit.rows + unit.columns + streamed - 2)
 
 
 def vector_cycles(unit: Unit, kind: str, elements: int, reduced: int) -> int:
     """
-    Cycles of a vector operation on `elements`, of which every `reduced` fall into one (COMET tool, single precision).
+    Cycles of a vector operation on `elements`, of which every `reduced` fall into one
+    (COMET tool, single precision).
 
     Raises `CostError` for an operation a vector unit lacks.
     """
@@ -68,12 +95,21 @@ def vector_cycles(unit: Unit, kind: str, elements: int, reduced: int) -> int:
     elif (found := VECTOR_STEPS.get(kind)) is not None:
         steps = found
     else:
-        raise CostError(f"a vector unit has no operation {kind!r}; it has {', '.join([*VECTOR_STEPS, *ROW_REDUCTIONS])}")
-    return int(steps * np.ceil(np.float32(elements) / (np.float32(unit.width) * np.float32(reduced))))
+        raise CostError(
+            f"a vector unit has no operation {kind!r}; it has "
+            f"{', '.join([*VECTOR_STEPS, *ROW_REDUCTIONS])}"
+        )
+    return int(
+        steps
+        * np.ceil(np.float32(elements) / (np.float32(unit.width) * np.float32(reduced)))
+    )
 
 
 def gemm_cycles(unit: Unit, extents: Sequence[int], leaf: Leaf) -> int:
-    """Cycles of the GEMM unit: 512 multiply-accumulates per step, plus start-up and shuffles (COMET tool)."""
+    """
+    Cycles of the GEMM unit: 512 multiply-accumulates per step, plus start-up and
+    shuffles (COMET tool).
+    """
     if len(extents) != 3:
         return unit.latency
     shuffles = 0
@@ -86,18 +122,22 @@ def leaf_cycles(unit: Unit, leaf: Leaf) -> int:
     """
     Cycles of one tile primitive of `leaf` on `unit`.
 
-    Raises `CostError` for a unit kind there is no model of, and as the unit's own formula does.
+    Raises `CostError` for a unit kind there is no model of, and as the unit's own
+    formula does.
     """
     extents = primitive_extents(leaf)
     match unit.kind:
         case "SystolicArray":
             if not leaf.reduction_factors:
                 raise CostError(
-                    f"operation {leaf.operation} runs on a systolic array and needs compute_attributes with reduction_factors"
+                    f"operation {leaf.operation} runs on a systolic array and needs "
+                    "compute_attributes with reduction_factors"
                 )
             return systolic_cycles(unit, extents, leaf.reduction_factors[-1])
         case "VSIMD":
-            return vector_cycles(unit, leaf.kind, math.prod(extents), math.prod(leaf.reduction_factors))
+            return vector_cycles(
+                unit, leaf.kind, math.prod(extents), math.prod(leaf.reduction_factors)
+            )
         case "GEMM":
             return gemm_cycles(unit, extents, leaf)
         case "MAC":
@@ -105,7 +145,10 @@ def leaf_cycles(unit: Unit, leaf: Leaf) -> int:
         case "intmac":
             return math.prod(extents) * unit.latency
         case _:
-            raise CostError(f"there is no model of compute tile {unit.kind!r}; use SystolicArray, VSIMD, GEMM, MAC or intmac")
+            raise CostError(
+                f"there is no model of compute tile {unit.kind!r}; use SystolicArray, "
+                "VSIMD, GEMM, MAC or intmac"
+            )
 
 
 def vector_energy(unit: Unit, kind: str) -> float:
@@ -116,7 +159,10 @@ def vector_energy(unit: Unit, kind: str) -> float:
 
 
 def throughput(unit: Unit) -> int:
-    """The most scalar operations (multiply-accumulates, or vector lanes) one instance finishes per cycle."""
+    """
+    The most scalar operations (multiply-accumulates, or vector lanes) one instance
+    finishes per cycle.
+    """
     match unit.kind:
         case "SystolicArray":
             return unit.rows * unit.row_arrays * unit.columns * unit.column_arrays

@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 ModelName: TypeAlias = Literal["tool", "paper", "ideal"]
-"""`tool`: the COMET tool bit for bit. `paper`: the same, mended. `ideal`: perfect overlap, no network."""
+"""
+`tool`: the COMET tool bit for bit. `paper`: the same, mended. `ideal`: perfect overlap,
+no network.
+"""
 
 
 class CostError(Exception):
-    """A mapping or machine that cannot be priced; the message is one sentence: where, why, the way out."""
+    """
+    A mapping or machine that cannot be priced; the message is one sentence: where, why,
+    the way out.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +25,10 @@ class NodeEstimate:
     """The cost of one execution of one node of the mapping tree."""
 
     index: int
-    """Position of the node in document order, bindings counted, as in the COMET tool's report."""
+    """
+    Position of the node in document order, bindings counted, as in the COMET tool's
+    report.
+    """
     name: str
     cycles: float
     """Cycles of one execution, children included."""

@@ -8,12 +8,15 @@ from typing import TypeAlias, cast
 
 from comet.cost.estimate import CostError
 
-Yaml: TypeAlias = "None | bool | int | float | str | list[Yaml] | dict[str, Yaml]"
+Yaml: TypeAlias = "bool | int | float | str | list[Yaml] | dict[str, Yaml] | None"
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of one YAML map; `where` names it in errors, `constants` replaces names where numbers belong."""
+    """
+    The fields of one YAML map; `where` names it in errors, `constants` replaces names
+    where numbers belong.
+    """
 
     values: Mapping[str, Yaml]
     where: str
@@ -33,7 +36,9 @@ class Fields:
         """A string field."""
         value = self.get(key) if default is None else self.values.get(key, default)
         if isinstance(value, (dict, list)) or value is None:
-            raise CostError(f"{self.where}: field {key!r} must be a word, not {_kind(value)}")
+            raise CostError(
+                f"{self.where}: field {key!r} must be a word, not {_kind(value)}"
+            )
         return str(value)
 
     def integer(self, key: str, default: int | None = None) -> int:
@@ -45,14 +50,18 @@ class Fields:
         """A numeric field."""
         value = self.values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise CostError(f"{self.where}: field {key!r} must be a number, not {_kind(value)}")
+            raise CostError(
+                f"{self.where}: field {key!r} must be a number, not {_kind(value)}"
+            )
         return value
 
     def flag(self, key: str, default: bool | None = False) -> bool:
         """A boolean field."""
         value = self.get(key) if default is None else self.values.get(key, default)
         if not isinstance(value, bool):
-            raise CostError(f"{self.where}: field {key!r} must be true or false, not {_kind(value)}")
+            raise CostError(
+                f"{self.where}: field {key!r} must be true or false, not {_kind(value)}"
+            )
         return value
 
     def items(self, key: str) -> list[Yaml]:
@@ -61,7 +70,9 @@ class Fields:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise CostError(f"{self.where}: field {key!r} must be a list, not {_kind(value)}")
+            raise CostError(
+                f"{self.where}: field {key!r} must be a list, not {_kind(value)}"
+            )
         return value
 
     def words(self, key: str) -> tuple[str, ...]:
@@ -92,20 +103,29 @@ class Fields:
         if isinstance(value, str):
             return self.constant(value, key)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise CostError(f"{self.where}: field {key!r} must be a number, not {_kind(value)}")
+            raise CostError(
+                f"{self.where}: field {key!r} must be a number, not {_kind(value)}"
+            )
         return int(value)
 
     def constant(self, word: str, key: str) -> int:
-        """A literal or the constant of that name; raises `CostError` where it is neither."""
+        """
+        A literal or the constant of that name; raises `CostError` where it is neither.
+        """
         word = word.strip()
         value = self.constants.get(word, word)
         try:
             return int(value)
         except ValueError:
-            raise CostError(f"{self.where}: {word!r} in {key!r} is neither a number nor a name in const; define it there") from None
+            raise CostError(
+                f"{self.where}: {word!r} in {key!r} is neither a number nor a name in "
+                "const; define it there"
+            ) from None
 
 
-def as_fields(value: Yaml, where: str, constants: Mapping[str, int | str] | None = None) -> Fields:
+def as_fields(
+    value: Yaml, where: str, constants: Mapping[str, int | str] | None = None
+) -> Fields:
     """The fields of a YAML value; raises `CostError` where it is no map."""
     if not isinstance(value, dict):
         raise CostError(f"{where} must be a map of fields, not {_kind(value)}")

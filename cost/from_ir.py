@@ -1,7 +1,8 @@
 """
 IR in, numbers out: the only file of this package that knows IR.
 
-The `comet` dialect becomes a `Problem`, an `arch.system` a `Hardware`; both are what the models price.
+The `comet` dialect becomes a `Problem`, an `arch.system` a `Hardware`; both are what
+the models price.
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ from comet.cost.problem import (
 from comet.cost.read_hardware import read_hardware
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch_yaml import fields_of_system
-from comet.dialects.comet import BindingOp, CollectiveOp, DeclareOp, MappingOp, OperationOp, ProblemOp, TileOp
+from comet.dialects.comet import (
+    BindingOp,
+    CollectiveOp,
+    DeclareOp,
+    MappingOp,
+    OperationOp,
+    ProblemOp,
+    TileOp,
+)
 from comet.dialects.comet_attributes import Entry as Column
 from comet.dialects.comet_attributes import ReductionKind
 
@@ -38,9 +47,11 @@ OpT = TypeVar("OpT", bound=Op)
 
 def estimate_module(module: ModuleOp, model: ModelName = "paper") -> Estimate:
     """
-    The cost of the mapping in a module: one `arch.system`, one `comet.problem`, one `comet.mapping`.
+    The cost of the mapping in a module: one `arch.system`, one `comet.problem`, one
+    `comet.mapping`.
 
-    Raises `CostError` with one sentence where an op is missing or the mapping cannot be priced.
+    Raises `CostError` with one sentence where an op is missing or the mapping cannot be
+    priced.
     """
     from comet.cost.model import price
 
@@ -48,7 +59,10 @@ def estimate_module(module: ModuleOp, model: ModelName = "paper") -> Estimate:
 
 
 def hardware_of(system: SystemOp) -> Hardware:
-    """The machine of an `arch.system`; raises `CostError` for a field that is missing or contradicts another."""
+    """
+    The machine of an `arch.system`; raises `CostError` for a field that is missing or
+    contradicts another.
+    """
     return read_hardware(fields_of_system(system))
 
 
@@ -69,7 +83,8 @@ def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
     found = [op for op in module.ops if isinstance(op, kind)]
     if len(found) != 1:
         raise CostError(
-            f"the module has {len(found)} ops '{kind.name}' where one is needed; run attach-hardware and lower-to-comet first"
+            f"the module has {len(found)} ops '{kind.name}' where one is needed; run "
+            "attach-hardware and lower-to-comet first"
         )
     return found[0]
 
@@ -77,7 +92,9 @@ def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
 def _operation(op: DeclareOp) -> Operation:
     accesses = tuple(Access(a.tensor, a.projection, a.read_write) for a in op.accesses)
     dims = tuple(d.data for d in op.dimensions)
-    return Operation(op.operation.data, tuple(t.data for t in op.ins), op.out.data, dims, accesses)
+    return Operation(
+        op.operation.data, tuple(t.data for t in op.ins), op.out.data, dims, accesses
+    )
 
 
 class _Numbering:
@@ -96,12 +113,21 @@ class _Numbering:
         bindings: list[Binding | None] = []
         for child in op.body.block.ops:
             if isinstance(child, BindingOp):
-                bindings.append(Binding(self._next(), BindingKind(child.kind.data.value)))
+                bindings.append(
+                    Binding(self._next(), BindingKind(child.kind.data.value))
+                )
             else:
                 children.append(self._node(child))
         bound = tuple(bindings) if bindings else (None,) * (len(children) - 1)
         order = tuple(op.permutation.data)
-        return Tile(index, not op.is_temporal, order, tuple(_entry(e) for e in op.entries), tuple(children), bound)
+        return Tile(
+            index,
+            not op.is_temporal,
+            order,
+            tuple(_entry(e) for e in op.entries),
+            tuple(children),
+            bound,
+        )
 
     def _node(self, op: Op) -> Node:
         match op:
@@ -156,4 +182,12 @@ def _reduction(op: CollectiveOp) -> str | None:
 
 def _entry(column: Column) -> Entry:
     factors = tuple(dict(row) for row in column.factors)
-    return Entry(column.tensor, column.tag, column.target, column.child, column.precision, column.rmw, factors)
+    return Entry(
+        column.tensor,
+        column.tag,
+        column.target,
+        column.child,
+        column.precision,
+        column.rmw,
+        factors,
+    )

@@ -1,7 +1,8 @@
 """
 The machine as data: memory levels, compute units and the networks between them.
 
-Sizes are bytes, bandwidths bytes per cycle, energies pJ per block of `width` bytes, times cycles.
+Sizes are bytes, bandwidths bytes per cycle, energies pJ per block of `width` bytes,
+times cycles.
 """
 
 from __future__ import annotations
@@ -89,14 +90,18 @@ class Level:
     def memory(self) -> Memory:
         """The memory of a memory level; raises `CostError` on a unit."""
         if isinstance(self.kind, Unit):
-            raise CostError(f"level {self.name} is a compute unit where a memory is needed")
+            raise CostError(
+                f"level {self.name} is a compute unit where a memory is needed"
+            )
         return self.kind
 
     @property
     def unit(self) -> Unit:
         """The unit of a compute level; raises `CostError` on a memory."""
         if isinstance(self.kind, Memory):
-            raise CostError(f"level {self.name} is a memory where a compute unit is needed")
+            raise CostError(
+                f"level {self.name} is a memory where a compute unit is needed"
+            )
         return self.kind
 
     @property
@@ -107,7 +112,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Hardware:
-    """A machine: levels in exploration order, outermost first, and the networks that join them."""
+    """
+    A machine: levels in exploration order, outermost first, and the networks that join
+    them.
+    """
 
     levels: tuple[Level, ...]
     networks: Mapping[tuple[str, str], Network]
@@ -131,7 +139,13 @@ class Hardware:
         return found
 
     def network(self, source: str, destination: str) -> Network:
-        """The network from a level to one of its children; raises `CostError` where there is none."""
+        """
+        The network from a level to one of its children; raises `CostError` where there
+        is none.
+        """
         if (found := self.networks.get((source, destination))) is None:
-            raise CostError(f"no link joins level {source} to {destination}; route the tensor through the levels between")
+            raise CostError(
+                f"no link joins level {source} to {destination}; route the tensor "
+                "through the levels between"
+            )
         return found

@@ -1,8 +1,9 @@
 """
 What a mapping must obey before it is priced.
 
-The COMET tool leaves most of its rules unchecked and then crashes, hangs or counts wrongly; here each is a sentence. `check`
-covers what every model needs; `check_tool` adds the tool's own capacity rule, `check_live` replaces it by liveness.
+The COMET tool leaves most of its rules unchecked and then crashes, hangs or counts
+wrongly; here each is a sentence. `check` covers what every model needs; `check_tool`
+adds the tool's own capacity rule, `check_live` replaces it by liveness.
 """
 
 from __future__ import annotations
@@ -11,19 +12,35 @@ import math
 from collections.abc import Iterator
 
 from comet.cost.bindings import binding_kinds
-from comet.cost.capacity import Occupancy, entry_extents, live_occupancy, summed_occupancy
+from comet.cost.capacity import (
+    Occupancy,
+    entry_extents,
+    live_occupancy,
+    summed_occupancy,
+)
 from comet.cost.collectives import link_network
 from comet.cost.compute import leaf_cycles
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Hardware
-from comet.cost.problem import BindingKind, Collective, CollectiveKind, Entry, Problem, Tile, walk_tiles
+from comet.cost.problem import (
+    BindingKind,
+    Collective,
+    CollectiveKind,
+    Entry,
+    Problem,
+    Tile,
+    walk_tiles,
+)
 
 ROOT_MEMORY = "DRAM"
 """The level that holds everything."""
 
 
 def check(problem: Problem, hardware: Hardware) -> None:
-    """Raises `CostError` for the first rule a mapping breaks: names, links, units, extents, bindings, collectives."""
+    """
+    Raises `CostError` for the first rule a mapping breaks: names, links, units,
+    extents, bindings, collectives.
+    """
     for tile in walk_tiles(problem.root):
         for entry in tile.entries:
             _check_entry(problem, hardware, tile, entry)
@@ -44,66 +61,115 @@ def check_tool(problem: Problem, hardware: Hardware) -> None:
 
 
 def check_live(problem: Problem, hardware: Hardware) -> None:
-    """`check`, and the capacity of every level against the values alive in it at the same time."""
+    """
+    `check`, and the capacity of every level against the values alive in it at the same
+    time.
+    """
     check(problem, hardware)
     _check_capacity(hardware, live_occupancy(problem))
 
 
-def _check_entry(problem: Problem, hardware: Hardware, tile: Tile, entry: Entry) -> None:
-    source, destination = hardware.level(entry.source), hardware.level(entry.destination)
+def _check_entry(
+    problem: Problem, hardware: Hardware, tile: Tile, entry: Entry
+) -> None:
+    source, destination = (
+        hardware.level(entry.source),
+        hardware.level(entry.destination),
+    )
     if source.is_unit:
-        raise CostError(f"{tile.name} moves tensor {entry.tensor} from {source.name}, a compute unit; name a memory level")
+        raise CostError(
+            f"{tile.name} moves tensor {entry.tensor} from {source.name}, a compute "
+            "unit; name a memory level"
+        )
     if tile.spatial or tile.is_leaf:
         hardware.network(source.name, destination.name)
     op = problem.operation.get(entry.tag)
     if op is not None and entry.tensor not in op.access:
-        raise CostError(f"{tile.name} lists tensor {entry.tensor} for operation {entry.tag}, which does not touch it; mend the tag")
+        raise CostError(
+            f"{tile.name} lists tensor {entry.tensor} for operation {entry.tag}, which "
+            "does not touch it; mend the tag"
+        )
     if all(entry.tensor not in op.access for op in problem.operations):
-        raise CostError(f"{tile.name} lists tensor {entry.tensor}, which no operation of the problem has; mend the name")
+        raise CostError(
+            f"{tile.name} lists tensor {entry.tensor}, which no operation of the "
+            "problem has; mend the name"
+        )
 
 
 def _check_leaf(problem: Problem, hardware: Hardware, tile: Tile) -> None:
     leaf = tile.leaf
     if leaf.operation not in problem.operation:
-        raise CostError(f"{leaf.name} runs operation {leaf.operation}, which the problem does not declare; mend the name")
+        raise CostError(
+            f"{leaf.name} runs operation {leaf.operation}, which the problem does not "
+            "declare; mend the name"
+        )
     for entry in tile.entries:
         unit = hardware.level(entry.destination)
         if not unit.is_unit:
-            raise CostError(f"{tile.name} feeds operation {leaf.operation} from {entry.source} to {unit.name}, which is no compute unit")
+            raise CostError(
+                f"{tile.name} feeds operation {leaf.operation} from {entry.source} to "
+                f"{unit.name}, which is no compute unit"
+            )
         leaf_cycles(unit.unit, leaf)
 
 
-def _check_collective(problem: Problem, hardware: Hardware, tile: Tile, node: Collective) -> None:
+def _check_collective(
+    problem: Problem, hardware: Hardware, tile: Tile, node: Collective
+) -> None:
     for name in (node.level, *node.sources, *node.destinations):
         hardware.level(name)
     link_network(hardware.level(node.level))
     if node.input not in {op.output for op in problem.operations}:
-        raise CostError(f"{node.name} exchanges tensor {node.input}, which no operation produces; name one that is produced before it")
+        raise CostError(
+            f"{node.name} exchanges tensor {node.input}, which no operation produces; "
+            "name one that is produced before it"
+        )
     left = tile.children[: tile.children.index(node)]
-    if not any(e.tensor == node.input for t in left if isinstance(t, Tile) for e in t.entries):
-        raise CostError(f"{node.name} exchanges tensor {node.input}, but no tile to its left lists it; place it after the producer")
-    if node.kind is CollectiveKind.SCATTER and math.prod(hardware.level(n).instances for n in node.destinations) < 2:
-        raise CostError(f"{node.name} scatters to one instance; drop it or name a level with more instances")
+    if not any(
+        e.tensor == node.input for t in left if isinstance(t, Tile) for e in t.entries
+    ):
+        raise CostError(
+            f"{node.name} exchanges tensor {node.input}, but no tile to its left lists "
+            "it; place it after the producer"
+        )
+    if (
+        node.kind is CollectiveKind.SCATTER
+        and math.prod(hardware.level(n).instances for n in node.destinations) < 2
+    ):
+        raise CostError(
+            f"{node.name} scatters to one instance; drop it or name a level with more "
+            "instances"
+        )
 
 
 def _check_bindings(tile: Tile) -> None:
     kinds = binding_kinds(tile)
-    if tile.spatial and kinds and not {BindingKind.SEQUENTIAL, BindingKind.PIPELINE} & set(kinds):
+    if (
+        tile.spatial
+        and kinds
+        and not {BindingKind.SEQUENTIAL, BindingKind.PIPELINE} & set(kinds)
+    ):
         raise CostError(
-            f"{tile.name} binds its children by {kinds[0].value} only, which the COMET tool never finishes; make one binding "
+            f"{tile.name} binds its children by {kinds[0].value} only, which the COMET "
+            "tool never finishes; make one binding "
             "sequential or pipeline"
         )
 
 
 def check_extents(problem: Problem) -> None:
-    """Raises `CostError` where the factors over a root entry's tiles do not multiply up to the problem's extents."""
+    """
+    Raises `CostError` where the factors over a root entry's tiles do not multiply up to
+    the problem's extents.
+    """
     extents = entry_extents(problem)[problem.root.index]
     for entry, reached in zip(problem.root.entries, extents, strict=True):
         for dim, size in reached.items():
             if size != problem.dims.get(dim, 0):
                 raise CostError(
-                    f"the factors of tensor {entry.tensor} for {entry.tag} cover {size} of dimension {dim}, whose extent is "
-                    f"{problem.dims.get(dim, 0)}; make the TileSteps times all factors equal it"
+                    f"the factors of tensor {entry.tensor} for {entry.tag} cover "
+                    f"{size} of dimension {dim}, whose extent is "
+                    f"{problem.dims.get(dim, 0)}; make the TileSteps times all factors "
+                    "equal it"
                 )
 
 
@@ -112,6 +178,8 @@ def _check_capacity(hardware: Hardware, occupancies: Iterator[Occupancy]) -> Non
         memory = hardware.level(occupancy.level).memory
         if occupancy.level != ROOT_MEMORY and occupancy.total > memory.capacity:
             raise CostError(
-                f"the tiles do not fit {occupancy.level}: {occupancy.tensors()} need {occupancy.total} bytes together at "
-                f"{occupancy.where}, it holds {memory.capacity}; choose smaller factors below {occupancy.level}"
+                f"the tiles do not fit {occupancy.level}: {occupancy.tensors()} need "
+                f"{occupancy.total} bytes together at "
+                f"{occupancy.where}, it holds {memory.capacity}; choose smaller "
+                f"factors below {occupancy.level}"
             )

@@ -11,7 +11,8 @@ def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> E
     """
     The cost of one mapping under one model.
 
-    Raises `CostError` with one sentence where the mapping is illegal, does not fit, or the model has no answer.
+    Raises `CostError` with one sentence where the mapping is illegal, does not fit, or
+    the model has no answer.
     """
     if model == "tool":
         return price_tool(problem, hardware)
@@ -19,7 +20,10 @@ def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> E
 
 
 def price_tool(problem: Problem, hardware: Hardware) -> Estimate:
-    """The COMET tool's cost: its root cycles, its energy with networks, its stall table summed."""
+    """
+    The COMET tool's cost: its root cycles, its energy with networks, its stall table
+    summed.
+    """
     from comet.cost.legality import check_tool
     from comet.cost.tool.energy import energies
     from comet.cost.tool.latency import latencies
@@ -28,14 +32,19 @@ def price_tool(problem: Problem, hardware: Hardware) -> Estimate:
     check_tool(problem, hardware)
     latency = latencies(problem, hardware)
     energy = energies(latency)
-    rows = {row.node: row for row in stall_rows(latency, energy)}
+    table = stall_rows(latency, energy)
+    rows = {row.node: row for row in table}
     spent = energy_report(latency, energy)
     nodes = tuple(
         NodeEstimate(
             node.index,
             node.name,
             latency.cycles.get(node.index, 0),
-            *((row.compulsory, row.optional, row.window, row.runs) if (row := rows.get(node.index)) else ()),
+            *(
+                (row.compulsory, row.optional, row.window, row.runs)
+                if (row := rows.get(node.index))
+                else ()
+            ),
         )
         for node in problem.nodes
         if not isinstance(node, Leaf)
@@ -44,9 +53,9 @@ def price_tool(problem: Problem, hardware: Hardware) -> Estimate:
         "tool",
         latency.cycles[problem.root.index],
         spent.total,
-        sum(row.compulsory * row.runs for row in rows.values()),
-        sum(row.optional * row.runs for row in rows.values()),
-        sum(row.window * row.runs for row in rows.values() if row.is_leaf),
+        sum(row.compulsory * row.runs for row in table),
+        sum(row.optional * row.runs for row in table),
+        sum(row.window * row.runs for row in table if row.is_leaf),
         nodes,
         spent.by_level,
     )

@@ -1,8 +1,9 @@
 """
 Latency and energy of the on-chip network.
 
-A mesh of edge n moves a tile over 2 (n - 1) hops per phase (COMET, arXiv 2509.00599, section on collectives); energy is the
-Orion router model of `cost.router`. Sizes and instance counts may be numpy arrays where a formula has no table.
+A mesh of edge n moves a tile over 2 (n - 1) hops per phase (COMET, arXiv 2509.00599,
+section on collectives); energy is the Orion router model of `cost.router`. Sizes and
+instance counts may be numpy arrays where a formula has no table.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ REDUCING = (CollectiveKind.REDUCTION, CollectiveKind.ALL_REDUCE)
 
 def mesh_used(network: Network, instances: int) -> tuple[int, int]:
     """
-    The part of the mesh that `instances` occupy, the smallest square where it fits (COMET tool).
+    The part of the mesh that `instances` occupy, the smallest square where it fits
+    (COMET tool).
 
-    Where only one side is long enough the other is filled whole; the tool takes the second side in both such cases.
+    Where only one side is long enough the other is filled whole; the tool takes the
+    second side in both such cases.
     """
     edge = math.ceil(math.sqrt(instances))
     if network.mesh is None:
@@ -53,16 +56,31 @@ def mesh_used(network: Network, instances: int) -> tuple[int, int]:
 
 
 def tabled_hops(mesh: tuple[int, int]) -> int:
-    """The hops of one phase; raises `CostError` for a mesh outside the COMET tool's table."""
+    """
+    The hops of one phase; raises `CostError` for a mesh outside the COMET tool's table.
+    """
     if (hops := TABLED_MESHES.get(mesh)) is None:
         known = ", ".join(f"{x}x{y}" for x, y in TABLED_MESHES)
-        raise CostError(f"the COMET tool has no hop count for a {mesh[0]}x{mesh[1]} mesh; use one of {known}, or model paper")
+        raise CostError(
+            f"the COMET tool has no hop count for a {mesh[0]}x{mesh[1]} mesh; use one "
+            f"of {known}, or model paper"
+        )
     return hops
 
 
-def mesh_hops(mesh: tuple[int, int]) -> int:
-    """The hops of one phase on any mesh: (x - 1) + (y - 1), which is 2 (n - 1) on a square."""
-    return mesh[0] + mesh[1] - 2
+def hops_to(network: Network, instances: Any) -> Any:
+    """
+    The hops of one phase over `instances` instances on any mesh, numbers or arrays.
+
+    2 (n - 1) on the smallest square of edge n, as in arXiv 2509.00599; where the mesh is
+    too narrow for that, its short side is filled and the long one as far as needed.
+    """
+    edge = np.ceil(np.sqrt(instances))
+    if network.mesh is None:
+        return 2 * (edge - 1)
+    short = min(network.mesh)
+    narrow = short + np.ceil(instances / short) - 2
+    return np.where(edge <= short, 2 * (edge - 1), narrow)
 
 
 def network_cycles(
@@ -80,15 +98,26 @@ def network_cycles(
     """
     Cycles to move one tile of `size` elements across the mesh.
 
-    Router latency plus queueing of the flits, twice for two-phase kinds, plus combining at 16 elements a cycle. `explicit`
-    tells a collective from an implicit transfer (an explicit scatter splits its tile); `real` fixes the precision,
-    `numpy.float32` for the COMET tool. Source: T_noc of arXiv 2509.00599 with hops and data as the tool has them.
+    Router latency plus queueing of the flits, twice for two-phase kinds, plus combining
+    at 16 elements a cycle. `explicit` tells a collective from an implicit transfer (an
+    explicit scatter splits its tile); `real` fixes the precision, `numpy.float32` for
+    the COMET tool. Source: T_noc of arXiv 2509.00599 with hops and data as the tool has
+    them.
     """
     moved = size * hops
-    combining = real(real(moved * instances) / REDUCTION_LANES) if reduces and kind in REDUCING else real(0)
+    combining = (
+        real(real(moved * instances) / REDUCTION_LANES)
+        if reduces and kind in REDUCING
+        else real(0)
+    )
     if explicit and kind is CollectiveKind.SCATTER:
         moved = np.floor(real(moved) / real(instances))
-    queueing = real(moved) * real(element_bytes * 8) / real(network.channel_width) * real(network.queuing_delay)
+    queueing = (
+        real(moved)
+        * real(element_bytes * 8)
+        / real(network.channel_width)
+        * real(network.queuing_delay)
+    )
     router = hops * network.hop_latency
     if kind in TWO_PHASE:
         return real(real(2 * router) + real(queueing + queueing)) + combining
@@ -113,17 +142,23 @@ def network_energy(
     reduction: str | None = None,
 ) -> float:
     """
-    The pJ to move one tile of `size` elements across the mesh, single precision (COMET tool).
+    The pJ to move one tile of `size` elements across the mesh, single precision (COMET
+    tool).
 
-    Routers and links by `cost.router.mesh_energy`; combining by `REDUCTION_ENERGY` per element, hop and instance.
+    Routers and links by `cost.router.mesh_energy`; combining by `REDUCTION_ENERGY` per
+    element, hop and instance.
     """
     moved = size * hops
     combining = 0.0
     if kind in REDUCING and reduction is not None:
-        combining = float(np.float32(moved * instances) * np.float32(REDUCTION_ENERGY[reduction]))
+        combining = float(
+            np.float32(moved * instances) * np.float32(REDUCTION_ENERGY[reduction])
+        )
     if explicit and kind is CollectiveKind.SCATTER:
         moved = int(np.float32(moved) / np.float32(instances))
     moved *= phases(kind)
     bits = int(np.float32(moved) * np.float32(element_bytes * 8))
-    routed = mesh_energy(network.channel_width, phases(kind) * hops, network.queuing_delay, bits, mesh[0])
+    routed = mesh_energy(
+        network.channel_width, phases(kind) * hops, network.queuing_delay, bits, mesh[0]
+    )
     return float(np.float32(routed + combining))

@@ -1,8 +1,9 @@
 """
 One mapping of one compound operation, as data.
 
-A `Problem` is what every model prices: the operations and tensors of the workload, and the tree of tiles, collectives and
-operations of a mapping. It mirrors the COMET mapping format, with names resolved and constants substituted.
+A `Problem` is what every model prices: the operations and tensors of the workload, and
+the tree of tiles, collectives and operations of a mapping. It mirrors the COMET mapping
+format, with names resolved and constants substituted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from functools import cached_property
 from typing import TypeAlias
 
 Projection: TypeAlias = tuple[tuple[str, ...], ...]
-"""One tuple of dimension names per axis of a tensor; the names of one axis are added."""
+"""
+One tuple of dimension names per axis of a tensor; the names of one axis are added.
+"""
 
 Sizes: TypeAlias = Mapping[str, int]
 """A size per dimension name."""
@@ -68,7 +71,10 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One tensor in the list of a tile node: it moves between `source` and `destination` for operation `tag`."""
+    """
+    One tensor in the list of a tile node: it moves between `source` and `destination`
+    for operation `tag`.
+    """
 
     tensor: str
     tag: str
@@ -100,9 +106,14 @@ class Leaf:
     primitive: tuple[tuple[str, int], ...]
     """Elements by dimension that the unit takes at once, in textual order."""
     steps: Mapping[str, Sizes]
-    """Per tensor, the tile size by dimension that one step of the leaf's loops covers."""
+    """
+    Per tensor, the tile size by dimension that one step of the leaf's loops covers.
+    """
     reduction: tuple[tuple[str, int], ...] = ()
-    """The reduction dimensions of the unit and their factors; the systolic array streams the last one."""
+    """
+    The reduction dimensions of the unit and their factors; the systolic array streams
+    the last one.
+    """
     accumulates: bool = False
     special: bool = False
 
@@ -145,7 +156,10 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The schedule between two neighbouring children; `index` counts it as a node of the document."""
+    """
+    The schedule between two neighbouring children; `index` counts it as a node of the
+    document.
+    """
 
     index: int
     kind: BindingKind
@@ -214,14 +228,18 @@ class Problem:
         return tuple(walk(self.root))
 
     def is_dependent(self, tensor: str) -> bool:
-        """Whether a tensor is neither read from nor left in the root memory by the workload."""
+        """
+        Whether a tensor is neither read from nor left in the root memory by the
+        workload.
+        """
         return tensor not in self.inputs and tensor not in self.outputs
 
     def reader(self, tensor: str, tag: str) -> Operation:
         """
         The operation whose projection describes `tensor` under `tag`.
 
-        That is operation `tag`, or the first operation (by name) that touches the tensor where the tag names none.
+        That is operation `tag`, or the first operation (by name) that touches the
+        tensor where the tag names none.
         """
         if (found := self.operation.get(tag)) is not None:
             return found
@@ -233,7 +251,9 @@ class Problem:
         return self.reader(tensor, tag).access[tensor].projection
 
     def writes(self, tensor: str, tag: str) -> bool:
-        """Whether `tensor` is drained under `tag`; a tag that is no operation drains."""
+        """
+        Whether `tensor` is drained under `tag`; a tag that is no operation drains.
+        """
         op = self.operation.get(tag)
         if op is None or tensor not in op.access:
             return True

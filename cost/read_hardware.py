@@ -1,4 +1,7 @@
-"""The COMET architecture schema (ComputeTiles, MemoryTypes, Hierarchy), read into `Hardware`."""
+"""
+The COMET architecture schema (ComputeTiles, MemoryTypes, Hierarchy), read into
+`Hardware`.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,17 @@ from comet.cost.estimate import CostError
 from comet.cost.fields import Fields, Yaml, as_fields
 from comet.cost.hardware import Hardware, Level, Memory, Network, Unit
 
-BANDWIDTHS = tuple(f"{side}_{way}" for side in ("parent", "child", "link") for way in ("read", "write"))
+BANDWIDTHS = tuple(
+    f"{side}_{way}" for side in ("parent", "child", "link") for way in ("read", "write")
+)
 
 
 def read_hardware(document: Mapping[str, Yaml]) -> Hardware:
     """
     The machine a parsed architecture file describes.
 
-    Levels come in the COMET tool's exploration order: a level, its connects, drains, then fills. Raises `CostError` for a
-    missing or contradictory field.
+    Levels come in the COMET tool's exploration order: a level, its connects, drains,
+    then fills. Raises `CostError` for a missing or contradictory field.
     """
     arch = Fields(document, "the architecture file")
     kinds: dict[str, Memory | Unit] = {}
@@ -32,7 +37,9 @@ def read_hardware(document: Mapping[str, Yaml]) -> Hardware:
     for item in arch.items("Hierarchy"):
         reader.visit(as_fields(item, "the root of the hierarchy"), None)
     if not reader.levels:
-        raise CostError("the architecture file has an empty Hierarchy; list its root memory there")
+        raise CostError(
+            "the architecture file has an empty Hierarchy; list its root memory there"
+        )
     return Hardware(tuple(reader.levels), reader.networks)
 
 
@@ -40,7 +47,9 @@ def _unit(item: Fields) -> Unit:
     name = item.text("name")
     a = as_fields(item.get("attributes"), f"compute tile {name}")
     if a.integer("computeOpC") == 0 or a.integer("computeLatency") == 0:
-        raise CostError(f"compute tile {name} needs computeOpC and computeLatency above zero")
+        raise CostError(
+            f"compute tile {name} needs computeOpC and computeLatency above zero"
+        )
     return Unit(
         kind=name,
         latency=a.integer("computeLatency"),
@@ -57,7 +66,9 @@ def _unit(item: Fields) -> Unit:
 def _memory(item: Fields) -> Memory:
     name = item.text("name")
     a = as_fields(item.get("attributes"), f"memory type {name}")
-    bandwidth = {key: a.integer("bw" if a.has("bw") else f"{key}_bw", 0) for key in BANDWIDTHS}
+    bandwidth = {
+        key: a.integer("bw" if a.has("bw") else f"{key}_bw", 0) for key in BANDWIDTHS
+    }
     energy = {f"{key}_energy": a.number(f"{key}_energy", 0.0) for key in BANDWIDTHS[:4]}
     return Memory(
         kind=name,
@@ -73,9 +84,15 @@ def _memory(item: Fields) -> Memory:
 
 def _network(a: Fields, name: str) -> Network:
     if not a.has("bw"):
-        raise CostError(f"level {name} has no 'bw' in its attributes; give the bandwidth of its link in bytes per cycle")
+        raise CostError(
+            f"level {name} has no 'bw' in its attributes; give the bandwidth of its "
+            "link in bytes per cycle"
+        )
     if not a.has("connection_type"):
-        raise CostError(f"level {name} has no 'connection_type' in its attributes; write connection_type: MeshNetwork")
+        raise CostError(
+            f"level {name} has no 'connection_type' in its attributes; write "
+            "connection_type: MeshNetwork"
+        )
     return Network(
         bandwidth=a.integer("bw"),
         mesh=_mesh(a),
@@ -100,7 +117,9 @@ class _Hierarchy:
 
     kinds: Mapping[str, Memory | Unit]
     levels: list[Level] = field(default_factory=list[Level])
-    networks: dict[tuple[str, str], Network] = field(default_factory=dict[tuple[str, str], Network])
+    networks: dict[tuple[str, str], Network] = field(
+        default_factory=dict[tuple[str, str], Network]
+    )
     places: dict[str, int] = field(default_factory=dict[str, int])
 
     def visit(self, item: Fields, parent: Level | None) -> None:
@@ -120,7 +139,10 @@ class _Hierarchy:
 
     def _level(self, name: str, item: Fields, parent: Level | None) -> Level:
         if (kind := self.kinds.get(item.text("type"))) is None:
-            raise CostError(f"level {name} is of type {item.text('type')!r}, which is neither in ComputeTiles nor in MemoryTypes")
+            raise CostError(
+                f"level {name} is of type {item.text('type')!r}, which is neither in "
+                "ComputeTiles nor in MemoryTypes"
+            )
         attributes = item.below("attributes")
         x, y = _mesh(attributes) or (1, 1)
         above = 1 if parent is None else parent.total_instances
@@ -128,11 +150,19 @@ class _Hierarchy:
         return Level(name, kind, parent and parent.name, x * y, above * x * y, link)
 
     def _join(self, name: str, item: Fields, parent: Level | None) -> None:
-        """A unit may hang under several memories: the parent with the most instances counts (COMET tool)."""
+        """
+        A unit may hang under several memories: the parent with the most instances
+        counts (COMET tool).
+        """
         known = self.levels[self.places[name]]
         if not known.is_unit or parent is None:
-            raise CostError(f"memory level {name} appears twice in the hierarchy; give each memory its own name")
+            raise CostError(
+                f"memory level {name} appears twice in the hierarchy; give each memory "
+                "its own name"
+            )
         first = self.levels[self.places[known.parent or parent.name]]
         if parent.instances > first.instances:
             total = parent.total_instances * known.instances
-            self.levels[self.places[name]] = Level(name, known.kind, parent.name, known.instances, total, known.link)
+            self.levels[self.places[name]] = Level(
+                name, known.kind, parent.name, known.instances, total, known.link
+            )

@@ -1,8 +1,10 @@
 """
-The energy of a mesh of routers, after Orion 2.0 (Kahng et al., DATE 2009) with the COMET tool's constants.
+The energy of a mesh of routers, after Orion 2.0 (Kahng et al., DATE 2009) with the
+COMET tool's constants.
 
-One router has a 5 x 5 matrix crossbar, 3 virtual channels of 10 flits per port, 65 nm devices at 0.9 V. Capacitances are
-farad, lengths centimetre; results are in the unit the tool calls pJ.
+One router has a 5 x 5 matrix crossbar, 3 virtual channels of 10 flits per port, 65 nm
+devices at 0.9 V. Capacitances are farad, lengths centimetre; results are in the unit
+the tool calls pJ.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ IN, OUT = 3 * GATE, 3 * DRAIN
 """Input and output capacitance of a plain gate."""
 DRIVER_IN = 3 * (GATE + OVERLAP)
 EVENT = VOLTS_SQUARED / (20 * RESISTANCE * (3 * DRAIN + 12 * GATE + 12 * OVERLAP))
-"""Volts squared times clock frequency: the power of one farad that switches every cycle."""
+"""
+Volts squared times clock frequency: the power of one farad that switches every cycle.
+"""
 CROSSPOINT = 2 * PITCH
 
 
@@ -46,7 +50,11 @@ class RouterEvents:
 
 def _clock(stages: float, bits: float) -> float:
     buffers = stages * (1 + STAGE * (1 + OUT / DRIVER_IN))
-    return buffers * (bits * CROSSPOINT * WIRE * (8 * PITCH / CROSSPOINT) + bits * DRIVER_IN) * EVENT
+    return (
+        buffers
+        * (bits * CROSSPOINT * WIRE * (8 * PITCH / CROSSPOINT) + bits * DRIVER_IN)
+        * EVENT
+    )
 
 
 def _register(stages: float, bits: float) -> float:
@@ -63,7 +71,9 @@ def _queue(width: int) -> float:
     precharge = (1 + STAGE * (1 + OUT / IN)) * (WIRE * height * IN)
     decode = (1 + STAGE * (1 + OUT / IN)) * word_line
     drive = 1.25 * (1 + OUT / IN)
-    lines = drive * (WIRE * length + 3 * width * IN) + drive * (WIRE * length + 2 * width * IN)
+    lines = drive * (WIRE * length + 3 * width * IN) + drive * (
+        WIRE * length + 2 * width * IN
+    )
     word = (lines + 2 * precharge + decode) * EVENT
     bit = DEPTH * (4 * FEATURE * DRAIN + 8 * PITCH * WIRE)
     read = bit * EVENT * width
@@ -79,16 +89,25 @@ def _crossbar(width: int) -> tuple[float, float]:
     cross_out = 4 * cross_in * OUT / DRIVER_IN
     tri_out = 4 * tri_in * OUT / DRIVER_IN
     driver = STAGE * (1 + OUT / DRIVER_IN) * (0.5 * WIRE * side + tri_in)
-    switched = (driver + line + tri_in + 5 * cross_in) + (line + tri_out + 5 * cross_out)
+    switched = (driver + line + tri_in + 5 * cross_in) + (
+        line + tri_out + 5 * cross_out
+    )
     control = width * STAGE * line + 2 * side * WIRE
-    return 0.5 * switched * EVENT * width, (STAGE * (1 + OUT / DRIVER_IN) * control + control) * EVENT
+    return 0.5 * switched * EVENT * width, (
+        STAGE * (1 + OUT / DRIVER_IN) * control + control
+    ) * EVENT
 
 
 @lru_cache(maxsize=64)
 def router_events(width: int) -> RouterEvents:
     """The energy of each event in a router whose channels carry `width` bits."""
     stages_and_width = LINK_STAGES * 1
-    link = 0.5 * (REPEATER * (IN + OUT) + WIRE * LINK_WIDTH / stages_and_width) * EVENT * stages_and_width
+    link = (
+        0.5
+        * (REPEATER * (IN + OUT) + WIRE * LINK_WIDTH / stages_and_width)
+        * EVENT
+        * stages_and_width
+    )
     switch, arbitration = _crossbar(width)
     return RouterEvents(
         link=link,
@@ -102,11 +121,15 @@ def router_events(width: int) -> RouterEvents:
     )
 
 
-def mesh_energy(width: int, hops: int, queuing_delay: int, bits: int, edge: int) -> float:
+def mesh_energy(
+    width: int, hops: int, queuing_delay: int, bits: int, edge: int
+) -> float:
     """
-    The pJ of `bits` bits over `hops` hops on an `edge` x `edge` mesh whose channels carry `width` bits.
+    The pJ of `bits` bits over `hops` hops on an `edge` x `edge` mesh whose channels
+    carry `width` bits.
 
-    A flit waits `queuing_delay` cycles per channel's worth of bits (T_enq of the COMET paper).
+    A flit waits `queuing_delay` cycles per channel's worth of bits (T_enq of the COMET
+    paper).
     """
     e = router_events(width)
     waits = queuing_delay * bits / width
@@ -116,7 +139,13 @@ def mesh_energy(width: int, hops: int, queuing_delay: int, bits: int, edge: int)
     return (
         (e.link + e.register) * flits * links
         + e.clock * 2 * routers
-        + (e.queue * waits + e.switch * 3 * hops + e.arbitration * (3 * hops + waits) + e.output * flits) * routers
+        + (
+            e.queue * waits
+            + e.switch * 3 * hops
+            + e.arbitration * (3 * hops + waits)
+            + e.output * flits
+        )
+        * routers
         + out_clock
         + out_clock * flits * routers
     )

@@ -1,8 +1,8 @@
 """
 How much data moves, and how often: tile extents, reuse, and the time of one transfer.
 
-Sources: sections "data movement" of arXiv 2509.00599 and the COMET tool's behaviour. Formulas take Python numbers; the ones
-that say so take numpy arrays as well.
+Sources: sections "data movement" of arXiv 2509.00599 and the COMET tool's behaviour.
+Formulas take Python numbers; the ones that say so take numpy arrays as well.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from comet.cost.hardware import Hardware, Memory, Network
-from comet.cost.noc import network_cycles
 from comet.cost.problem import CollectiveKind, Entry, Projection, Sizes
 
 
 def elements(projection: Projection, extents: Sizes) -> int:
-    """The elements of a tile with the given extents; dimensions that share an axis add up. Extents may be arrays."""
+    """
+    The elements of a tile with the given extents; dimensions that share an axis add up.
+    Extents may be arrays.
+    """
     return math.prod(sum(extents.get(dim, 0) for dim in axis) for axis in projection)
 
 
@@ -31,9 +33,11 @@ def relevant(projection: Projection) -> frozenset[str]:
 
 def reuse_period(order: tuple[str, ...], factors: Sizes, dims: frozenset[str]) -> int:
     """
-    After how many iterations of a temporal nest (innermost loop first) the tile changes.
+    After how many iterations of a temporal nest (innermost loop first) the tile
+    changes.
 
-    The product of the loops inside the innermost loop that is relevant and turns; the whole nest where none is.
+    The product of the loops inside the innermost loop that is relevant and turns; the
+    whole nest where none is.
     """
     period = 1
     for dim in order:
@@ -75,10 +79,20 @@ class Movement:
         """Iterations per move, at least 1."""
         return max(1, self.iterations // self.moves)
 
+    def transfer(self, unique: int) -> Transfer:
+        """One transfer of `unique` distinct tiles."""
+        e = self.entry
+        return Transfer(
+            self.size, unique, self.spatial, e.bits / 8, self.writes, e.accumulates
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a transfer runs over: the memory near the root, the network, and the child's side."""
+    """
+    What a transfer runs over: the memory near the root, the network, and the child's
+    side.
+    """
 
     source: Memory
     network: Network
@@ -88,48 +102,72 @@ class Route:
 
     @classmethod
     def of(cls, hardware: Hardware, source: str, destination: str) -> Route:
-        """The route between two joined levels; raises `CostError` where no link joins them."""
+        """
+        The route between two joined levels; raises `CostError` where no link joins
+        them.
+        """
         network = hardware.network(source, destination)
         child = hardware.level(destination)
         memory = hardware.level(source).memory
         if child.is_unit:
             return cls(memory, network, network.bandwidth, network.bandwidth)
-        return cls(memory, network, child.memory.parent_read_bandwidth, child.memory.parent_write_bandwidth)
+        return cls(
+            memory,
+            network,
+            child.memory.parent_read_bandwidth,
+            child.memory.parent_write_bandwidth,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One transfer between two levels: `unique` tiles over `spatial` instances."""
+
+    size: Any
+    """Elements of the tile of one child."""
+    unique: Any
+    spatial: Any
+    element_bytes: float
+    writes: bool
+    accumulates: bool
 
 
 def memory_cycles(
     route: Route,
-    movement: Movement,
-    unique: int,
+    transfer: Transfer,
     *,
-    real: Callable[[Any], Any] = float,
-) -> float:
+    ported: bool,
+    real: Callable[[Any], Any] = np.float64,
+) -> Any:
     """
-    Cycles of the two memories at the ends of one transfer of `unique` tiles, the slower of both.
+    Cycles of the two memories at the ends of one transfer, the slower of both.
 
-    The source serves min(ports, unique) ports, each no faster than the network; every child takes one tile. Without network
-    support a tile goes out once per instance. A drained tile that accumulates is read first. Source: T_mem = DV / BW of
-    arXiv 2509.00599 with the COMET tool's bandwidths and its single precision where `real` is `numpy.float32`.
+    The source serves min(ports, unique) ports, each no faster than the network; every
+    child takes one tile. Without network support a tile goes out once per instance. A
+    drained tile that accumulates is read first. With `ported` each port has its share of
+    the source's bandwidth (COMET tool), else one port may use all of it. Source: T_mem =
+    DV / BW of arXiv 2509.00599. Takes numbers and arrays; `real` fixes the precision.
     """
-    source, network = route.source, route.network
-    ports = max(1, min(unique, source.ports))
-    tiles = max(unique, 1) if movement.writes else unique
-    whole = source.child_write_bandwidth if movement.writes else source.child_read_bandwidth
-    bandwidth = min(_ported(whole, ports, source.ports), ports * network.bandwidth)
-    supported = network.reduction if movement.writes else network.broadcast
-    copies = 1 if supported or tiles == 0 else -(-movement.spatial // tiles)
-    element_bytes = real(movement.entry.bits) / real(8)
-    data = real(copies) * real(tiles) * real(movement.size) * element_bytes
-    out = np.ceil(data / real(bandwidth))
-    if movement.writes and movement.entry.accumulates:
-        out += np.ceil(data / real(_ported(source.child_read_bandwidth, ports, source.ports)))
-    child = route.child_read if movement.writes else route.child_write
-    into = 0.0 if tiles == 0 else np.ceil(real(movement.size) * element_bytes / real(min(child, network.bandwidth)))
-    return float(max(out, into))
+    source, network, t = route.source, route.network, transfer
+    ports = np.clip(t.unique, 1, source.ports)
+    tiles = np.maximum(t.unique, 1) if t.writes else t.unique
+    whole = source.child_write_bandwidth if t.writes else source.child_read_bandwidth
+    read = source.child_read_bandwidth
+    if ported:
+        whole, read = (_shared(b, ports, source.ports) for b in (whole, read))
+    supported = network.reduction if t.writes else network.broadcast
+    copies = 1 if supported else -(-t.spatial // np.maximum(tiles, 1))
+    data = real(copies) * real(tiles) * real(t.size) * real(t.element_bytes)
+    out = np.ceil(data / real(np.minimum(whole, ports * network.bandwidth)))
+    if t.writes and t.accumulates:
+        out = out + np.ceil(data / real(read))
+    child = min(route.child_read if t.writes else route.child_write, network.bandwidth)
+    into = np.ceil(real(t.size) * real(t.element_bytes) / real(child))
+    return np.maximum(out, np.where(np.equal(tiles, 0), 0, into))
 
 
-def _ported(bandwidth: int, used: int, ports: int) -> int:
-    return bandwidth // ports * used if used < ports else bandwidth
+def _shared(bandwidth: int, used: Any, ports: int) -> Any:
+    return np.where(used < ports, bandwidth // ports * used, bandwidth)
 
 
 def transfer_kind(writes: bool, unique: int) -> CollectiveKind:
@@ -137,14 +175,3 @@ def transfer_kind(writes: bool, unique: int) -> CollectiveKind:
     if writes:
         return CollectiveKind.GATHER
     return CollectiveKind.BROADCAST if unique == 1 else CollectiveKind.SCATTER
-
-
-def transfer_network_cycles(
-    route: Route, movement: Movement, unique: int, hops: int, *, real: Callable[[Any], Any] = float
-) -> float:
-    """Cycles the network adds to one transfer; none where nothing moves or one instance is used."""
-    if unique == 0 or movement.spatial == 1:
-        return 0
-    kind = transfer_kind(movement.writes, unique)
-    element_bytes = movement.entry.bits / 8
-    return float(network_cycles(kind, route.network, hops, movement.size, movement.spatial, element_bytes, real=real))

@@ -1,8 +1,9 @@
 """
 Access counts and energy of every node, as the COMET tool counts them.
 
-The walk goes down the tree with two tables per (tag, tensor): how often the enclosing nodes run (`runs`), and over how many
-instances they spread (`copies`). Only spatial nodes, leaves and collectives spend energy.
+The walk goes down the tree with two tables per (tag, tensor): how often the enclosing
+nodes run (`runs`), and over how many instances they spread (`copies`). Only spatial
+nodes, leaves and collectives spend energy.
 """
 
 from __future__ import annotations
@@ -46,10 +47,16 @@ class Energy:
     """The pJ of every node, by node index, and the counts behind them."""
 
     latency: Latency
-    access: dict[int, list[AccessRecord]] = field(default_factory=dict[int, list[AccessRecord]])
-    memory: dict[int, dict[str, float]] = field(default_factory=dict[int, dict[str, float]])
+    access: dict[int, list[AccessRecord]] = field(
+        default_factory=dict[int, list[AccessRecord]]
+    )
+    memory: dict[int, dict[str, float]] = field(
+        default_factory=dict[int, dict[str, float]]
+    )
     """By level, units included."""
-    network: dict[int, dict[str, float]] = field(default_factory=dict[int, dict[str, float]])
+    network: dict[int, dict[str, float]] = field(
+        default_factory=dict[int, dict[str, float]]
+    )
     runs: dict[int, int] = field(default_factory=dict[int, int])
     """How often a node runs, where the tool knows."""
     exchanges: dict[int, int] = field(default_factory=dict[int, int])
@@ -85,17 +92,33 @@ def _visit(state: Energy, tile: Tile, copies: Counts, runs: Counts) -> None:
 
 
 def _records(state: Energy, tile: Tile) -> list[AccessRecord]:
-    """A node's access records in the tool's order: per stream its source then its destination; a leaf ends with its unit."""
+    """
+    A node's access records in the tool's order: per stream its source then its
+    destination; a leaf ends with its unit.
+    """
     result: list[AccessRecord] = []
     for cost in state.latency.groups.get(tile.index, ()):
         for stream in cost.streams:
-            result.append(AccessRecord(stream.source, len(stream.transfers), stream, at_source=True))
+            result.append(
+                AccessRecord(
+                    stream.source, len(stream.transfers), stream, at_source=True
+                )
+            )
             if not tile.is_leaf:
-                result.append(AccessRecord(stream.destination, len(stream.transfers), stream, at_source=False))
+                result.append(
+                    AccessRecord(
+                        stream.destination,
+                        len(stream.transfers),
+                        stream,
+                        at_source=False,
+                    )
+                )
     if tile.is_leaf:
         first = result[0].stream
         most = max(record.count for record in result)
-        result.append(AccessRecord(first.destination, most, first, at_source=False, is_work=True))
+        result.append(
+            AccessRecord(first.destination, most, first, at_source=False, is_work=True)
+        )
     return result
 
 
@@ -114,11 +137,18 @@ def _account(state: Energy, tile: Tile, copies: Counts, runs: Counts) -> Counts:
         if not record.is_work and not below_root:
             _scale(state, tile, record, nearby, runs, network)
         spread = _spread(tile, record, nearby, copies, below_root)
-        spent = _work_energy(state, tile, record, spread, runs) if record.is_work else _memory_energy(state, record, spread)
+        spent = (
+            _work_energy(state, tile, record, spread, runs)
+            if record.is_work
+            else _memory_energy(state, record, spread)
+        )
         memory[record.level] = memory.get(record.level, 0.0) + spent
     sources = [record for record in records if record.at_source]
     for place, record in enumerate(sources):
-        copies[record.key] = copies.get(record.key, 1) * state.latency.nests.movements[tile.index][place].spatial
+        copies[record.key] = (
+            copies.get(record.key, 1)
+            * state.latency.nests.movements[tile.index][place].spatial
+        )
     return current
 
 
@@ -134,12 +164,23 @@ def _left_tensors(parent: Tile, tile: Tile) -> list[str]:
 
 
 def _scale(
-    state: Energy, tile: Tile, record: AccessRecord, nearby: Iterable[str], runs: Counts, network: dict[str, float]
+    state: Energy,
+    tile: Tile,
+    record: AccessRecord,
+    nearby: Iterable[str],
+    runs: Counts,
+    network: dict[str, float],
 ) -> None:
-    """Multiplies a record by the runs of the nodes above: the most that any nearby tensor has, whatever its tag."""
+    """
+    Multiplies a record by the runs of the nodes above: the most that any nearby tensor
+    has, whatever its tag.
+    """
     most = _largest(runs, nearby)
     if most is None:
-        raise CostError(f"{tile.name} moves tensors that no enclosing node moves, so the COMET tool cannot count its runs")
+        raise CostError(
+            f"{tile.name} moves tensors that no enclosing node moves, so the COMET "
+            "tool cannot count its runs"
+        )
     record.count *= most
     runs[record.key] = most
     state.runs[tile.index] = max(state.runs.get(tile.index, 0), most)
@@ -148,7 +189,13 @@ def _scale(
         network[name] = network.get(name, 0.0) + record.stream.network_energy * most
 
 
-def _spread(tile: Tile, record: AccessRecord, nearby: Iterable[str], copies: Counts, below_root: bool) -> int:
+def _spread(
+    tile: Tile,
+    record: AccessRecord,
+    nearby: Iterable[str],
+    copies: Counts,
+    below_root: bool,
+) -> int:
     """Over how many instances the nodes above spread a record's tensor."""
     tag, _ = record.key
     if record.key in copies:
@@ -161,7 +208,10 @@ def _spread(tile: Tile, record: AccessRecord, nearby: Iterable[str], copies: Cou
         return 1
     spread = _largest(copies, nearby)
     if spread is None:
-        raise CostError(f"{tile.name} moves tensors that no enclosing node spreads, so the COMET tool cannot count its instances")
+        raise CostError(
+            f"{tile.name} moves tensors that no enclosing node spreads, so the COMET "
+            "tool cannot count its instances"
+        )
     return spread
 
 
@@ -176,16 +226,22 @@ def _memory_energy(state: Energy, record: AccessRecord, spread: int) -> float:
     movement = record.stream.movement
     memory = state.latency.hardware.level(record.level).memory
     if movement.writes:
-        per_block = memory.parent_write_energy if record.at_source else memory.child_read_energy
+        per_block = (
+            memory.parent_write_energy if record.at_source else memory.child_read_energy
+        )
     else:
-        per_block = memory.parent_read_energy if record.at_source else memory.child_write_energy
+        per_block = (
+            memory.parent_read_energy if record.at_source else memory.child_write_energy
+        )
     unique = max(1, movement.unique)
     bits = spread * record.count * movement.size * unique * movement.entry.bits
     energy = float(np.float32(bits) * np.float32(per_block)) / (memory.width * 8.0)
     return energy * 2 if movement.entry.accumulates else energy
 
 
-def _work_energy(state: Energy, tile: Tile, record: AccessRecord, spread: int, runs: Counts) -> float:
+def _work_energy(
+    state: Energy, tile: Tile, record: AccessRecord, spread: int, runs: Counts
+) -> float:
     level = state.latency.hardware.level(record.level)
     tag, _ = record.key
     own = {key: count for key, count in runs.items() if key[0] == tag}
@@ -195,19 +251,40 @@ def _work_energy(state: Energy, tile: Tile, record: AccessRecord, spread: int, r
 
 
 def unit_energy(unit: Unit, leaf: Leaf, primitives: int, instances: int) -> float:
-    """The pJ of `primitives` tile primitives on a unit, single precision (COMET tool)."""
+    """
+    The pJ of `primitives` tile primitives on a unit, single precision (COMET tool).
+    """
     if unit.kind == "SystolicArray":
-        return float(np.float32(primitives) * np.float32(math.prod(primitive_extents(leaf)) * MAC_ENERGY))
+        return float(
+            np.float32(primitives)
+            * np.float32(math.prod(primitive_extents(leaf)) * MAC_ENERGY)
+        )
     if unit.kind == "VSIMD":
-        return float(np.float32(primitives) * np.float32(vector_energy(unit, leaf.kind)) * np.float32(unit.width))
-    return float(np.float32(primitives) * np.float32(unit.energy) * np.float32(instances))
+        return float(
+            np.float32(primitives)
+            * np.float32(vector_energy(unit, leaf.kind))
+            * np.float32(unit.width)
+        )
+    return float(
+        np.float32(primitives) * np.float32(unit.energy) * np.float32(instances)
+    )
 
 
-def _collective(state: Energy, tile: Tile, node: Collective, place: int, current: Counts, runs: Counts) -> None:
+def _collective(
+    state: Energy,
+    tile: Tile,
+    node: Collective,
+    place: int,
+    current: Counts,
+    runs: Counts,
+) -> None:
     left = [child for child in tile.children[:place] if isinstance(child, Tile)]
     tags = [e.tag for child in left for e in child.entries if e.tensor == node.input]
     if not tags:
-        raise CostError(f"{node.name} exchanges tensor {node.input}, which no tile to its left moves; place it after its producer")
+        raise CostError(
+            f"{node.name} exchanges tensor {node.input}, which no tile to its left "
+            "moves; place it after its producer"
+        )
     if tile.spatial:
         count = 1
         for tag in sorted(set(tags)):
@@ -222,4 +299,6 @@ def _collective(state: Energy, tile: Tile, node: Collective, place: int, current
         scaled = node.index
     state.runs[node.index] = count
     for table in (state.memory, state.network):
-        table[scaled] = {level: energy * count for level, energy in table.get(scaled, {}).items()}
+        table[scaled] = {
+            level: energy * count for level, energy in table.get(scaled, {}).items()
+        }

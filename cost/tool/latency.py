@@ -1,8 +1,9 @@
 """
 Cycles of every node, from the leaves up, as the COMET tool counts them.
 
-A leaf hides its transfers behind steps of its unit. A spatial node hides its own behind one execution of each group of
-children; a temporal node adds up its children, or overlaps them where bindings say so.
+A leaf hides its transfers behind steps of its unit. A spatial node hides its own behind
+one execution of each group of children; a temporal node adds up its children, or
+overlaps them where bindings say so.
 """
 
 from __future__ import annotations
@@ -13,13 +14,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from comet.cost import collectives
-from comet.cost.bindings import Group, binding_kinds, binding_of, group_children
+from comet.cost.bindings import Group, binding_kinds, binding_of, group_children, may_hide
 from comet.cost.compute import leaf_cycles
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Hardware
 from comet.cost.noc import mesh_used, network_cycles, network_energy, tabled_hops
 from comet.cost.problem import BindingKind, Collective, Node, Problem, Tile
-from comet.cost.tool.levels import LevelRecords, NodeTotals, PortUsage, blank, fold_levels, merge_streams
+from comet.cost.tool.levels import (
+    LevelRecords,
+    NodeTotals,
+    PortUsage,
+    blank,
+    fold_levels,
+    merge_streams,
+)
 from comet.cost.tool.nest import CollectiveSizes, Nests, build_nests
 from comet.cost.tool.streams import Cycles, Setting, Stream, make_stream, single, u32
 
@@ -51,9 +59,15 @@ class Latency:
     hardware: Hardware
     nests: Nests
     cycles: dict[int, int] = field(default_factory=dict[int, int])
-    groups: dict[int, tuple[GroupCost, ...]] = field(default_factory=dict[int, "tuple[GroupCost, ...]"])
-    collectives: dict[int, CollectiveCost] = field(default_factory=dict[int, CollectiveCost])
-    ramps: dict[int, dict[tuple[str, str], int]] = field(default_factory=dict[int, "dict[tuple[str, str], int]"])
+    groups: dict[int, tuple[GroupCost, ...]] = field(
+        default_factory=dict[int, "tuple[GroupCost, ...]"]
+    )
+    collectives: dict[int, CollectiveCost] = field(
+        default_factory=dict[int, CollectiveCost]
+    )
+    ramps: dict[int, dict[tuple[str, str], int]] = field(
+        default_factory=dict[int, "dict[tuple[str, str], int]"]
+    )
     reuse: dict[int, dict[tuple[str, str], tuple[int, int]]] = field(
         default_factory=dict[int, "dict[tuple[str, str], tuple[int, int]]"]
     )
@@ -98,14 +112,24 @@ def _leaf(state: Latency, tile: Tile) -> None:
     uneven = len({m.iterations for m in movements}) > 1
     streams: list[Stream] = []
     for movement in movements:
-        step = u32(leaf_cycles(state.hardware.level(movement.entry.destination).unit, tile.leaf))
+        step = u32(
+            leaf_cycles(
+                state.hardware.level(movement.entry.destination).unit, tile.leaf
+            )
+        )
         windows = np.full(iterations, step, dtype=np.int64)
-        streams.append(make_stream(state.hardware, movement, Setting(windows, step, 0, uneven), hidden=True))
+        streams.append(
+            make_stream(
+                state.hardware, movement, Setting(windows, step, 0, uneven), hidden=True
+            )
+        )
     _finish(state, tile, Group((tile.leaf,), fused=False), streams, {})
     state.cycles[tile.index] = state.groups[tile.index][0].totals.cycles
 
 
-def _finish(state: Latency, tile: Tile, group: Group, streams: list[Stream], usage: PortUsage) -> None:
+def _finish(
+    state: Latency, tile: Tile, group: Group, streams: list[Stream], usage: PortUsage
+) -> None:
     iterations = state.iterations(tile)
     records = merge_streams(state.hardware, streams, iterations, usage)
     cost = GroupCost(group, records, fold_levels(records, iterations), tuple(streams))
@@ -118,7 +142,9 @@ def _record_ramps(state: Latency, tile: Tile, streams: list[Stream]) -> None:
     by_level: dict[str, dict[tuple[str, str], int]] = {}
     for stream in streams:
         if not stream.movement.writes:
-            by_level.setdefault(stream.source, {})[stream.movement.entry.key] = stream.ramp_up
+            by_level.setdefault(stream.source, {})[stream.movement.entry.key] = (
+                stream.ramp_up
+            )
     if not by_level:
         return
     sums = {level: u32(sum(ramps.values())) for level, ramps in by_level.items()}
@@ -132,7 +158,10 @@ def _record_ramps(state: Latency, tile: Tile, streams: list[Stream]) -> None:
 def _spatial(state: Latency, tile: Tile) -> None:
     groups = group_children(tile)
     if not groups:
-        raise CostError(f"{tile.name} binds its children in parallel or by sharing only, which the COMET tool never finishes; pipeline some")
+        raise CostError(
+            f"{tile.name} binds its children in parallel or by sharing only, which the "
+            "COMET tool never finishes; pipeline some"
+        )
     for group in groups:
         _spatial_group(state, tile, group)
     if all(kind is BindingKind.SEQUENTIAL for kind in binding_kinds(tile)):
@@ -152,11 +181,15 @@ def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
     own = binding_of(state.problem.parent.get(tile.index), tile)
     streams: list[Stream] = []
     for member in group.members:
-        tags = {member.tag} if isinstance(member, Collective) else {e.tag for e in _entries(member)}
+        tags = (
+            {member.tag}
+            if isinstance(member, Collective)
+            else {e.tag for e in _entries(member)}
+        )
         for movement in movements:
             if movement.entry.tag not in tags:
                 continue
-            hidden = _may_hide(member, group, own, dependent=movement.dependent)
+            hidden = may_hide(member, group, own, dependent=movement.dependent)
             streams.append(make_stream(state.hardware, movement, setting, hidden))
     if not streams and not group.fused:
         _compute_only(state, tile, group, work)
@@ -168,18 +201,17 @@ def _entries(node: Node):
     return node.entries if isinstance(node, Tile) else ()
 
 
-def _may_hide(member: Node, group: Group, own: BindingKind | None, *, dependent: bool) -> bool:
-    if isinstance(member, Collective):
-        return False
-    if group.fused or own is BindingKind.SEQUENTIAL:
-        return not dependent
-    return True
-
-
 def _compute_only(state: Latency, tile: Tile, group: Group, work: int) -> None:
-    """A child that no stream feeds still takes its time, on both ports of the level above it."""
+    """
+    A child that no stream feeds still takes its time, on both ports of the level above
+    it.
+    """
     member = group.members[0]
-    levels = {member.level} if isinstance(member, Collective) else {e.source for e in _entries(member)}
+    levels = (
+        {member.level}
+        if isinstance(member, Collective)
+        else {e.source for e in _entries(member)}
+    )
     fed = [e.source for e in tile.entries if e.destination in levels]
     iterations = state.iterations(tile)
     ports = blank(iterations)
@@ -193,7 +225,10 @@ def _compute_only(state: Latency, tile: Tile, group: Group, work: int) -> None:
 
 
 def _shrink(state: Latency, tile: Tile, group: Group, windows: Cycles) -> None:
-    """A tensor that the node reuses need not be filled again below: its ramp leaves the windows of reused iterations."""
+    """
+    A tensor that the node reuses need not be filled again below: its ramp leaves the
+    windows of reused iterations.
+    """
     if group.fused:
         for member in group.members:
             _shrink_by(state, tile, member, windows)
@@ -225,7 +260,10 @@ def _shrink_by(state: Latency, tile: Tile, member: Node, windows: Cycles) -> int
 
 
 def _usage(state: Latency, tile: Tile, group: Group) -> PortUsage:
-    """Cycles the ports of the levels below are busy on their other side, if any of them is shared."""
+    """
+    Cycles the ports of the levels below are busy on their other side, if any of them is
+    shared.
+    """
     if not any(_shares(state.hardware, e.destination) for e in tile.entries):
         return {}
     nodes: tuple[Node, ...] = group.members
@@ -234,8 +272,12 @@ def _usage(state: Latency, tile: Tile, group: Group) -> PortUsage:
     usage: dict[tuple[str, int], int] = {}
     for node in nodes:
         for level, ports in level_records(state, node):
-            usage[level, 1] = u32(usage.get((level, 1), 0) + ports[0].busy + ports[0].ramp_up)
-            usage[level, 0] = u32(usage.get((level, 0), 0) + ports[1].busy + ports[1].ramp_down)
+            usage[level, 1] = u32(
+                usage.get((level, 1), 0) + ports[0].busy + ports[0].ramp_up
+            )
+            usage[level, 0] = u32(
+                usage.get((level, 0), 0) + ports[1].busy + ports[1].ramp_down
+            )
     return usage
 
 
@@ -246,7 +288,11 @@ def level_records(state: Latency, node: Node):
         for port in ports:
             port.busy = state.collectives[node.index].cycles
         return [(node.level, ports)]
-    return [item for cost in state.groups.get(node.index, ()) for item in cost.records.items()]
+    return [
+        item
+        for cost in state.groups.get(node.index, ())
+        for item in cost.records.items()
+    ]
 
 
 def _shares(hardware: Hardware, name: str) -> bool:
@@ -265,14 +311,28 @@ def _temporal(state: Latency, tile: Tile) -> None:
             if isinstance(node, Collective):
                 ports = blank(iterations)
                 for port in ports:
-                    port.busy = port.compute = u32(iterations * state.cycles[node.index])
+                    port.busy = port.compute = u32(
+                        iterations * state.cycles[node.index]
+                    )
                 records = {node.level: ports}
-                own = GroupCost(Group((node,), group.fused), records, fold_levels(records, iterations))
+                own = GroupCost(
+                    Group((node,), group.fused),
+                    records,
+                    fold_levels(records, iterations),
+                )
                 state.groups[tile.index] = (*state.groups.get(tile.index, ()), own)
     if BindingKind.SEQUENTIAL in kinds:
-        charged = {cost.group.members[0].index: cost.totals.compute for cost in state.groups.get(tile.index, ())}
+        charged = {
+            cost.group.members[0].index: cost.totals.compute
+            for cost in state.groups.get(tile.index, ())
+        }
         state.cycles[tile.index] = u32(
-            sum(charged.get(c.index, 0) if isinstance(c, Collective) else state.cycles[c.index] for c in tile.children)
+            sum(
+                charged.get(c.index, 0)
+                if isinstance(c, Collective)
+                else state.cycles[c.index]
+                for c in tile.children
+            )
         )
         return
     from comet.cost.tool.pipeline import pipeline_cycles
@@ -285,18 +345,34 @@ def _collective(state: Latency, node: Collective) -> None:
     network = collectives.link_network(level)
     sizes = state.nests.collectives[node.index]
     exchange = exchange_of(node, sizes)
-    memory = collectives.memory_cycles(exchange, level.memory, network)
+    memory = int(collectives.memory_cycles(exchange, level.memory, network))
     hop, energy = 0, 0.0
     if sizes.sources > 1:
         mesh = mesh_used(network, sizes.sources)
         hops = tabled_hops(mesh)
         bits = node.bits / 8
         cycles = network_cycles(
-            node.kind, network, hops, sizes.read, sizes.sources, bits, explicit=True, reduces=node.reduction is not None, real=single
+            node.kind,
+            network,
+            hops,
+            sizes.read,
+            sizes.sources,
+            bits,
+            explicit=True,
+            reduces=node.reduction is not None,
+            real=single,
         )
         hop = int(cycles)
         energy = network_energy(
-            node.kind, network, mesh, hops, sizes.read, sizes.sources, bits, explicit=True, reduction=node.reduction
+            node.kind,
+            network,
+            mesh,
+            hops,
+            sizes.read,
+            sizes.sources,
+            bits,
+            explicit=True,
+            reduction=node.reduction,
         )
     state.cycles[node.index] = u32(memory + hop)
     stored = collectives.memory_energy(exchange, level.memory, network)
@@ -308,10 +384,21 @@ def exchange_of(node: Collective, sizes: CollectiveSizes) -> collectives.Exchang
     element_bytes = node.bits / 8
     factor = node.spatial_factor or sizes.sources
     return collectives.Exchange(
-        node.kind, sizes.read * element_bytes, sizes.written * element_bytes, sizes.sources, sizes.destinations, factor
+        node.kind,
+        sizes.read * element_bytes,
+        sizes.written * element_bytes,
+        sizes.sources,
+        sizes.destinations,
+        factor,
     )
 
 
 def node_cycles(state: Latency) -> Mapping[str, int]:
-    """Cycles of one execution of every node, by the node's name in the tool's report."""
-    return {n.name: state.cycles.get(n.index, 0) for n in state.problem.nodes if not hasattr(n, "primitive")}
+    """
+    Cycles of one execution of every node, by the node's name in the tool's report.
+    """
+    return {
+        n.name: state.cycles.get(n.index, 0)
+        for n in state.problem.nodes
+        if not hasattr(n, "primitive")
+    }

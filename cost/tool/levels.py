@@ -1,8 +1,9 @@
 """
 How the streams of a node share ports and hide behind work, as the COMET tool counts it.
 
-Streams of one level and port take turns: each takes what it needs from the windows of the others. What does not fit is a
-stall of that iteration; a stream that may not overlap stalls whole.
+Streams of one level and port take turns: each takes what it needs from the windows of
+the others. What does not fit is a stall of that iteration; a stream that may not
+overlap stalls whole.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class NodeTotals:
     @property
     def cycles(self) -> int:
         """The whole execution, modulo 2^32."""
-        return u32(self.compute + self.ramp_up + self.ramp_down + int(self.stalls.sum()))
+        return u32(
+            self.compute + self.ramp_up + self.ramp_down + int(self.stalls.sum())
+        )
 
 
 @dataclass
@@ -70,22 +73,33 @@ class _Merge:
     """The state of one merge."""
 
     iterations: int
-    records: LevelRecords = field(default_factory=dict[str, "tuple[PortRecord, PortRecord]"])
+    records: LevelRecords = field(
+        default_factory=dict[str, "tuple[PortRecord, PortRecord]"]
+    )
 
 
 def blank(iterations: int) -> tuple[PortRecord, PortRecord]:
     """Empty records of both ports."""
 
     def port() -> PortRecord:
-        return PortRecord(np.zeros(iterations, dtype=np.int64), np.zeros(iterations, dtype=np.int64))
+        return PortRecord(
+            np.zeros(iterations, dtype=np.int64), np.zeros(iterations, dtype=np.int64)
+        )
 
     return port(), port()
 
 
-def merge_streams(hardware: Hardware, streams: Sequence[Stream], iterations: int, usage: PortUsage) -> LevelRecords:
-    """The port records of a node, levels in rank order; `usage` is what the levels' ports are busy with below."""
+def merge_streams(
+    hardware: Hardware, streams: Sequence[Stream], iterations: int, usage: PortUsage
+) -> LevelRecords:
+    """
+    The port records of a node, levels in rank order; `usage` is what the levels' ports
+    are busy with below.
+    """
     rank = hardware.rank
-    ordered = sorted(streams, key=lambda s: (rank[s.source], rank[s.destination], s.port))
+    ordered = sorted(
+        streams, key=lambda s: (rank[s.source], rank[s.destination], s.port)
+    )
     slots = [_Slot(s, _windows(hardware, s, usage)) for s in ordered]
     records: LevelRecords = {}
     for slot in slots:
@@ -97,7 +111,12 @@ def merge_streams(hardware: Hardware, streams: Sequence[Stream], iterations: int
         record.ramp_down += stream.ramp_down
         record.compute = max(record.compute, stream.compute)
         record.busy += stream.busy
-        others = [o for o in slots if o is not slot and (o.stream.source, o.stream.port) == (stream.source, stream.port)]
+        others = [
+            o
+            for o in slots
+            if o is not slot
+            and (o.stream.source, o.stream.port) == (stream.source, stream.port)
+        ]
         _charge(record, slot, others, iterations)
     return dict(sorted(records.items(), key=lambda item: rank[item[0]]))
 
@@ -110,8 +129,13 @@ def _windows(hardware: Hardware, stream: Stream, usage: PortUsage) -> Cycles:
     return np.full(stream.moves, window, dtype=np.int64)
 
 
-def _charge(record: PortRecord, slot: _Slot, others: Sequence[_Slot], iterations: int) -> None:
-    """Adds one stream's stalls to its port, and takes its time from the windows of the port's other streams."""
+def _charge(
+    record: PortRecord, slot: _Slot, others: Sequence[_Slot], iterations: int
+) -> None:
+    """
+    Adds one stream's stalls to its port, and takes its time from the windows of the
+    port's other streams.
+    """
     stream = slot.stream
     reuse, first = stream.reuse, stream.port
     count = min(iterations, stream.moves, len(stream.transfers))
@@ -131,10 +155,15 @@ def _charge(record: PortRecord, slot: _Slot, others: Sequence[_Slot], iterations
 
 
 def _take(other: _Slot, start: int, shares: Cycles) -> None:
-    """Shortens the windows of `other` by the shares of consecutive iterations from `start` on."""
+    """
+    Shortens the windows of `other` by the shares of consecutive iterations from `start`
+    on.
+    """
     target = (np.arange(len(shares)) + start) // other.stream.reuse
     inside = target < len(other.windows)
-    taken = np.bincount(target[inside], weights=shares[inside], minlength=len(other.windows))
+    taken = np.bincount(
+        target[inside], weights=shares[inside], minlength=len(other.windows)
+    )
     np.maximum(other.windows - taken.astype(np.int64), 0, out=other.windows)
 
 
@@ -142,8 +171,9 @@ def fold_levels(records: LevelRecords, iterations: int) -> NodeTotals:
     """
     One node out of its levels.
 
-    Stalls of further levels combine by maximum, but the first level's write port replaces its read port (a defect of the
-    tool: read stalls of single-level nodes vanish beside a write).
+    Stalls of further levels combine by maximum, but the first level's write port
+    replaces its read port (a defect of the tool: read stalls of single-level nodes
+    vanish beside a write).
     """
     stalls = np.zeros(iterations, dtype=np.int64)
     up = down = compute = 0

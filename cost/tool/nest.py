@@ -1,8 +1,9 @@
 """
-The loop nests of a mapping as the COMET tool builds them: tile sizes, iteration counts and collective sizes.
+The loop nests of a mapping as the COMET tool builds them: tile sizes, iteration counts
+and collective sizes.
 
-Leaves come first: each tile node multiplies the extents that its subtree left behind, per tensor and tag, so what a node
-sees depends on the nodes before it in post-order.
+Leaves come first: each tile node multiplies the extents that its subtree left behind,
+per tensor and tag, so what a node sees depends on the nodes before it in post-order.
 """
 
 from __future__ import annotations
@@ -13,13 +14,24 @@ from dataclasses import dataclass, field
 
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Hardware
-from comet.cost.problem import Collective, CollectiveKind, Entry, Leaf, Node, Problem, Tile
+from comet.cost.problem import (
+    Collective,
+    CollectiveKind,
+    Entry,
+    Leaf,
+    Node,
+    Problem,
+    Tile,
+)
 from comet.cost.volume import Movement, elements, relevant, reuse_period
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveSizes:
-    """Elements of the tile one instance gives to and gets from a collective, and who takes part."""
+    """
+    Elements of the tile one instance gives to and gets from a collective, and who takes
+    part.
+    """
 
     read: int
     written: int
@@ -29,7 +41,10 @@ class CollectiveSizes:
 
 @dataclass(frozen=True)
 class Nests:
-    """The movements of every tile node, by node index and entry position, and the sizes of every collective."""
+    """
+    The movements of every tile node, by node index and entry position, and the sizes of
+    every collective.
+    """
 
     movements: Mapping[int, tuple[Movement, ...]]
     collectives: Mapping[int, CollectiveSizes]
@@ -41,7 +56,10 @@ class Nests:
 
 @dataclass(frozen=True, slots=True)
 class _Loops:
-    """One entry's loops: extents below and above the node's first row and above its last, and its counts."""
+    """
+    One entry's loops: extents below and above the node's first row and above its last,
+    and its counts.
+    """
 
     inner: Mapping[str, int]
     outer: Mapping[str, int]
@@ -51,7 +69,10 @@ class _Loops:
 
 
 def build_nests(problem: Problem, hardware: Hardware) -> Nests:
-    """The nests of a problem; raises `CostError` for a collective without its tile and an entry without a parent's."""
+    """
+    The nests of a problem; raises `CostError` for a collective without its tile and an
+    entry without a parent's.
+    """
     loops = _Builder(problem, hardware)
     loops.visit(problem.root)
     movements: dict[int, tuple[Movement, ...]] = {}
@@ -65,18 +86,30 @@ class _Builder:
 
     problem: Problem
     hardware: Hardware
-    extents: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict[tuple[str, str], dict[str, int]])
-    steps: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    produced: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict[tuple[str, str], dict[str, int]])
-    loops: dict[int, tuple[_Loops, ...]] = field(default_factory=dict[int, tuple[_Loops, ...]])
-    collectives: dict[int, CollectiveSizes] = field(default_factory=dict[int, CollectiveSizes])
+    extents: dict[tuple[str, str], dict[str, int]] = field(
+        default_factory=dict[tuple[str, str], dict[str, int]]
+    )
+    steps: dict[tuple[str, str], int] = field(
+        default_factory=dict[tuple[str, str], int]
+    )
+    produced: dict[tuple[str, str], dict[str, int]] = field(
+        default_factory=dict[tuple[str, str], dict[str, int]]
+    )
+    loops: dict[int, tuple[_Loops, ...]] = field(
+        default_factory=dict[int, tuple[_Loops, ...]]
+    )
+    collectives: dict[int, CollectiveSizes] = field(
+        default_factory=dict[int, CollectiveSizes]
+    )
 
     def visit(self, node: Node) -> None:
         match node:
             case Tile():
                 for child in node.children:
                     self.visit(child)
-                self.loops[node.index] = tuple(self._entry(entry, node) for entry in node.entries)
+                self.loops[node.index] = tuple(
+                    self._entry(entry, node) for entry in node.entries
+                )
                 self._produce(node)
             case Leaf():
                 self._leaf(node)
@@ -89,7 +122,11 @@ class _Builder:
             key = tensor, leaf.operation
             self.extents[key] = dict(sizes)
             is_gemm = leaf.kind == "gemm"
-            self.steps[key] = math.prod(sizes.get(d, 0) // p for d, p in primitive.items()) if is_gemm else 1
+            self.steps[key] = (
+                math.prod(sizes.get(d, 0) // p for d, p in primitive.items())
+                if is_gemm
+                else 1
+            )
 
     def _entry(self, entry: Entry, tile: Tile) -> _Loops:
         extents = self.extents.setdefault(entry.key, {})
@@ -115,12 +152,17 @@ class _Builder:
                 self.produced[entry.source, entry.tensor] = dict(loops.outer)
 
     def _collective(self, node: Collective) -> None:
-        sources = math.prod(self.hardware.level(name).instances for name in node.sources)
-        destinations = math.prod(self.hardware.level(name).instances for name in node.destinations)
+        sources = math.prod(
+            self.hardware.level(name).instances for name in node.sources
+        )
+        destinations = math.prod(
+            self.hardware.level(name).instances for name in node.destinations
+        )
         given = self.produced.get((node.level, node.input))
         if given is None:
             raise CostError(
-                f"{node.name} exchanges tensor {node.input} at {node.level}, where no tile node before it holds it; place it after one"
+                f"{node.name} exchanges tensor {node.input} at {node.level}, where no "
+                "tile node before it holds it; place it after one"
             )
         got = dict(given)
         if node.dimension in got:
@@ -135,7 +177,9 @@ class _Builder:
             self.steps[node.input, node.tag] = 1
         read = self.problem.projection(node.input, "")
         written = self.problem.projection(node.output, "")
-        self.collectives[node.index] = CollectiveSizes(elements(read, given), elements(written, got), sources, destinations)
+        self.collectives[node.index] = CollectiveSizes(
+            elements(read, given), elements(written, got), sources, destinations
+        )
 
 
 def _move(
@@ -147,11 +191,16 @@ def _move(
 ) -> None:
     if tile.spatial:
         if parent is None:
-            raise CostError(f"{tile.name} is a spatial root; the root of a mapping must be temporal")
-        movements[tile.index] = _spatial(problem, loops, tile, parent, movements[parent.index])
+            raise CostError(
+                f"{tile.name} is a spatial root; the root of a mapping must be temporal"
+            )
+        movements[tile.index] = _spatial(
+            problem, loops, tile, parent, movements[parent.index]
+        )
     else:
         movements[tile.index] = tuple(
-            _temporal(problem, tile, entry, own) for entry, own in zip(tile.entries, loops[tile.index], strict=True)
+            _temporal(problem, tile, entry, own)
+            for entry, own in zip(tile.entries, loops[tile.index], strict=True)
         )
     for child in tile.children:
         if isinstance(child, Tile):
@@ -181,7 +230,10 @@ def _spatial(
     parent: Tile,
     above: tuple[Movement, ...],
 ) -> tuple[Movement, ...]:
-    """Spatial entries move when their parent's entry does; one the parent lacks follows the entry listed before it."""
+    """
+    Spatial entries move when their parent's entry does; one the parent lacks follows
+    the entry listed before it.
+    """
     places = {m.entry.key: i for i, m in reversed(list(enumerate(above)))}
     result: list[Movement] = []
     place: int | None = None
@@ -189,10 +241,15 @@ def _spatial(
         exact = places.get(entry.key)
         place = place if exact is None else exact
         if place is None:
-            raise CostError(f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, which {parent.name} does not list; list it there")
+            raise CostError(
+                f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, which "
+                f"{parent.name} does not list; list it there"
+            )
         projection = problem.projection(entry.tensor, entry.tag)
         dims = relevant(projection)
-        unique = math.prod(f for row in entry.factors for dim, f in row.items() if dim in dims)
+        unique = math.prod(
+            f for row in entry.factors for dim, f in row.items() if dim in dims
+        )
         same = above[place].entry.source == entry.source
         last = next((m for m in reversed(above) if m.entry.key == entry.key), None)
         result.append(

@@ -1,8 +1,8 @@
 """
 The cost of children that overlap, as the COMET tool counts it.
 
-The longest stage runs through; what other stages need before its first and after its last iteration is added, and so is
-what the busiest shared port needs beyond that.
+The longest stage runs through; what other stages need before its first and after its
+last iteration is added, and so is what the busiest shared port needs beyond that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class _Stage:
         if self.totals is None:
             return self.total // iterations
         stalls = self.totals.stalls
-        cycles = self.totals.compute // iterations + (int(stalls[place]) if place < len(stalls) else 0)
+        cycles = self.totals.compute // iterations + (
+            int(stalls[place]) if place < len(stalls) else 0
+        )
         if place == 0:
             cycles += self.totals.ramp_up
         elif place == iterations - 1:
@@ -57,21 +59,31 @@ def pipeline_cycles(state: Latency, tile: Tile) -> int:
 
 def _stages(state: Latency, tile: Tile) -> list[_Stage]:
     if tile.spatial:
-        return [_Stage(cost.totals.cycles, cost.totals) for cost in state.groups[tile.index]]
+        return [
+            _Stage(cost.totals.cycles, cost.totals) for cost in state.groups[tile.index]
+        ]
     stages: list[_Stage] = []
     own = {c.group.members[0].index: c for c in state.groups.get(tile.index, ())}
     for child in tile.children:
         if isinstance(child, Collective):
             cost = own.get(child.index)
-            charged = cost.totals.compute if cost is not None and not cost.group.fused else 0
+            charged = (
+                cost.totals.compute if cost is not None and not cost.group.fused else 0
+            )
             stages.append(_Stage(charged, None))
         else:
-            stages += [_Stage(cost.totals.cycles, cost.totals) for cost in state.groups.get(child.index, ())]
+            stages += [
+                _Stage(cost.totals.cycles, cost.totals)
+                for cost in state.groups.get(child.index, ())
+            ]
     return stages
 
 
 def _conflicts(state: Latency, tile: Tile, without: int) -> int:
-    """Cycles that the busiest port of each tree level needs beyond `without`, ports used by one stage left out."""
+    """
+    Cycles that the busiest port of each tree level needs beyond `without`, ports used
+    by one stage left out.
+    """
     needed: dict[int, dict[tuple[str, int], list[int]]] = {}
     counts: dict[int, int] = {}
     queue = deque([(tile, 0)])
@@ -83,7 +95,9 @@ def _conflicts(state: Latency, tile: Tile, without: int) -> int:
                 for port, record in enumerate(ports):
                     busy = record.busy + (record.ramp_down if port else record.ramp_up)
                     if busy > 0:
-                        needed.setdefault(depth, {}).setdefault((level, port), []).append(busy)
+                        needed.setdefault(depth, {}).setdefault(
+                            (level, port), []
+                        ).append(busy)
         for child in node.children:
             if isinstance(child, Tile):
                 queue.append((child, depth if _same_level(node, child) else depth + 1))
@@ -98,9 +112,13 @@ def _conflicts(state: Latency, tile: Tile, without: int) -> int:
 
 
 def _same_level(parent: Tile, child: Tile) -> bool:
-    """Whether a spatial child moves some entry from the level its parent moves it from."""
+    """
+    Whether a spatial child moves some entry from the level its parent moves it from.
+    """
     above = {e.key: e.source for e in reversed(parent.entries)}
-    return child.spatial and any(above.get(e.key, e.source) == e.source for e in child.entries)
+    return child.spatial and any(
+        above.get(e.key, e.source) == e.source for e in child.entries
+    )
 
 
 def is_overlapped(kinds: tuple[BindingKind, ...]) -> bool:

@@ -1,8 +1,9 @@
 """
 The time of every stream of a node, iteration by iteration, as the COMET tool counts it.
 
-A stream is one entry of a spatial or leaf node. Its first read and its last write cannot overlap with work (`ramp_up`,
-`ramp_down`); every other transfer is one element of `transfers`, to be hidden behind the window of its iteration.
+A stream is one entry of a spatial or leaf node. Its first read and its last write
+cannot overlap with work (`ramp_up`, `ramp_down`); every other transfer is one element
+of `transfers`, to be hidden behind the window of its iteration.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Hardware
-from comet.cost.noc import mesh_used, network_energy, tabled_hops
-from comet.cost.volume import Movement, Route, memory_cycles, transfer_kind, transfer_network_cycles
+from comet.cost.noc import mesh_used, network_cycles, network_energy, tabled_hops
+from comet.cost.volume import Movement, Route, memory_cycles, transfer_kind
 
 Cycles: TypeAlias = NDArray[np.int64]
 """Cycles per iteration."""
@@ -69,20 +70,31 @@ class Setting:
     windows: Cycles
     """Cycles of work below, by iteration."""
     step_window: int | None
-    """Cycles of one step at a leaf; None elsewhere, where one iteration's work is `work`."""
+    """
+    Cycles of one step at a leaf; None elsewhere, where one iteration's work is `work`.
+    """
     work: int
     uneven: bool
     """Whether the node's entries have different iteration counts."""
 
 
-def make_stream(hardware: Hardware, movement: Movement, setting: Setting, hidden: bool) -> Stream:
-    """The stream of one entry; raises `CostError` where no link joins its levels or the mesh has no hop count."""
+def make_stream(
+    hardware: Hardware, movement: Movement, setting: Setting, hidden: bool
+) -> Stream:
+    """
+    The stream of one entry; raises `CostError` where no link joins its levels or the
+    mesh has no hop count.
+    """
     entry = movement.entry
     route = Route.of(hardware, entry.source, entry.destination)
     reuse, moves = movement.reuse, movement.moves
     times, energy = _transfer_times(route, movement)
     up, down, transfers = _split_ramps(movement, times, reuse, setting.uneven)
-    work = setting.work if setting.step_window is None else u32(movement.steps * setting.step_window)
+    work = (
+        setting.work
+        if setting.step_window is None
+        else u32(movement.steps * setting.step_window)
+    )
     return Stream(
         movement,
         entry.source,
@@ -100,7 +112,9 @@ def make_stream(hardware: Hardware, movement: Movement, setting: Setting, hidden
 
 
 def _transfer_times(route: Route, movement: Movement) -> tuple[Cycles, float]:
-    """Cycles of each iteration's transfer, and the pJ the network spends on all of them."""
+    """
+    Cycles of each iteration's transfer, and the pJ the network spends on all of them.
+    """
     busy, energy = _one_transfer(route, movement, movement.unique)
     idle, _ = _one_transfer(route, movement, 0)
     memory = np.full(movement.length, idle[0], dtype=np.int64)
@@ -112,27 +126,36 @@ def _transfer_times(route: Route, movement: Movement) -> tuple[Cycles, float]:
     return memory + network, float(energy) * movement.moves
 
 
-def _one_transfer(route: Route, movement: Movement, unique: int) -> tuple[tuple[int, int], float]:
-    memory = int(memory_cycles(route, movement, unique, real=single))
+def _one_transfer(
+    route: Route, movement: Movement, unique: int
+) -> tuple[tuple[int, int], float]:
+    transfer = movement.transfer(unique)
+    memory = int(memory_cycles(route, transfer, ported=True, real=single))
     if unique == 0 or movement.spatial == 1:
         return (memory, 0), 0.0
     mesh = mesh_used(route.network, movement.spatial)
     hops = tabled_hops(mesh)
-    cycles = int(transfer_network_cycles(route, movement, unique, hops, real=single))
     kind = transfer_kind(movement.writes, unique)
-    bits = movement.entry.bits / 8
-    return (memory, cycles), network_energy(kind, route.network, mesh, hops, movement.size, movement.spatial, bits)
+    shape = movement.size, movement.spatial, movement.entry.bits / 8
+    cycles = int(network_cycles(kind, route.network, hops, *shape, real=single))
+    energy = network_energy(kind, route.network, mesh, hops, *shape)
+    return (memory, cycles), energy
 
 
-def _split_ramps(movement: Movement, times: Cycles, reuse: int, uneven: bool) -> tuple[int, int, Cycles]:
+def _split_ramps(
+    movement: Movement, times: Cycles, reuse: int, uneven: bool
+) -> tuple[int, int, Cycles]:
     """
     The first read or last write, and the rest at the iteration it overlaps with.
 
-    A read is fetched one iteration ahead, a write drains one iteration later. Raises `CostError` where the tool would
-    write outside its vectors: an accumulator reused over iterations beside entries with other iteration counts.
+    A read is fetched one iteration ahead, a write drains one iteration later. Raises
+    `CostError` where the tool would write outside its vectors: an accumulator reused
+    over iterations beside entries with other iteration counts.
     """
     step = 1 if uneven else reuse
-    result = np.zeros(movement.length if uneven else movement.length // reuse, dtype=np.int64)
+    result = np.zeros(
+        movement.length if uneven else movement.length // reuse, dtype=np.int64
+    )
     if not movement.writes:
         kept = times[step::step]
         result[: len(kept)] = kept
@@ -143,8 +166,10 @@ def _split_ramps(movement: Movement, times: Cycles, reuse: int, uneven: bool) ->
     targets = positions // step + 1
     if len(targets) and targets[-1] >= len(result):
         raise CostError(
-            f"tensor {movement.entry.tensor} at {movement.entry.source} is written after {reuse} iterations beside tensors with "
-            "other iteration counts, which the COMET tool cannot price; give all entries of the node the same factors"
+            f"tensor {movement.entry.tensor} at {movement.entry.source} is written "
+            f"after {reuse} iterations beside tensors with "
+            "other iteration counts, which the COMET tool cannot price; give all "
+            "entries of the node the same factors"
         )
     result[targets] = times[positions]
     return 0, int(times[last]) if last >= 0 else 0, result

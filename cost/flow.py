@@ -1,0 +1,285 @@
+"""
+Which tiles flow through a node, in numbers or arrays: what `paper` and `ideal` price.
+
+A `Flow` is one entry of a node that moves data: its tile, how often it moves during one
+execution of the node, and over how many instances. Factors come from `Mappings`, so that
+one pass over the tree prices one mapping or thousands of mappings of one template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from comet.cost.estimate import CostError
+from comet.cost.problem import Entry, Leaf, Node, Problem, Tile
+from comet.cost.volume import relevant
+
+Real: TypeAlias = "float | NDArray[np.float64]"
+"""A number, or one number per mapping."""
+
+Extents: TypeAlias = Mapping[str, Real]
+"""A size per dimension."""
+
+FactorKey: TypeAlias = tuple[int, int, int, str]
+"""Node index, entry position, row, dimension."""
+
+StepKey: TypeAlias = tuple[int, str, str]
+"""Leaf index, tensor, dimension; the tensor "" stands for the tile primitive."""
+
+
+@dataclass(frozen=True)
+class Mappings:
+    """
+    Mappings of one template: a problem, and arrays in place of some of its numbers.
+
+    All arrays have one shape. What is not replaced is as in the template.
+    """
+
+    template: Problem
+    factors: Mapping[FactorKey, NDArray[np.float64]] = field(
+        default_factory=dict[FactorKey, NDArray[np.float64]]
+    )
+    steps: Mapping[StepKey, NDArray[np.float64]] = field(
+        default_factory=dict[StepKey, NDArray[np.float64]]
+    )
+
+    def row(self, tile: Tile, place: int, row: int) -> dict[str, Real]:
+        """The factors of one row of one entry."""
+        entry = tile.entries[place]
+        return {
+            dim: self.factors.get((tile.index, place, row, dim), float(factor))
+            for dim, factor in entry.factors[row].items()
+        }
+
+    def tile_steps(self, leaf: Leaf, tensor: str) -> dict[str, Real]:
+        """The extents of one tensor's tile per step of a leaf."""
+        sizes = leaf.steps.get(tensor, {})
+        return {
+            dim: self.steps.get((leaf.index, tensor, dim), float(size))
+            for dim, size in sizes.items()
+        }
+
+    def primitive(self, leaf: Leaf) -> dict[str, Real]:
+        """The extents of a leaf's tile primitive, last dimension of the text first."""
+        return {
+            dim: self.steps.get((leaf.index, "", dim), float(size))
+            for dim, size in reversed(leaf.primitive)
+        }
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One entry's data during one execution of its node."""
+
+    entry: Entry
+    writes: bool
+    dependent: bool
+    size: Real
+    """Elements of one child's tile."""
+    iterations: Real
+    """Iterations of the nest, transfers or not."""
+    moves: Real
+    """How often a new tile moves."""
+    spatial: Real
+    """Instances the entry goes to."""
+    unique: Real
+    """Distinct tiles among them."""
+
+    @property
+    def element_bytes(self) -> float:
+        """Bytes of one element."""
+        return self.entry.bits / 8
+
+
+def product(values: Iterable[Real]) -> Real:
+    """The product of numbers or arrays, 1 of none."""
+    result: Real = 1.0
+    for value in values:
+        result = result * value
+    return result
+
+
+def elements_of(projection: Iterable[tuple[str, ...]], extents: Extents) -> Real:
+    """The elements of a tile; dimensions that share an axis add up."""
+    return product(_axis(axis, extents) for axis in projection)
+
+
+def _axis(axis: tuple[str, ...], extents: Extents) -> Real:
+    total: Real = 0.0
+    for dim in axis:
+        total = total + extents.get(dim, 0.0)
+    return total
+
+
+def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Real:
+    """
+    Iterations of a nest for which a tile stays: its irrelevant innermost loops.
+
+    The product of the loops inside the innermost one that is relevant and turns.
+    """
+    period: Real = 1.0
+    stopped: Real = 0.0
+    for dim in order:
+        factor = factors[dim]
+        if dim in dims:
+            stopped = np.maximum(stopped, np.greater(factor, 1) * 1.0)
+        period = period * np.where(np.greater(stopped, 0), 1.0, factor)
+    return period
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The flows of every node, by node index, entries in order; tiles above each node."""
+
+    flows: Mapping[int, tuple[Flow, ...]]
+    tiles: Mapping[int, tuple[Extents, ...]]
+    """The extents of each entry's tile above a node's loops."""
+
+    def iterations(self, tile: Tile) -> Real:
+        """The largest iteration count among a node's entries."""
+        largest: Real = 1.0
+        for flow in self.flows[tile.index]:
+            largest = np.maximum(largest, flow.iterations)
+        return largest
+
+
+def build_flows(mappings: Mappings) -> Flows:
+    """
+    The flows of every node of the template.
+
+    Raises `CostError` where a spatial entry is missing in the temporal node above it:
+    the COMET tool then reads another entry's counts.
+    """
+    builder = _Builder(mappings)
+    builder.visit(mappings.template.root)
+    flows: dict[int, tuple[Flow, ...]] = {}
+    _connect(mappings, builder, mappings.template.root, None, flows)
+    return Flows(flows, builder.tiles)
+
+
+@dataclass
+class _Builder:
+    """Extents below and above every entry's loops, leaves first."""
+
+    mappings: Mappings
+    reached: dict[tuple[str, str], dict[str, Real]] = field(
+        default_factory=dict[tuple[str, str], dict[str, Real]]
+    )
+    below: dict[int, tuple[Extents, ...]] = field(
+        default_factory=dict[int, tuple[Extents, ...]]
+    )
+    tiles: dict[int, tuple[Extents, ...]] = field(
+        default_factory=dict[int, tuple[Extents, ...]]
+    )
+
+    def visit(self, node: Node) -> None:
+        if isinstance(node, Leaf):
+            for tensor in node.steps:
+                key = tensor, node.operation
+                self.reached[key] = self.mappings.tile_steps(node, tensor)
+        elif isinstance(node, Tile):
+            for child in node.children:
+                self.visit(child)
+            self.below[node.index] = tuple(self._now(e) for e in node.entries)
+            for place in range(len(node.entries)):
+                self._grow(node, place)
+            self.tiles[node.index] = tuple(self._now(e) for e in node.entries)
+
+    def _now(self, entry: Entry) -> Extents:
+        if entry.key not in self.reached:
+            # A tag that is no operation names a collective: the tile is the producer's.
+            known = [k for k in self.reached if k[0] == entry.tensor]
+            self.reached[entry.key] = dict(self.reached[known[-1]]) if known else {}
+        return dict(self.reached[entry.key])
+
+    def _grow(self, tile: Tile, place: int) -> None:
+        extents = self.reached[tile.entries[place].key]
+        for row in range(len(tile.entries[place].factors)):
+            for dim, factor in self.mappings.row(tile, place, row).items():
+                extents[dim] = extents.get(dim, 0.0) * factor
+
+
+def _connect(
+    mappings: Mappings,
+    builder: _Builder,
+    tile: Tile,
+    parent: Tile | None,
+    flows: dict[int, tuple[Flow, ...]],
+) -> None:
+    above = {} if parent is None else {f.entry.key: f for f in flows[parent.index]}
+    flows[tile.index] = tuple(
+        _flow(mappings, builder, tile, place, parent, above)
+        for place in range(len(tile.entries))
+    )
+    for child in tile.children:
+        if isinstance(child, Tile):
+            _connect(mappings, builder, child, tile, flows)
+
+
+def _flow(
+    mappings: Mappings,
+    builder: _Builder,
+    tile: Tile,
+    place: int,
+    parent: Tile | None,
+    above: Mapping[tuple[str, str], Flow],
+) -> Flow:
+    problem, entry = mappings.template, tile.entries[place]
+    projection = problem.projection(entry.tensor, entry.tag)
+    dims = relevant(projection)
+    size = elements_of(projection, builder.below[tile.index][place])
+    writes = problem.writes(entry.tensor, entry.tag)
+    dependent = problem.is_dependent(entry.tensor)
+    rows = [mappings.row(tile, place, row) for row in range(len(entry.factors))]
+    if not tile.spatial:
+        count = product(f for row in rows for f in row.values())
+        moves = count / reuse(tile.order, rows[0], dims)
+        return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0)
+    if parent is None or entry.key not in above:
+        raise CostError(
+            f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, which "
+            f"{'no node' if parent is None else parent.name} above it lists; list it "
+            "there, or use model tool, which takes another tensor's counts"
+        )
+    spread = product(f for row in rows for f in row.values())
+    unique = product(f for row in rows for dim, f in row.items() if dim in dims)
+    outer = above[entry.key]
+    return Flow(
+        entry, writes, dependent, size, outer.iterations, outer.moves, spread, unique
+    )
+
+
+def leaf_steps(mappings: Mappings, leaf: Leaf) -> Real:
+    """
+    How many tile primitives one iteration of a leaf's loops covers, at least 1.
+
+    Dimensions that matter to the operation and that the primitive leaves out count one
+    by one.
+    """
+    primitive = mappings.primitive(leaf)
+    steps = [mappings.tile_steps(leaf, tensor) for tensor in leaf.tensors]
+    result: Real = 1.0
+    for dim in sorted(leaf_dims(mappings.template, leaf)):
+        size = primitive.get(dim, 1.0)
+        largest: Real = size
+        for sizes in steps:
+            largest = np.maximum(largest, sizes.get(dim, size))
+        result = result * np.ceil(largest / size)
+    return result
+
+
+def leaf_dims(problem: Problem, leaf: Leaf) -> frozenset[str]:
+    """The dimensions that some tensor of a leaf depends on."""
+    op = problem.operation[leaf.operation]
+    dims = [relevant(a.projection) for a in op.accesses]
+    return frozenset(dim for found in dims for dim in found)
+
+
+def shape_of(values: Iterable[Real]) -> tuple[int, ...]:
+    """The common shape of numbers and arrays."""
+    return np.broadcast_shapes(*(np.shape(value) for value in values))
