@@ -25,6 +25,7 @@ from comet.dialects.compound_dims import (
     tensor,
     with_extents,
 )
+from comet.passes.shardings import part_dim
 
 Kind = Literal["allreduce", "reduce_scatter_all_gather", "gather"]
 """
@@ -99,7 +100,7 @@ def _through_shares(op: AllReduceOp, dim: str) -> list[Operation]:
 
 def _through_root(op: AllReduceOp) -> list[Operation]:
     mesh, axes = op.mesh.string_value(), op.axis_names
-    terms = "_".join((*axes, "part"))
+    terms = part_dim(axes)
     extents = extents_of(op.input) | {terms: op.group_size}
     type_ = tensor(extents, element_type_of(op.input))
     gather = GatherOp(terms, op.input, 0, mesh, axes, type_)

@@ -67,7 +67,6 @@ class LocalBody:
         self.states: States = {}
         self.inputs: dict[Key, BlockArgument] = {}
         """The argument for each value from outside and each sharding it is used in."""
-        self._new_dims: dict[str, int] = {}
         self._held: dict[SSAValue, SSAValue] = {}
         self._fetched: dict[Key, SSAValue] = {}
 
@@ -75,14 +74,6 @@ class LocalBody:
     def mesh_name(self) -> str:
         """The symbol of the mesh."""
         return self.mesh.sym_name.data
-
-    def new_dim(self, wanted: str, extent: int) -> str:
-        """Return a name for a new dimension: `wanted`, numbered where it is taken."""
-        name, number = wanted, 0
-        while self._new_dims.setdefault(name, extent) != extent:
-            number += 1
-            name = f"{wanted}{number}"
-        return name
 
     def insert(self, op: Operation, name: str | None = None) -> SSAValue:
         """Append a local op; return its first result, called `name`."""

@@ -16,6 +16,7 @@ from comet.dialects.compound_dims import (
     with_extents,
 )
 from comet.passes.local_body import LocalBody
+from comet.passes.shardings import part_dim
 
 
 def merge_partials(
@@ -23,7 +24,7 @@ def merge_partials(
 ) -> Sequence[SSAValue]:
     """Append the all-gathers of a fold's results over `axes`, and their merge."""
     count = body.mesh.size(axes)
-    dim = body.new_dim(f"{local.dim.data}_part", count)
+    dim = part_dim(axes)
     stacks = [_stack(body, out, dim, count, axes) for out in local.outs]
     inits = list(local.init)
     step = _merge_step(local, stacks, dim)

@@ -6,6 +6,8 @@ An elementary op carries `collective.shard = {N = ["cx", "cy"]}`, its function t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
@@ -37,6 +39,11 @@ def iteration_dims(op: Operation) -> tuple[str, ...]:
         return ()
     values = (*op.operands, *op.results)
     return tuple(dict.fromkeys(name for value in values for name in names_of(value)))
+
+
+def part_dim(axes: Sequence[str]) -> str:
+    """Return the name of a new dimension with one element per instance of a group."""
+    return "_".join((*axes, "part"))
 
 
 def sharding_of_op(op: Operation) -> Sharding:
