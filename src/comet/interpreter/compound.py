@@ -134,7 +134,8 @@ def _(op: ExtentOp, machine: Machine, args: Values) -> Values:
 def _(op: FoldOp, machine: Machine, args: Values) -> Values:
     count = len(op.ins)
     extent = next(v.extent(op.dim.data) for v in args[:count] if op.dim.data in v.dims)
-    tree = machine.chunks(extent)
+    one_by_one = op.element_by_element
+    tree = Steps((1,) * extent) if one_by_one else machine.chunks(extent)
     if elements(tree) != extent:
         raise InterpretationError(
             f"the chunks hold {elements(tree)} elements, {op.dim.data} has {extent}"
