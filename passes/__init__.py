@@ -38,6 +38,16 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return InsertCollectivesPass
 
+    def get_lower_to_triton() -> type[ModulePass]:
+        from comet.passes.lower_to_triton import LowerToTritonPass
+
+        return LowerToTritonPass
+
+    def get_outline_kernels() -> type[ModulePass]:
+        from comet.passes.outline_kernels import OutlineKernelsPass
+
+        return OutlineKernelsPass
+
     def get_tile() -> type[ModulePass]:
         from comet.passes.tile import TilePass
 
@@ -53,14 +63,22 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return StreamPass
 
+    def get_lower_to_comet() -> type[ModulePass]:
+        from comet.passes.lower_to_comet import LowerToCometPass
+
+        return LowerToCometPass
+
     return {
         "attach-hardware": get_attach_hardware,
         "bind": get_bind,
         "decompose": get_decompose,
         "distribute": get_distribute,
+        "fuse": get_fuse,
         "insert-collectives": get_insert_collectives,
+        "lower-to-comet": get_lower_to_comet,
+        "lower-to-triton": get_lower_to_triton,
+        "outline-kernels": get_outline_kernels,
         "place-collectives": get_place_collectives,
         "stream": get_stream,
-        "fuse": get_fuse,
         "tile": get_tile,
     }

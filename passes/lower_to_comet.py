@@ -1,0 +1,125 @@
+"""The `lower-to-comet` pass: a tile tree to the ops that mirror the COMET files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.comet import ConstantsOp
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.functions import compute_functions
+from comet.passes.lower_to_comet_build import Plan, build_mapping, build_problem
+from comet.passes.lower_to_comet_factors import extents_for, paths_of
+from comet.passes.lower_to_comet_names import names_for
+from comet.passes.lower_to_comet_tree import tree_of
+from comet.passes.lower_to_comet_values import values_of
+
+NAMES = "comet.names"
+"""The attribute of a mapping that translates its names to those of the IR."""
+
+
+@dataclass(frozen=True)
+class LowerToCometPass(ModulePass):
+    """
+    Lower the tile tree of a function to the `comet` dialect.
+
+    Before: one function at the schedule level, with factors, and attached hardware.
+    After: `comet.problem`, `comet.mapping` and `comet.constants` in its place;
+    annotations of the function and of its nodes stay on the ops they became. Rejects
+    what the COMET files cannot say, what the tool is known to price wrongly, and
+    tiles that do not fit.
+    """
+
+    name = "lower-to-comet"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = tuple(compute_functions(op))
+        if len(functions) != 1:
+            raise PassFailedException(
+                f"lower-to-comet: the module has {len(functions)} functions, and a set "
+                "of COMET files holds one problem; keep one function per module"
+            )
+        lower_function(
+            op, functions[0], plan_lowering(functions[0], attached_system(op))
+        )
+
+
+def plan_lowering(func: FuncOp, system: SystemOp) -> Plan:
+    """
+    Read from a function all that its files will say; changes nothing.
+
+    Raises PassFailedException for what the files cannot say.
+    """
+    _check_level(func)
+    values = values_of(func)
+    tree = tree_of(func.body.block, values)
+    paths = paths_of(tree)
+    extents = extents_for(paths, _outer_extents(func))
+    returned = func.get_return_op()
+    outputs = () if returned is None else tuple(returned.operands)
+    used = [v for op in paths for v in (*op.operands, *op.results)]
+    tensors = dict.fromkeys(values.root(v) for v in used if not values.is_constant(v))
+    inputs = tuple(arg for arg in func.args if arg in tensors)
+    return Plan(
+        tree=tree,
+        values=values,
+        names=names_for(tuple(extents.sizes), tensors, paths),
+        extents=extents,
+        system=system,
+        inputs=inputs,
+        outputs=outputs,
+    )
+
+
+def _check_level(func: FuncOp) -> None:
+    for op in func.body.block.ops:
+        if not isinstance(op, NodeOp | CollectiveOp | ReturnOp):
+            raise PassFailedException(
+                f"lower-to-comet: '{op.name}' stands outside of the tile tree; run "
+                "fuse and tile first"
+            )
+
+
+def _outer_extents(func: FuncOp) -> dict[str, int]:
+    """Return the extents of the values outside of the tree: those of the problem."""
+    extents: dict[str, int] = {}
+    results: list[SSAValue] = [r for op in func.body.block.ops for r in op.results]
+    for value in (*func.args, *results):
+        extents |= extents_of(value)
+    return extents
+
+
+def lower_function(module: ModuleOp, func: FuncOp, plan: Plan) -> None:
+    """Put the ops of `plan` in the place of `func`, and check that they are legal."""
+    mapping = build_mapping(plan)
+    mapping.attributes[NAMES] = plan.names.table()
+    for name, attribute in func.attributes.items():
+        if name.startswith("comet."):
+            mapping.attributes[name] = attribute
+    block = func.parent_block()
+    assert block is not None
+    block.insert_ops_before([ConstantsOp({}), build_problem(plan), mapping], func)
+    func.detach()
+    func.erase()
+    _check_legality(module)
+
+
+def _check_legality(module: ModuleOp) -> None:
+    """Raise PassFailedException where the mapping breaks a rule of the tool."""
+    from comet.cost.estimate import CostError
+    from comet.cost.from_ir import hardware_of, problem_of
+    from comet.cost.legality import check_tool
+
+    try:
+        check_tool(problem_of(module), hardware_of(attached_system(module)))
+    except CostError as error:
+        raise PassFailedException(f"lower-to-comet: {error}") from error

@@ -1,0 +1,274 @@
+"""
+The tile tree as the COMET files want it: temporal and spatial nodes in turn.
+
+Directly nested temporal nodes become one, whose items remember the rows on their way;
+a spatial node below a spatial one gets a temporal node without rows in between, and a
+temporal node at whose border the level changes gets a spatial node without rows below
+it. Everything here is read from the IR; nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
+from comet.dialects.compound_dims import element_type_of, level_of
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule_attributes import BindingKind, LoopAttr
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.lower_to_comet_values import Values
+
+ComputeOp: TypeAlias = ContractOp | ReduceOp | MapOp
+"""What a leaf of the mapping can hold."""
+
+Rows: TypeAlias = tuple[LoopAttr, ...]
+
+COMPUTE = (ContractOp, ReduceOp, MapOp)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A value that changes its level at the border of a node, on behalf of an op."""
+
+    value: SSAValue
+    outer: str
+    inner: str
+    bits: int
+    op: ComputeOp
+    written: bool
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A collective in place."""
+
+    op: CollectiveOp
+
+
+@dataclass(frozen=True)
+class Spatial:
+    """Instances of a mesh; without rows there is one of them."""
+
+    rows: Rows
+    transfers: tuple[Transfer, ...]
+    children: tuple[Child, ...]
+    notes: tuple[tuple[str, Attribute], ...] = ()
+
+
+@dataclass(frozen=True)
+class Item:
+    """What stands below a temporal node, with the rows that lead to it."""
+
+    rows: Rows
+    node: Spatial | Exchange | ComputeOp
+    bind: BindingKind = BindingKind.SEQUENTIAL
+
+
+@dataclass(frozen=True)
+class Temporal:
+    """Iterations of each item along its own rows."""
+
+    items: tuple[Item, ...]
+    notes: tuple[tuple[str, Attribute], ...] = ()
+
+    @property
+    def leaf(self) -> ComputeOp | None:
+        """The op of a node that holds nothing else."""
+        node = self.items[0].node
+        return node if len(self.items) == 1 and isinstance(node, COMPUTE) else None
+
+
+@dataclass(frozen=True)
+class Child:
+    """What stands below a spatial node."""
+
+    node: Temporal | Exchange
+    bind: BindingKind = BindingKind.SEQUENTIAL
+
+
+def tree_of(block: Block, values: Values) -> Temporal:
+    """
+    Return the tree of a function at the schedule level, its root a temporal node.
+
+    Raises PassFailedException for ops outside of the tree and for shapes of the tree
+    that the COMET files have no place for.
+    """
+    return _Builder(values).temporal((), block, ())
+
+
+Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
+
+
+def _notes(op: Operation) -> Notes:
+    """Return the annotations of a node that survive lowering."""
+    return tuple((k, v) for k, v in op.attributes.items() if k.startswith("comet."))
+
+
+def _works(block: Block) -> Iterator[Operation]:
+    """Yield what a block does: nodes, collectives, and ops that a unit computes."""
+    for op in block.ops:
+        if isinstance(op, NodeOp | CollectiveOp | FoldOp | ComputeOp):
+            yield op
+
+
+def _bind(op: Operation) -> BindingKind:
+    bind = op.bind if isinstance(op, NodeOp) else op.attributes.get("schedule.bind")
+    return getattr(bind, "data", BindingKind.SEQUENTIAL)
+
+
+@dataclass(frozen=True)
+class _Builder:
+    values: Values
+
+    def temporal(self, rows: Rows, block: Block, notes: Notes) -> Temporal:
+        """Return the temporal node whose body is `block`."""
+        items = tuple(self._items(rows, block))
+        if not items:
+            raise PassFailedException("lower-to-comet: a node computes nothing")
+        if len(items) > 1:
+            _reject_shared_loops(items)
+        return Temporal(items, notes)
+
+    def _items(self, rows: Rows, block: Block) -> Iterator[Item]:
+        for op in _works(block):
+            if isinstance(op, TemporalOp) and not self._transfers(op):
+                inner = tuple(self._items((*rows, *op.loops), op.body.block))
+                yield from inner[:-1]
+                yield replace(inner[-1], bind=_bind(op))
+            elif isinstance(op, TemporalOp):
+                below = self._spatial(op, ())
+                yield Item((*rows, *op.loops), below, _bind(op))
+            elif isinstance(op, SpatialOp):
+                yield Item(rows, self._spatial(op, tuple(op.loops)), _bind(op))
+            elif isinstance(op, CollectiveOp):
+                yield Item(rows, Exchange(op), _bind(op))
+            else:
+                yield Item(rows, _compute(op))
+
+    def _spatial(self, op: NodeOp, rows: Rows) -> Spatial:
+        """Return the spatial node that `op` is, or that stands for its border."""
+        return Spatial(
+            rows,
+            self._transfers(op),
+            tuple(_absorbed(list(self._children(op.body.block)))),
+            _notes(op),
+        )
+
+    def _children(self, block: Block) -> Iterator[Child]:
+        for op in _works(block):
+            if isinstance(op, CollectiveOp):
+                yield Child(Exchange(op), _bind(op))
+            elif isinstance(op, TemporalOp) and not self._transfers(op):
+                node = self.temporal(tuple(op.loops), op.body.block, _notes(op))
+                yield Child(node, _bind(op))
+            elif isinstance(op, TemporalOp):
+                item = Item(tuple(op.loops), self._spatial(op, ()))
+                yield Child(Temporal((item,)), _bind(op))
+            elif isinstance(op, SpatialOp):
+                item = Item((), self._spatial(op, tuple(op.loops)))
+                yield Child(Temporal((item,)), _bind(op))
+            else:
+                yield Child(Temporal((Item((), _compute(op)),)))
+
+    def _transfers(self, op: NodeOp) -> tuple[Transfer, ...]:
+        """Return what enters and leaves `op` by a change of level, each value once."""
+        found: dict[tuple[SSAValue, bool], Transfer] = {}
+        for outer, inner in zip(op.ins, op.tiles, strict=True):
+            self._add(found, op, outer, inner, written=False)
+        for outer, inner in zip(op.outs, op.yielded, strict=True):
+            self._add(found, op, outer, inner, written=True)
+        return tuple(found.values())
+
+    def _add(
+        self,
+        found: dict[tuple[SSAValue, bool], Transfer],
+        op: NodeOp,
+        outer: SSAValue,
+        inner: SSAValue,
+        *,
+        written: bool,
+    ) -> None:
+        levels = (level_of(outer) or "", level_of(inner) or "")
+        value = self.values.root(outer)
+        if levels[0] == levels[1] or self.values.is_constant(outer):
+            return
+        user = self._user(op, value, written=written)
+        bits = element_type_of(outer).bitwidth
+        transfer = Transfer(value, *levels, bits, user, written)
+        known = found.setdefault((value, written), transfer)
+        if known.inner != transfer.inner:
+            raise PassFailedException(
+                f"lower-to-comet: {outer.type} is fetched to {known.inner} and to "
+                f"{transfer.inner} by one node; split the node"
+            )
+
+    def _user(self, op: NodeOp, value: SSAValue, *, written: bool) -> ComputeOp:
+        """Return the op in `op` that makes `value`, or the first that reads it."""
+        for inner in op.body.walk():
+            if isinstance(inner, COMPUTE):
+                touched = inner.results if written else inner.operands
+                if any(self.values.root(v) is value for v in touched):
+                    return inner
+        verb = "makes" if written else "reads"
+        raise PassFailedException(
+            f"lower-to-comet: {value.type} crosses the border of a node in which no op "
+            f"{verb} it; route it around the node"
+        )
+
+
+def _compute(op: Operation) -> ComputeOp:
+    if isinstance(op, FoldOp) or not isinstance(op, COMPUTE):
+        raise PassFailedException(
+            f"lower-to-comet: the COMET files have no '{op.name}'; a running fold "
+            "cannot be said, decompose without the pass stream"
+        )
+    return op
+
+
+def _reject_shared_loops(items: Sequence[Item]) -> None:
+    for item in items:
+        if isinstance(op := item.node, COMPUTE):
+            raise PassFailedException(
+                f"lower-to-comet: '{op.name}' shares its loops with other ops, and the "
+                "COMET files give every operation a nest of its own; put it into a "
+                "temporal node alone"
+            )
+
+
+def _absorbed(children: list[Child]) -> Iterator[Child]:
+    """
+    Move collectives into the temporal node before them where it has no rows.
+
+    Below a spatial node the tool credits the energy of a collective to that node, so
+    they stay there only where a loop stands before them.
+    """
+    while children:
+        child = children.pop(0)
+        node = child.node
+        while (
+            isinstance(node, Temporal)
+            and node.leaf is None
+            and children
+            and (more := _appendable(children[0].node)) is not None
+            and _unlooped(node)
+        ):
+            last = replace(node.items[-1], bind=child.bind)
+            node = Temporal((*node.items[:-1], last, *more), node.notes)
+            child = Child(node, children.pop(0).bind)
+        yield child
+
+
+def _appendable(node: Temporal | Exchange) -> tuple[Item, ...] | None:
+    if isinstance(node, Exchange):
+        return (Item((), node),)
+    return node.items if node.leaf is None and _unlooped(node) else None
+
+
+def _unlooped(node: Temporal) -> bool:
+    return all(row.factor == 1 for item in node.items for row in item.rows)

@@ -1,0 +1,120 @@
+"""Which compute unit runs an op, and how its model in the COMET tool reads a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch_nodes import UnitOp
+from comet.dialects.arch_rows import integer_of
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound_dims import level_of, names_of
+from comet.passes.lower_to_comet_tree import ComputeOp
+
+MATRIX_UNITS = ("SystolicArray", "GEMM", "MAC", "intmac")
+VECTOR_UNITS = ("VSIMD",)
+"""The kinds of units that the COMET tool has models for, by what they compute."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the dimensions of a contraction are to a weight-stationary array."""
+
+    streamed: str
+    columns: str
+    rows: str
+    extra: tuple[str, ...]
+    """Further dimensions, all of extent 1."""
+
+    @property
+    def primitive(self) -> tuple[str, ...]:
+        """The order in which the tool's array takes the streamed one out, then rows."""
+        return (*self.extra, self.streamed, self.columns, self.rows)
+
+
+def unit_for(op: ComputeOp, system: SystemOp) -> UnitOp:
+    """
+    Return the unit below all levels at which `op` has its operands and its result.
+
+    Raises PassFailedException if there is none of the right sort.
+    """
+    wanted = MATRIX_UNITS if isinstance(op, ContractOp) else VECTOR_UNITS
+    levels = dict.fromkeys(level_of(v) or "" for v in (*op.operands, *op.results))
+    common: dict[str, UnitOp] | None = None
+    for name in levels:
+        units = {unit.level_name: unit for unit in system.level(name).units}
+        kept = units if common is None else {n: common[n] for n in common if n in units}
+        common = {n: unit for n, unit in kept.items() if unit.kind.data in wanted}
+    if not common:
+        raise PassFailedException(
+            f"lower-to-comet: no unit of kind {' or '.join(wanted)} is joined to "
+            f"{', '.join(levels)}, where '{op.name}' has its values; move them with a "
+            "spatial node"
+        )
+    return next(iter(common.values()))
+
+
+def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
+    """
+    Sort the dimensions of a contraction, given the sizes of its tile.
+
+    Raises PassFailedException unless it is a matrix product, up to extents of 1.
+    """
+    left, right, out = map(names_of, (op.lhs, op.rhs, op.result))
+    rows = [dim for dim in left if dim not in out]
+    streamed = [dim for dim in left if dim in out and dim not in right]
+    columns = [dim for dim in right if dim in out and dim not in left]
+    batch = [dim for dim in left if dim in out and dim in right]
+    chosen = [_only(op, dims, sizes) for dims in (streamed, columns, rows)]
+    extra = tuple(d for d in (*batch, *streamed, *columns, *rows) if d not in chosen)
+    if any(sizes[dim] > 1 for dim in extra):
+        raise _no_matrix_product(op)
+    return Roles(*chosen, extra)
+
+
+def _only(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:
+    if not dims:
+        raise _no_matrix_product(op)
+    return max(dims, key=lambda dim: sizes[dim])
+
+
+def _no_matrix_product(op: ContractOp) -> PassFailedException:
+    return PassFailedException(
+        f"lower-to-comet: the tile {op.lhs.type} times {op.rhs.type} is no product of "
+        "two matrices, which is all that the COMET tool can price; loop over the other "
+        "dimensions with tiles of 1"
+    )
+
+
+def check_array(unit: UnitOp, roles: Roles, sizes: Mapping[str, int]) -> None:
+    """
+    Check that the tool's systolic array will tell the dimensions of a tile apart.
+
+    It takes the first extent, from the right, that *equals* the streamed one. Raises
+    PassFailedException if that is another dimension and the price differs.
+    """
+    if unit.kind.data != "SystolicArray":
+        return
+    fields = unit.compute.fields.data
+    shape = [
+        integer_of(fields.get(f"array_{side}"), 32)
+        * integer_of(fields.get(f"num_sa_{side}"), 1)
+        for side in ("rows", "cols")
+    ]
+    extents = [sizes[dim] for dim in reversed(roles.primitive)]
+    extents.remove(sizes[roles.streamed])
+    wanted = [sizes[roles.rows], sizes[roles.columns]]
+    if _passes(extents, shape) != _passes(wanted, shape):
+        raise PassFailedException(
+            f"lower-to-comet: the tile has {sizes[roles.streamed]} along "
+            f"{roles.streamed} and along {roles.rows}, which the COMET tool's "
+            f"{unit.kind.data} confuses; choose different factors"
+        )
+
+
+def _passes(extents: Sequence[int], shape: Sequence[int]) -> int:
+    return prod(ceil(size / edge) for size, edge in zip(extents, shape, strict=False))
