@@ -22,7 +22,8 @@ from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound import ContractOp, FillOp, RenameOp
 from comet.dialects.compound_dims import names_of, with_level
 from comet.dialects.compound_named import CompoundOp
-from comet.passes.fuse_gpu_build import GpuLevels, KernelPlan, build_kernel
+from comet.passes.fuse_gpu_build import KernelPlan, build_kernel
+from comet.passes.gpu_levels import GpuLevels, gpu_levels
 from comet.passes.sweeps import (
     crossing_values,
     looped_dims,
@@ -34,21 +35,6 @@ from comet.passes.sweeps import (
 
 Strategy: TypeAlias = Literal["none", "partial", "full", "auto"]
 Between: TypeAlias = Literal["recompute", "spill", "auto"]
-
-
-def gpu_levels(system: SystemOp) -> GpuLevels:
-    """
-    Return the memory levels of a GPU: the outermost and the two innermost ones.
-
-    Raises PassFailedException if the system has fewer than three levels.
-    """
-    names = [level.level_name for level in system.levels]
-    if len(names) < 3:
-        raise PassFailedException(
-            f"hardware @{system.system_name} has levels {', '.join(names)}; a GPU has "
-            "device memory, shared memory and registers"
-        )
-    return GpuLevels(names[0], names[-2], names[-1])
 
 
 @dataclass(frozen=True)

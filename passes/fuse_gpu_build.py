@@ -17,7 +17,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from comet.dialects.compound import ContractOp, FillOp, FoldOp
 from comet.dialects.compound_dims import level_of, names_of, with_level
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
-from comet.dialects.schedule_attributes import Combiner, LaunchAttr, LoopAttr
+from comet.dialects.schedule_attributes import Combiner, LoopAttr
+from comet.passes.gpu_levels import GpuLevels
 from comet.passes.sweeps import (
     Sweep,
     combiner_of,
@@ -25,18 +26,6 @@ from comet.passes.sweeps import (
     plan_sweeps,
     without_constants,
 )
-
-
-@dataclass(frozen=True)
-class GpuLevels:
-    """The memory levels of a GPU, by what they are for."""
-
-    memory: str
-    """Device memory: kernel inputs and results."""
-    shared: str
-    """Operands of contractions."""
-    registers: str
-    """Everything that is computed."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +110,6 @@ def build_kernel(
         [with_level(value.type, levels.memory) for value in plan.outs],
         [Combiner.NONE] * len(plan.outs),
         Region(body),
-        launch=LaunchAttr(),
     )
     for value, result in zip(plan.outs, node.outs, strict=True):
         result.name_hint = value.name_hint

@@ -27,6 +27,7 @@ from comet.passes.plan_string import (
     plan_targets,
 )
 from comet.passes.retile import aligned_tile, even_tile, retile, set_rows
+from comet.passes.tile_gpu import finish_kernels
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class TilePass(ModulePass):
             text = self.factors if self.factors != "auto" else chosen_plan(func, system)
             apply_plan(func, parse_plan(text), system)
             func.attributes[PLAN] = StringAttr(text)
+            if system.gpu is not None:
+                finish_kernels(func, system)
 
 
 def chosen_plan(func: FuncOp, system: SystemOp) -> str:

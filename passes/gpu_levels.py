@@ -1,0 +1,36 @@
+"""The memory levels of a GPU, by what they are for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+
+
+@dataclass(frozen=True)
+class GpuLevels:
+    """The names of the levels that tile trees on a GPU use."""
+
+    memory: str
+    """Device memory: kernel inputs and results."""
+    shared: str
+    """Operands of contractions."""
+    registers: str
+    """Everything that is computed."""
+
+
+def gpu_levels(system: SystemOp) -> GpuLevels:
+    """
+    Return the levels of a GPU: the outermost and the two innermost of `system`.
+
+    Raises PassFailedException if the system has fewer than three levels.
+    """
+    names = [level.level_name for level in system.levels]
+    if len(names) < 3:
+        raise PassFailedException(
+            f"hardware @{system.system_name} has levels {', '.join(names)}; a GPU has "
+            "device memory, shared memory and registers"
+        )
+    return GpuLevels(names[0], names[-2], names[-1])

@@ -1,0 +1,174 @@
+"""
+Tiles on GPUs: block sizes, warps and pipeline stages by estimated kernel time.
+
+Blocks are powers of two, as Triton wants them; one dimension has one block size in a
+kernel. The choice is a plan string, which `tile` obeys as it obeys one from a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.cost import COST_NAME, EstimateAttr, Figures, Model, TimeUnit
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule_attributes import LaunchAttr
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.gpu_levels import GpuLevels, gpu_levels
+from comet.passes.plan_string import Rows, format_plan
+from comet.passes.tile_gpu_cost import Gpu, fits, gpu_of, kernel_seconds
+from comet.passes.tile_gpu_model import (
+    MIN_DOT_BLOCK,
+    Blocks,
+    KernelSummary,
+    power_of_two,
+    summarize,
+)
+from comet.passes.tile_gpu_plan import plan_entries
+
+LAUNCHES = tuple(
+    LaunchAttr(warps, stages) for warps, stages in product((4, 8, 16), (1, 2, 3, 4))
+)
+DOT_BLOCKS = (16, 32, 64, 128, 256)
+MAX_DOT_GRID_BLOCK = 128
+GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
+LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
+
+
+@dataclass(frozen=True)
+class KernelTiling:
+    """The choice for one kernel, and what it is expected to cost."""
+
+    blocks: Blocks
+    launch: LaunchAttr
+    seconds: float
+
+
+def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
+    """Return the kernels of a function, in order of launch."""
+    return tuple(op for op in func.body.block.ops if isinstance(op, SpatialOp))
+
+
+def choose(func: FuncOp, system: SystemOp) -> str:
+    """
+    Return the plan string of the tiling with the smallest estimated time.
+
+    Raises PassFailedException if no tiling of a kernel fits the GPU.
+    """
+    levels = gpu_levels(system)
+    gpu = gpu_of(system, levels)
+    rows: dict[NodeOp, Rows] = {}
+    for node in grid_nodes(func):
+        if (tiling := best_tiling(node, levels, gpu)) is None:
+            raise PassFailedException(
+                f"tile: no tile of the kernel that makes {_made(node)} fits the "
+                f"{gpu.register_bytes} bytes of {levels.registers} and the "
+                f"{gpu.shared_bytes} bytes of {levels.shared}; fuse less, with "
+                "strategy=partial or none"
+            )
+        for op in node.walk():
+            if isinstance(op, NodeOp):
+                rows[op] = _rows(op, tiling.blocks)
+    return format_plan(plan_entries(rows))
+
+
+def _made(node: SpatialOp) -> str:
+    return ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
+
+
+def _rows(node: NodeOp, blocks: Blocks) -> Rows:
+    """Return the rows of a node: it keeps its dimensions, blocks give the factors."""
+    extents: dict[str, int] = {}
+    for value in (*node.ins, *node.initial_carries()):
+        extents |= extents_of(value)
+    return tuple((dim, -(-extents[dim] // blocks[dim])) for dim in node.factors)
+
+
+def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Gpu) -> KernelTiling | None:
+    """Return the tiling of a kernel with the smallest time, None if none fits."""
+    summary = summarize(node, levels)
+    tilings = (
+        KernelTiling(blocks, launch, kernel_seconds(summary, blocks, launch, gpu))
+        for blocks in _candidates(summary)
+        for launch in LAUNCHES
+        if fits(summary, blocks, launch, gpu)
+    )
+    return min(tilings, key=lambda tiling: tiling.seconds, default=None)
+
+
+def _candidates(summary: KernelSummary) -> Iterator[dict[str, int]]:
+    """Yield block sizes for all dimensions; what no loop splits is whole."""
+    dims = tuple(summary.extents)
+    for sizes in product(*(_block_sizes(summary, dim) for dim in dims)):
+        yield dict(zip(dims, sizes, strict=True))
+
+
+def _block_sizes(summary: KernelSummary, dim: str) -> Sequence[int]:
+    """Return the block sizes to try for one dimension, smallest first."""
+    whole = power_of_two(summary.extents[dim])
+    in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
+    if in_dot:
+        whole = max(whole, MIN_DOT_BLOCK)
+    if in_grid and dim in summary.batch_dims:
+        return (1,)
+    if not in_grid and dim not in summary.loops:
+        return (whole,)
+    if in_dot:
+        limit = MAX_DOT_GRID_BLOCK if in_grid else max(DOT_BLOCKS)
+        return [size for size in DOT_BLOCKS if size <= min(limit, whole)]
+    sizes = GRID_BLOCKS if in_grid else LOOP_BLOCKS
+    return [size for size in sizes if size <= whole] or [whole]
+
+
+def finish_kernels(func: FuncOp, system: SystemOp) -> None:
+    """
+    Give every kernel its launch numbers, unless it has some, and its estimate.
+
+    The tiles stand: the numbers are the cheapest ones for them.
+    """
+    levels = gpu_levels(system)
+    gpu = gpu_of(system, levels)
+    for node in grid_nodes(func):
+        summary, blocks = summarize(node, levels), _blocks_of(node)
+        if node.launch is None:
+            node.launch = _best_launch(summary, blocks, gpu)
+        set_estimate(node, kernel_seconds(summary, blocks, node.launch, gpu))
+
+
+def _blocks_of(node: SpatialOp) -> dict[str, int]:
+    """Return the block that holds the largest tile of each dimension."""
+    blocks: dict[str, int] = {}
+    for op in node.walk():
+        if not isinstance(op, NodeOp):
+            continue
+        for outer, tile in zip(op.ins, op.tiles, strict=True):
+            for dim, extent in extents_of(tile).items():
+                blocks.setdefault(dim, power_of_two(extents_of(outer)[dim]))
+                if dim in op.factors:
+                    blocks[dim] = power_of_two(extent)
+    for value in node.outs:
+        for dim, extent in extents_of(value).items():
+            blocks.setdefault(dim, power_of_two(extent))
+    return blocks
+
+
+def _best_launch(summary: KernelSummary, blocks: Blocks, gpu: Gpu) -> LaunchAttr:
+    """Return the launch numbers for given blocks; the most warps if none fits."""
+    fitting = [launch for launch in LAUNCHES if fits(summary, blocks, launch, gpu)]
+    return min(
+        fitting,
+        key=lambda launch: kernel_seconds(summary, blocks, launch, gpu),
+        default=LAUNCHES[-1],
+    )
+
+
+def set_estimate(node: SpatialOp, seconds: float) -> None:
+    """Write the estimated time of a kernel on its grid node, in whole nanoseconds."""
+    figures = Figures(Model.PAPER, TimeUnit.NS, latency=round(seconds * 1e9))
+    node.attributes[COST_NAME] = EstimateAttr(figures)

@@ -1,0 +1,130 @@
+"""
+The time of one GPU kernel for given block sizes: a roofline with waves and latency.
+
+The slowest resource sets the throughput (Williams, Waterman and Patterson, "Roofline",
+2009); programs that do not fill the last wave leave it idle; a chain of loads that a
+software pipeline does not hide adds its latency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch_gpu import GpuRates
+from comet.dialects.schedule_attributes import LaunchAttr
+from comet.passes.gpu_levels import GpuLevels
+from comet.passes.tile_gpu_model import Blocks, KernelSummary
+
+MEMORY_LATENCY = 0.6e-6
+"""Seconds from a load to its use; an order of magnitude, no data sheet gives it."""
+
+DATA_REGISTERS = 96
+"""
+Registers of 4 bytes that a thread may fill with tiles; the rest of its 255 are for
+addresses, masks and operand fragments.
+"""
+
+MAX_WARPS = 64
+"""Warps that one multiprocessor keeps."""
+
+SHARED_PER_CLOCK = 128
+"""Bytes that one multiprocessor reads from shared memory per clock."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What the cost of a kernel depends on."""
+
+    rates: GpuRates
+    register_bytes: int
+    """Bytes of registers of one multiprocessor."""
+    shared_bytes: int
+    """Bytes of shared memory of one multiprocessor."""
+
+
+def gpu_of(system: SystemOp, levels: GpuLevels) -> Gpu:
+    """Return the GPU that `system` describes."""
+    assert system.gpu is not None
+    registers, shared = (
+        system.level(name).memory.bytes for name in (levels.registers, levels.shared)
+    )
+    return Gpu(system.gpu, registers, shared)
+
+
+def shared_need(summary: KernelSummary, blocks: Blocks, stages: int) -> float:
+    """Return the bytes of shared memory that one program takes."""
+    return summary.peak(summary.shared, blocks) * max(stages - 1, 1)
+
+
+def fits(summary: KernelSummary, blocks: Blocks, launch: LaunchAttr, gpu: Gpu) -> bool:
+    """Return whether the tiles of one program fit its registers and shared memory."""
+    threads = 32 * launch.warps
+    registers = summary.peak(summary.registers, blocks)
+    return (
+        registers <= threads * DATA_REGISTERS * 4
+        and 2 * registers <= gpu.register_bytes * 1.5
+        and shared_need(summary, blocks, launch.stages) <= 0.75 * gpu.shared_bytes
+    )
+
+
+def _resident(
+    summary: KernelSummary, blocks: Blocks, launch: LaunchAttr, gpu: Gpu
+) -> int:
+    """Return how many programs one multiprocessor runs at a time."""
+    threads = 32 * launch.warps
+    registers = max(summary.peak(summary.registers, blocks), threads * 32 * 4) * 1.5
+    shared = max(shared_need(summary, blocks, launch.stages), 1)
+    limits = (
+        MAX_WARPS // launch.warps,
+        int(gpu.register_bytes / registers),
+        int(gpu.shared_bytes / shared),
+    )
+    return max(min(limits), 1)
+
+
+def _memory_bytes(summary: KernelSummary, waves: float, rates: GpuRates) -> float:
+    """Return the bytes of device memory moved: once, or per wave if L2 is too small."""
+    total = 0.0
+    for tensor in summary.tensors:
+        size = tensor.weight * prod(summary.extents[dim] for dim in tensor.dims)
+        total += size if size <= rates.l2_bytes else size * min(waves, 4)
+    return total
+
+
+def _rounds(summary: KernelSummary, blocks: Blocks, stages: int) -> float:
+    """Return how often one program waits for memory: pipelined loops wait less."""
+    waits = 0.0
+    for loops in summary.rounds:
+        *outer, inner = (1, 1, *(summary.trips(dim, blocks) for dim in loops))
+        waits += prod(outer) * (1 + (inner - 1) / stages)
+    return waits
+
+
+def kernel_seconds(
+    summary: KernelSummary, blocks: Blocks, launch: LaunchAttr, gpu: Gpu
+) -> float:
+    """Return the estimated time of one launch, seconds."""
+    rates, programs = gpu.rates, summary.programs(blocks)
+    busy = programs / (-(-programs // rates.multiprocessors) * rates.multiprocessors)
+    slots = rates.multiprocessors * _resident(summary, blocks, launch, gpu)
+    waves = -(-programs // slots)
+    vector_rate = rates.vector.get("f32", max(rates.vector.values())) / 2
+    tensor_rate = rates.tensor.get(summary.dot_type, vector_rate)
+    if summary.dot_type == "f32":
+        tensor_rate = vector_rate * 2
+    shared_rate = SHARED_PER_CLOCK * rates.clock * rates.multiprocessors
+    moved = (*summary.loads, *summary.stores)
+    on_chip = max(
+        summary.per_program(summary.dots, blocks) / tensor_rate
+        + summary.per_program(summary.vectors, blocks) / vector_rate,
+        summary.per_program(summary.dot_reads, blocks) / shared_rate,
+        summary.per_program(moved, blocks) / rates.l2_bandwidth,
+    )
+    throughput = max(
+        on_chip * programs / busy,
+        _memory_bytes(summary, waves, rates) / rates.hbm_bandwidth,
+    )
+    latency = waves * MEMORY_LATENCY * _rounds(summary, blocks, launch.stages)
+    return rates.launch + max(throughput, latency)

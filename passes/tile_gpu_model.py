@@ -1,0 +1,251 @@
+"""
+What a GPU kernel does as a function of its block sizes: read once from the tile tree.
+
+`summarize` walks the tree of one grid node; the summary answers traffic, work and
+occupancy of registers and shared memory for any block sizes, without touching IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from comet.dialects.compound import ContractOp, FillOp, MapKind, MapOp, ReduceOp
+from comet.dialects.compound_dims import (
+    element_type_of,
+    extents_of,
+    level_of,
+    names_of,
+)
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule_attributes import Combiner
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.gpu_levels import GpuLevels
+from comet.passes.sweeps import iteration_dims
+
+MIN_DOT_BLOCK = 16
+"""The smallest extent that a tensor core instruction takes along each dimension."""
+
+VECTOR_WEIGHTS = {
+    MapKind.EXP: 8,
+    MapKind.LOG: 8,
+    MapKind.SQRT: 8,
+    MapKind.RSQRT: 8,
+    MapKind.TANH: 16,
+    MapKind.ERF: 16,
+    MapKind.DIV: 8,
+}
+"""Cost of a map relative to an addition: special functions have fewer lanes."""
+
+Blocks = Mapping[str, int]
+"""The block size (elements) of each dimension of a kernel."""
+
+
+def power_of_two(extent: int) -> int:
+    """Return the smallest power of two that is at least `extent`."""
+    return 1 << (extent - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Term:
+    """Something that each element of a tile costs, inside some loops."""
+
+    dims: tuple[str, ...]
+    weight: float
+    """Bytes or operations per element."""
+    loops: tuple[str, ...] = ()
+    """The loops of the program around it."""
+
+    def per_tile(self, blocks: Blocks) -> float:
+        """Return the cost of one tile."""
+        return self.weight * prod(blocks[dim] for dim in self.dims)
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """The work of one kernel, by block sizes."""
+
+    extents: Mapping[str, int]
+    grid: tuple[str, ...]
+    loops: tuple[str, ...]
+    dot_dims: frozenset[str]
+    """Dimensions of contractions; their blocks have a minimum."""
+    batch_dims: frozenset[str]
+    """Dimensions that all values of a contraction have; their blocks are 1."""
+    tensors: tuple[Term, ...]
+    """Inputs and results in device memory, bytes."""
+    loads: tuple[Term, ...]
+    """Bytes into shared memory or registers."""
+    stores: tuple[Term, ...]
+    """Bytes to device memory."""
+    dots: tuple[Term, ...]
+    """Floating-point operations of contractions."""
+    dot_reads: tuple[Term, ...]
+    """Bytes that contractions read from shared memory."""
+    vectors: tuple[Term, ...]
+    """Other floating-point operations."""
+    rounds: tuple[tuple[str, ...], ...]
+    """The loops around each place where a program waits for loads."""
+    registers: tuple[tuple[Term, ...], ...]
+    """What is alive together in registers, bytes, at each place."""
+    shared: tuple[tuple[Term, ...], ...]
+    """What is alive together in shared memory, bytes, in each loop."""
+    dot_type: str
+    """Element type of the contractions' operands, the name of their rate."""
+
+    def trips(self, dim: str, blocks: Blocks) -> int:
+        """Return the number of blocks along a dimension."""
+        return -(-self.extents[dim] // blocks[dim])
+
+    def programs(self, blocks: Blocks) -> int:
+        """Return the number of programs."""
+        return prod(self.trips(dim, blocks) for dim in self.grid)
+
+    def per_program(self, terms: Sequence[Term], blocks: Blocks) -> float:
+        """Return the sum of terms over all iterations of one program."""
+        return sum(
+            term.per_tile(blocks) * prod(self.trips(d, blocks) for d in term.loops)
+            for term in terms
+        )
+
+    def peak(self, places: Sequence[Sequence[Term]], blocks: Blocks) -> float:
+        """Return the largest sum that is alive together, bytes."""
+        return max((sum(t.per_tile(blocks) for t in p) for p in places), default=0)
+
+
+class _Walk:
+    """Collects the terms of a summary from a tile tree."""
+
+    def __init__(self, levels: GpuLevels):
+        self.levels = levels
+        self.loads: list[Term] = []
+        self.stores: list[Term] = []
+        self.dots: list[Term] = []
+        self.dot_reads: list[Term] = []
+        self.vectors: list[Term] = []
+        self.rounds: list[tuple[str, ...]] = []
+        self.registers: list[tuple[Term, ...]] = []
+        self.shared: list[tuple[Term, ...]] = []
+        self.dot_dims: set[str] = set()
+        self.batch_dims: set[str] = set()
+        self.dot_type = "f32"
+
+    def node(
+        self, op: NodeOp, loops: tuple[str, ...], outer: Sequence[SSAValue]
+    ) -> None:
+        """Visit a node; `outer` is alive in registers around it."""
+        inside = loops
+        if isinstance(op, TemporalOp):
+            inside = (*loops, *op.factors)
+        moved = [
+            tile
+            for value, tile in zip(op.ins, op.tiles, strict=True)
+            if level_of(value) != level_of(tile)
+        ]
+        self.loads += [_bytes(tile, inside) for tile in moved]
+        if moved:
+            self.rounds.append(inside)
+        shared = [tile for tile in op.tiles if level_of(tile) == self.levels.shared]
+        self.shared.append(tuple(_bytes(tile) for tile in shared))
+        for result, tile in zip(op.outs, op.yielded, strict=True):
+            if level_of(result) != level_of(tile):
+                self.stores.append(_bytes(tile, inside))
+        self.body(op, inside, outer)
+
+    def body(
+        self, op: NodeOp, loops: tuple[str, ...], outer: Sequence[SSAValue]
+    ) -> None:
+        """Visit the ops of a node and record what is alive before and after each."""
+        block = op.body.block
+        last = _last_uses(block)
+        alive = dict.fromkeys([*outer, *block.args, *_accumulators(op)])
+        for inner in block.ops:
+            self._record(alive)
+            if isinstance(inner, NodeOp):
+                self.node(inner, loops, [v for v in alive if v not in inner.operands])
+            else:
+                self._count(inner, loops)
+            for value in [v for v in alive if last.get(v) is inner]:
+                del alive[value]
+            alive |= dict.fromkeys(inner.results)
+        self._record(alive)
+
+    def _record(self, alive: Mapping[SSAValue, None]) -> None:
+        registers = self.levels.registers
+        tiles = [value for value in alive if level_of(value) == registers]
+        self.registers.append(tuple(_bytes(tile) for tile in tiles))
+
+    def _count(self, op: Operation, loops: tuple[str, ...]) -> None:
+        if not op.results or isinstance(op, FillOp):
+            return
+        dims = iteration_dims(op)
+        if not isinstance(op, ContractOp):
+            weight = VECTOR_WEIGHTS.get(op.kind.data, 1) if isinstance(op, MapOp) else 1
+            weight = 2 if isinstance(op, ReduceOp) else weight
+            self.vectors.append(Term(dims, weight, loops))
+            return
+        self.dots.append(Term(dims, 2, loops))
+        kept, summed = set(names_of(op.result)), set(names_of(op.lhs))
+        batch = kept & summed & set(names_of(op.rhs))
+        self.dot_dims |= set(dims) - batch
+        self.batch_dims |= batch
+        self.dot_type = str(element_type_of(op.lhs))
+        self.dot_reads += [_bytes(value, loops) for value in op.operands]
+
+
+def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
+    """Yield the yielded values whose running result stays alive in the body."""
+    for value, combiner in zip(op.yielded, op.combiners, strict=True):
+        if combiner is not Combiner.NONE:
+            yield value
+
+
+def _last_uses(block: Block) -> dict[SSAValue, Operation]:
+    return {value: op for op in block.ops for value in op.operands}
+
+
+def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
+    return Term(names_of(value), element_type_of(value).bitwidth / 8, loops)
+
+
+def _tensors(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
+    """Yield the tensors in device memory: inputs, results, and what sweeps keep."""
+    yield from dict.fromkeys((*node.ins, *node.outs))
+    for op in node.walk():
+        if not isinstance(op, TemporalOp):
+            continue
+        for result in op.outs:
+            read = any(isinstance(use.operation, NodeOp) for use in result.uses)
+            if level_of(result) == levels.memory and read:
+                yield result
+
+
+def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
+    """Return the summary of the kernel under a grid node, whatever its factors."""
+    walk = _Walk(levels)
+    walk.node(node, (), ())
+    extents: dict[str, int] = {}
+    for value in (*node.ins, *node.outs):
+        extents |= extents_of(value)
+    nodes = [op for op in node.walk() if isinstance(op, TemporalOp)]
+    loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
+    return KernelSummary(
+        extents=extents,
+        grid=tuple(node.factors),
+        loops=tuple(loops),
+        dot_dims=frozenset(walk.dot_dims),
+        batch_dims=frozenset(walk.batch_dims),
+        tensors=tuple(map(_bytes, _tensors(node, levels))),
+        loads=tuple(walk.loads),
+        stores=tuple(walk.stores),
+        dots=tuple(walk.dots),
+        dot_reads=tuple(walk.dot_reads),
+        vectors=tuple(walk.vectors),
+        rounds=tuple(walk.rounds),
+        registers=tuple(walk.registers),
+        shared=tuple(walk.shared),
+        dot_type=walk.dot_type,
+    )
