@@ -27,6 +27,7 @@ from comet.dialects.tl_types import (
     BinaryKindAttr,
     CompareKind,
     CompareKindAttr,
+    ConstexprType,
     Precision,
     PrecisionAttr,
     PtrType,
@@ -84,6 +85,8 @@ class BinaryOp(IRDLOperation):
     """
     An elementwise function of two operands, which broadcast as in Triton.
 
+    Their element types are equal; a constexpr on the right takes any integer type.
+
     ```mlir
     %z = tl.binary add %x, %y : (tensor<64x1xf32>, f32) -> tensor<64x1xf32>
     ```
@@ -112,7 +115,10 @@ class BinaryOp(IRDLOperation):
 
     def verify_(self) -> None:
         kind, element = self.kind.data, element_of(self.lhs.type)
-        expect_type(self, "element of rhs", element_of(self.rhs.type), element)
+        if not isinstance(self.rhs.type, ConstexprType) or isinstance(
+            element, AnyFloat
+        ):
+            expect_type(self, "element of rhs", element_of(self.rhs.type), element)
         if (element == i1) != (kind in MASK_KINDS):
             raise VerifyException(f"'{self.name}' op {kind} of {element}")
         if kind in INTEGER_KINDS and isinstance(element, AnyFloat):

@@ -1,0 +1,497 @@
+"""
+How `lower-to-triton` writes the nodes of the tile tree.
+
+Every temporal row becomes a loop; one of factor 1 needs none. A result that lacks the
+row's dimension is carried through the loop; one that has it lies in device memory and
+is stored tile by tile. Tiles are loaded at the border where their level changes, in the
+outermost loop that they allow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import tl
+from comet.dialects.compound import ContractOp, ReduceKind, ReduceOp
+from comet.dialects.compound_dims import extents_of, level_of, names_of
+from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
+from comet.dialects.schedule_attributes import Combiner, LoopAttr
+from comet.dialects.schedule_node import NodeOp
+from comet.dialects.tl_types import BinaryKind
+from comet.passes.lower_to_triton_ops import (
+    COMBINE,
+    NEUTRAL,
+    filled,
+    lower_contract,
+    lower_op,
+)
+from comet.passes.lower_to_triton_slices import DimSlice, Prologue
+from comet.passes.lower_to_triton_values import Buffer, Scope, Tile, load, store
+
+Allocate = Callable[[SSAValue], Buffer]
+"""Makes a scratch buffer for a value that is spilled to device memory."""
+
+
+def is_split_inside(node: NodeOp, dim: str) -> bool:
+    """Whether a node in the body splits `dim` further."""
+    return any(
+        inner.factors.get(dim, 1) > 1
+        for inner in node.body.walk()
+        if isinstance(inner, NodeOp)
+    )
+
+
+def tile_extent(node: NodeOp, dim: str) -> int:
+    """Return the extent of `dim` in the tiles of a node, in elements."""
+    for value in (*node.body.block.args, *node.yielded):
+        if (extent := extents_of(value).get(dim)) is not None:
+            return extent
+    raise PassFailedException(
+        f"lower-to-triton: {node.name} loops over {dim}, which none of its tiles has"
+    )
+
+
+def inner_slice(
+    outer: DimSlice, node: NodeOp, dim: str, start: SSAValue, home: Prologue
+) -> DimSlice:
+    """Return the slice of `dim` that begins at `start`, inside the node."""
+    tile = tile_extent(node, dim)
+    block = outer.constexprs.plan.block(dim, tile)
+    split = is_split_inside(node, dim)
+    length = tile if split else block
+    full = outer.full and outer.length % length == 0
+    stop = outer.stop
+    if split:
+        size = home.add(tl.ConstantOp.of(length, i32))
+        stop = home.add(tl.BinaryOp(BinaryKind.ADD, start, size))
+        if not full:
+            stop = home.add(tl.BinaryOp(BinaryKind.MIN, stop, outer.stop))
+        stop.name_hint = f"stop_{dim.lower()}"
+    return DimSlice(dim, length, block, full, start, stop, home, outer.constexprs)
+
+
+def step_of(
+    part: DimSlice, node: NodeOp, add: Callable[[Operation], SSAValue]
+) -> SSAValue:
+    """Return the distance of neighbouring slices: a constexpr, or a number to add."""
+    tile = tile_extent(node, part.dim)
+    block = part.constexprs.plan.block(part.dim, tile)
+    if is_split_inside(node, part.dim) or block == 1:
+        return add(tl.ConstantOp.of(tile, i32))
+    return part.constexprs.block(part.dim, block)
+
+
+class BodyLowering:
+    """Writes the operations of a node's body, nodes included."""
+
+    def __init__(self, memory: str | None, allocate: Allocate):
+        self._memory = memory
+        self._allocate = allocate
+
+    def lower_body(
+        self, node: NodeOp, scope: Scope, targets: Sequence[Buffer | None]
+    ) -> None:
+        """
+        Write the body of a node.
+
+        A yielded value that a node inside stores to device memory goes to its target.
+        """
+        terminator = node.body.block.last_op
+        for op in node.body.block.ops:
+            if isinstance(op, TemporalOp):
+                self._lower_temporal(op, scope, self._targets_of(op, node, targets))
+            elif op is not terminator and not _is_fused(op):
+                lower_op(op, scope)
+
+    def _targets_of(
+        self, op: TemporalOp, node: NodeOp, targets: Sequence[Buffer | None]
+    ) -> list[Buffer | None]:
+        found: list[Buffer | None] = []
+        for result in op.outs:
+            if level_of(result) != self._memory:
+                found.append(None)
+            elif result in node.yielded:
+                target = targets[node.yielded.index(result)]
+                found.append(target or self._allocate(result))
+            else:
+                found.append(self._allocate(result))
+        return found
+
+    def _lower_temporal(
+        self, op: TemporalOp, scope: Scope, targets: Sequence[Buffer | None]
+    ) -> None:
+        results = TemporalLowering(self, op, targets).lower(scope)
+        scope.values |= dict(zip(op.outs, results, strict=True))
+        terminator = op.parent.last_op if op.parent is not None else None
+        read_again = (
+            use.operation is not terminator
+            for result, target in zip(op.outs, targets, strict=True)
+            if target is not None
+            for use in result.uses
+        )
+        if any(read_again):
+            scope.builder.insert(tl.DebugBarrierOp())
+
+    def is_in_memory(self, value: SSAValue) -> bool:
+        """Whether the value lies in device memory."""
+        return level_of(value) == self._memory
+
+    def bind(self, scope: Scope, outer: Tile | Buffer, value: SSAValue) -> None:
+        """Let `value`, a block argument, stand for `outer`; load it if it is moved."""
+        if isinstance(outer, Buffer) and not self.is_in_memory(value):
+            name = (outer.pointer.name_hint or "x").removesuffix("_ptr")
+            comment = f"{self._memory} -> {level_of(value)}"
+            outer = load(scope, outer, _padding_for(value), f"{name}_tile", comment)
+        scope.values[value] = outer
+
+    def spill(
+        self, scope: Scope, inner: Tile | Buffer, value: SSAValue, target: Buffer
+    ) -> Buffer:
+        """Store a yielded tile to its target, unless it lies there already."""
+        if isinstance(inner, Tile):
+            comment = f"{level_of(value)} -> {self._memory}"
+            store(scope, target, inner, comment)
+        elif inner is not target:
+            raise PassFailedException(
+                f"lower-to-triton: {value.type} is yielded without being computed; "
+                "load it into another level first"
+            )
+        return target
+
+
+def _is_fused(op: Operation) -> bool:
+    """Whether the operation is written at the yield, with the loop's accumulator."""
+    if not isinstance(op, ContractOp) or not isinstance(
+        node := op.parent_op(), TemporalOp
+    ):
+        return False
+    uses = [use.operation for use in op.result.uses]
+    if len(uses) != 1 or not isinstance(uses[0], YieldOp):
+        return False
+    return node.combiners[node.yielded.index(op.result)] is Combiner.ADD
+
+
+def _padding_for(value: SSAValue) -> float:
+    """Return what a loaded tile should hold beyond its ends: what its users want."""
+    uses = [use.operation for use in value.uses]
+    if uses and all(
+        isinstance(op, ReduceOp) and op.kind.data is ReduceKind.MAX for op in uses
+    ):
+        return -math.inf
+    return 0.0
+
+
+@dataclass(frozen=True)
+class _Result:
+    """One result of a temporal node."""
+
+    outer: SSAValue
+    inner: SSAValue
+    combiner: Combiner
+    target: Buffer | None
+    lost: frozenset[str]
+    """The looped dimensions that it lacks."""
+
+
+class TemporalLowering:
+    """Writes one temporal node as a nest of loops."""
+
+    def __init__(
+        self, body: BodyLowering, node: TemporalOp, targets: Sequence[Buffer | None]
+    ):
+        self._body = body
+        self._node = node
+        self._rows = [row for row in node.loops if row.factor > 1]
+        self._results = [
+            _Result(
+                outer,
+                inner,
+                combiner,
+                target,
+                frozenset(
+                    row.dim for row in self._rows if row.dim not in names_of(outer)
+                ),
+            )
+            for outer, inner, combiner, target in zip(
+                node.outs, node.yielded, node.combiners, targets, strict=True
+            )
+        ]
+
+    def lower(self, scope: Scope) -> list[Tile | Buffer]:
+        """Write the node into `scope`; return its results there."""
+        for result in self._results:
+            self._check(result)
+        inner = replace(scope, slices=dict(scope.slices), values={})
+        outer = {
+            argument: scope.values[value]
+            for argument, value in zip(self._node.tiles, self._node.ins, strict=True)
+        }
+        carried = [scope.tile(value) for value in self._node.carry]
+        fold = iter(carried)
+        accumulators = {
+            index: next(fold)
+            for index, result in enumerate(self._results)
+            if result.combiner is Combiner.FOLD
+        }
+        values = self._loop(0, inner, outer, accumulators)
+        return [
+            value
+            if result.target is None
+            else self._body.spill(scope, value, result.inner, result.target)
+            for result, value in zip(self._results, values, strict=True)
+        ]
+
+    def _check(self, result: _Result) -> None:
+        """Reject what a kernel cannot hold: assembled registers, sums in memory."""
+        kept = [row.dim for row in self._rows if row.dim not in result.lost]
+        if kept and result.target is None:
+            raise PassFailedException(
+                f"lower-to-triton: {self._node.name} lays tiles of {kept[0]} side by "
+                f"side in {level_of(result.outer)}, which Triton cannot; make the tile "
+                "the whole dimension, or let the result lie in device memory"
+            )
+        order = [row.dim in result.lost for row in self._rows]
+        if kept and result.combiner is Combiner.FOLD:
+            raise PassFailedException(
+                f"lower-to-triton: {self._node.name} splits a carry along {kept[0]}; "
+                f"let a node of its own loop over {kept[0]}"
+            )
+        if order != sorted(order):
+            raise PassFailedException(
+                f"lower-to-triton: {self._node.name} reduces {self._rows[0].dim} "
+                f"outside the loop over {kept[0]}; make {kept[0]} the outer row"
+            )
+
+    def _loop(
+        self,
+        depth: int,
+        scope: Scope,
+        outer: dict[SSAValue, Tile | Buffer],
+        accumulators: dict[int, Tile],
+    ) -> list[Tile | Buffer]:
+        """Write the rows from `depth` on; return the results after the last tile."""
+        self._bind(depth, scope, outer)
+        if depth == len(self._rows):
+            return self._innermost(scope, accumulators)
+        row = self._rows[depth]
+        carried = [
+            index
+            for index, result in enumerate(self._results)
+            if row.dim in result.lost
+        ]
+        for index in carried:
+            if index not in accumulators:
+                accumulators[index] = self._neutral(self._results[index], scope)
+        starts = [accumulators[index] for index in carried]
+        loop, inner = self._open(row, scope, starts, depth)
+        arguments = loop.body.block.args[1:]
+        inside = accumulators | {
+            index: Tile(argument, start.dims)
+            for index, argument, start in zip(carried, arguments, starts, strict=True)
+        }
+        values = self._loop(depth + 1, inner, outer, inside)
+        self._close(loop, inner, carried, values)
+        return self._after(loop, carried, values)
+
+    def _bind(
+        self, depth: int, scope: Scope, outer: dict[SSAValue, Tile | Buffer]
+    ) -> None:
+        """Bind the tiles that need the first `depth` loops and no more."""
+        dims = [row.dim for row in self._rows]
+        for argument, value in outer.items():
+            own = [dims.index(dim) + 1 for dim in dims if dim in names_of(argument)]
+            if isinstance(value, Tile) and own:
+                raise PassFailedException(
+                    f"lower-to-triton: {self._node.name} splits {argument.type} along "
+                    f"{dims[own[0] - 1]} although it is in registers, which Triton "
+                    "cannot; let the value lie in device memory"
+                )
+            if max(own, default=0) == depth:
+                self._body.bind(scope, value, argument)
+
+    def _neutral(self, result: _Result, scope: Scope) -> Tile:
+        if result.combiner is Combiner.SAME:
+            return filled(scope, 0.0, result.inner, None)
+        kind = ReduceKind(str(result.combiner))
+        return filled(scope, NEUTRAL[kind], result.inner, None)
+
+    def _open(
+        self, row: LoopAttr, scope: Scope, starts: Sequence[Tile], depth: int
+    ) -> tuple[tl.ForOp, Scope]:
+        """Insert the loop of one row; return it and the scope of its body."""
+        part = scope.slices[row.dim]
+        first = part.start
+        if first is None:
+            first = scope.insert(tl.ConstantOp.of(0, i32))
+        step = step_of(part, self._node, scope.insert)
+        loop = tl.ForOp(first, part.stop, step, [start.value for start in starts])
+        if depth == 0:
+            loop.attributes["tl.comment"] = StringAttr(describe(self._node))
+        scope.builder.insert(loop)
+        index = loop.body.block.args[0]
+        index.name_hint = row.dim.lower()
+        inner = _scope_in(loop.body.block, scope)
+        inner.slices[row.dim] = inner_slice(
+            part, self._node, row.dim, index, inner.prologue
+        )
+        return loop, inner
+
+    def _innermost(
+        self, scope: Scope, accumulators: dict[int, Tile]
+    ) -> list[Tile | Buffer]:
+        """Write the body; return its values, combined with what was there before."""
+        arguments = self._node.body.block.args[len(self._node.ins) :]
+        folds = [
+            index
+            for index, result in enumerate(self._results)
+            if result.combiner is Combiner.FOLD
+        ]
+        for argument, index in zip(arguments, folds, strict=True):
+            scope.values[argument] = accumulators[index]
+        self._body.lower_body(
+            self._node, scope, [result.target for result in self._results]
+        )
+        return [
+            self._combined(result, accumulators.get(index), scope)
+            for index, result in enumerate(self._results)
+        ]
+
+    def _combined(
+        self, result: _Result, accumulator: Tile | None, scope: Scope
+    ) -> Tile | Buffer:
+        contract = result.inner.owner
+        if isinstance(contract, ContractOp) and _is_fused(contract):
+            start = None if accumulator is None else accumulator.value
+            return lower_contract(contract, scope, start)
+        value = scope.values[result.inner]
+        if accumulator is None or result.combiner in (Combiner.FOLD, Combiner.SAME):
+            return value
+        tile = scope.tile(result.inner)
+        kind = COMBINE[ReduceKind(str(result.combiner))]
+        combined = tl.BinaryOp(kind, accumulator.value, tile.value)
+        return Tile(scope.insert(combined), tile.dims)
+
+    def _close(
+        self,
+        loop: tl.ForOp,
+        inner: Scope,
+        carried: Sequence[int],
+        values: list[Tile | Buffer],
+    ) -> None:
+        """Store what the loop lays side by side, and yield what it carries."""
+        for index, result in enumerate(self._results):
+            if index not in carried and result.target is not None:
+                values[index] = self._body.spill(
+                    inner, values[index], result.inner, result.target
+                )
+        tiles = [values[index] for index in carried]
+        yielded = [tile.value for tile in tiles if isinstance(tile, Tile)]
+        terminator = loop.body.block.last_op
+        assert terminator is not None
+        inner.builder.insert(tl.YieldOp(*yielded))
+        terminator.detach()
+        terminator.erase()
+
+    def _after(
+        self, loop: tl.ForOp, carried: Sequence[int], values: Sequence[Tile | Buffer]
+    ) -> list[Tile | Buffer]:
+        """Return the results as they stand behind the loop."""
+        after = list(values)
+        for position, index in enumerate(carried):
+            value, result = values[index], loop.results_[position]
+            assert isinstance(value, Tile)
+            hint = self._results[index].outer.name_hint
+            loop.body.block.args[1 + position].name_hint = hint
+            result.name_hint = hint
+            after[index] = Tile(result, value.dims, value.padding)
+        return after
+
+
+def describe(node: NodeOp) -> str:
+    """Return the node's rows and combiners, as its text has them."""
+    rows = ", ".join(
+        f"{f'{row.axis}: ' if row.axis else ''}{row.dim} = {row.factor}"
+        for row in node.loops
+    )
+    place = " on grid" if isinstance(node, SpatialOp) else ""
+    kinds = [str(kind) for kind in node.combiners if kind is not Combiner.NONE]
+    suffix = f" combine {', '.join(kinds)}" if kinds else ""
+    return f"{node.name}{place} [{rows}]{suffix}"
+
+
+def _scope_in(block: Block, scope: Scope) -> Scope:
+    """Return a scope whose operations go before the terminator of `block`."""
+    last = block.last_op
+    assert last is not None
+    builder = Builder(InsertPoint.before(last))
+    prologue = Prologue(block)
+    return replace(
+        scope,
+        builder=builder,
+        prologue=prologue,
+        slices=dict(scope.slices),
+        values=dict(scope.values),
+    )
+
+
+def lower_grid(
+    node: SpatialOp,
+    scope: Scope,
+    inputs: Sequence[Buffer],
+    targets: Sequence[Buffer],
+    body: BodyLowering,
+) -> list[int]:
+    """
+    Write the grid node that is a kernel; return the extents of its launch grid.
+
+    Raises `PassFailedException` where programs would have to combine their results.
+    """
+    for result, combiner in zip(node.outs, node.combiners, strict=True):
+        if combiner not in (Combiner.NONE, Combiner.SAME):
+            raise PassFailedException(
+                f"lower-to-triton: programs of the grid combine {result.type} by "
+                f"{combiner}; split the dimension in a temporal loop instead"
+            )
+    _check_rows(node)
+    grid = [_place_on_grid(node, axis, scope) for axis in range(len(node.loops))]
+    for argument, buffer in zip(node.tiles, inputs, strict=True):
+        body.bind(scope, buffer, argument)
+    body.lower_body(node, scope, targets)
+    for value, target in zip(node.yielded, targets, strict=True):
+        body.spill(scope, scope.values[value], value, target)
+    return grid
+
+
+def _check_rows(node: SpatialOp) -> None:
+    if len(node.loops) > 3:
+        raise PassFailedException(
+            f"lower-to-triton: a launch grid has 3 axes, this node {len(node.loops)}"
+        )
+    dims = [row.dim for row in node.loops]
+    for dim in dims:
+        if dims.count(dim) > 1:
+            raise PassFailedException(
+                f"lower-to-triton: two grid axes split {dim}; use one with the product "
+                "of their factors"
+            )
+
+
+def _place_on_grid(node: SpatialOp, axis: int, scope: Scope) -> int:
+    """Bind a row to a grid axis: program i has slice i. Return the axis' extent."""
+    row = node.loops.data[axis]
+    part = scope.slices[row.dim]
+    if row.factor == 1:
+        return 1
+    program = scope.prologue.add(tl.ProgramIdOp(axis))
+    step = step_of(part, node, scope.prologue.add)
+    start = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, program, step))
+    scope.slices[row.dim] = inner_slice(part, node, row.dim, start, scope.prologue)
+    return -(-part.length // scope.slices[row.dim].length)

@@ -1,0 +1,132 @@
+"""
+Slices of dimensions inside a Triton kernel: where a tile starts and where it ends.
+
+Slices are implied by names: all tiles of one scope have the same slice of a dimension.
+Offsets and masks are made when first asked for, at the start of the block in which the
+slice begins, so that everything after can use them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block, Operation, SSAValue
+
+from comet.dialects import tl
+from comet.dialects.tl_types import BinaryKind, CompareKind
+from comet.passes.lower_to_triton_blocks import BlockPlan
+
+
+class Prologue:
+    """The start of a block, to which operations can still be added."""
+
+    def __init__(self, block: Block):
+        self.block = block
+        self._last: Operation | None = None
+
+    def add(self, op: Operation, hint: str | None = None) -> SSAValue:
+        """Insert `op` behind what was added before; return its result."""
+        if self._last is not None:
+            self.block.insert_op_after(op, self._last)
+        elif (first := self.block.first_op) is not None:
+            self.block.insert_op_before(op, first)
+        else:
+            self.block.add_op(op)
+        self._last = op
+        op.results[0].name_hint = hint
+        return op.results[0]
+
+
+@dataclass
+class Constexprs:
+    """The compile-time parameters of a kernel; made as they are asked for."""
+
+    kernel: tl.KernelOp
+    plan: BlockPlan
+    _values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    def named(self, name: str, value: int) -> SSAValue:
+        """Return the parameter called `name`."""
+        if name not in self._values:
+            block = self.kernel.body.block
+            type = tl.ConstexprType.of(value)
+            argument = block.insert_arg(type, len(block.args))
+            argument.name_hint = name
+            self._values[name] = argument
+        return self._values[name]
+
+    def extent(self, dim: str) -> SSAValue:
+        """Return the parameter that holds the global extent of `dim`."""
+        return self.named(dim, self.plan.extents[dim])
+
+    def block(self, dim: str, size: int) -> SSAValue:
+        """Return the parameter that holds a block size of `dim`."""
+        return self.named(self.plan.block_name(dim, size), size)
+
+
+@dataclass
+class DimSlice:
+    """One slice of one dimension: elements `start` to `stop`, at most `length`."""
+
+    dim: str
+    length: int
+    """The number of elements in a slice that is not cut short."""
+    block: int
+    """The block size for tiles of the slice."""
+    full: bool
+    """Whether every slice has `length` elements."""
+    start: SSAValue | None
+    """The first element, an i32; None where the slice is the whole dimension."""
+    stop: SSAValue
+    """The end, exclusive, an i32 or constexpr."""
+    home: Prologue
+    constexprs: Constexprs
+    _offsets: SSAValue | None = None
+    _mask: SSAValue | None = None
+
+    @property
+    def has_axis(self) -> bool:
+        """Whether tiles have an axis for the dimension; one element needs none."""
+        return self.block > 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element of a block is one of the slice: no mask is needed."""
+        return self.full and self.length == self.block
+
+    def offsets(self) -> SSAValue | None:
+        """Return the index of each element of a block; None is the scalar 0."""
+        if not self.has_axis:
+            return self.start
+        if self._offsets is None:
+            size = self.constexprs.block(self.dim, self.block)
+            hint = f"offs_{self.dim.lower()}"
+            if self.start is None:
+                self._offsets = self.home.add(tl.ArangeOp(size), hint)
+            else:
+                steps = self.home.add(tl.ArangeOp(size))
+                offsets = tl.BinaryOp(BinaryKind.ADD, self.start, steps)
+                self._offsets = self.home.add(offsets, hint)
+        return self._offsets
+
+    def mask(self) -> SSAValue | None:
+        """Return which elements of a block are in the slice; None if all are."""
+        offsets = self.offsets()
+        if self.exact or offsets is None:
+            return None
+        if self._mask is None:
+            compare = tl.CmpOp(CompareKind.LT, offsets, self.stop)
+            self._mask = self.home.add(compare, f"mask_{self.dim.lower()}")
+        return self._mask
+
+    def count(self) -> SSAValue:
+        """Return the number of elements in the slice, as an f32 scalar."""
+        add = self.home.add
+        if self.full:
+            return add(tl.ConstantOp.of(float(self.length), f32))
+        assert self.start is not None
+        left = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
+        limit = add(tl.ConstantOp.of(self.length, tl.i32))
+        count = add(tl.BinaryOp(BinaryKind.MIN, left, limit))
+        return add(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
