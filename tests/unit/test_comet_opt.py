@@ -26,6 +26,9 @@ class FailPass(ModulePass):
             self.visit(func)
 
     def visit(self, op):
+        if self.how == "verify":
+            op.body.block.erase_op(op.body.block.last_op)
+            return
         if self.how == "pass":
             raise PassFailedException("nothing fits")
         raise KeyError("a mistake of ours")
@@ -77,6 +80,13 @@ def test_a_pass_error_names_the_op(good: str, plugin: str):
     result = comet_opt(good, "--load-pass-plugin", plugin, "-p", "fail")
     assert the_sentence(result) == f"{good}:1:1: error: nothing fits"
     assert result.stdout == ""
+
+
+def test_a_pass_that_breaks_the_ir_is_named(good: str, plugin: str):
+    result = comet_opt(good, "--load-pass-plugin", plugin, "-p", "fail{how=verify}")
+    sentence = the_sentence(result)
+    assert "the pass 'fail' made IR that does not verify: " in sentence
+    assert sentence.startswith(f"{good}:1:1: error: ")
 
 
 def test_a_bug_is_called_one_and_shows_a_traceback_on_request(

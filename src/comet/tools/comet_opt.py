@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import IO, ClassVar, NoReturn, cast
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline, parse_spec
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -91,6 +93,8 @@ class CometOptMain(xDSLOptMain):
             _check_options("pass", spec, self.available_passes[spec.name]())
         self._check_target()
         super().setup_pipeline()
+        if (verify := self.pipeline.callback) is not None:
+            self.pipeline = PassPipeline(self.pipeline.passes, _blaming(verify))
 
     def _register_plugin(self, path: str) -> None:
         for name, pass_class in load_pass_plugin(path).items():
@@ -141,6 +145,27 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"'{TOOL} --help' lists them"
     return f"there is no {kind} named '{name}'; {hint}"
+
+
+def _blaming(verify: PassPipelineCallbackType) -> PassPipelineCallbackType:
+    """Let the verifier's errors after a pass name the pass."""
+
+    def callback(
+        previous: ModulePass | None, module: ModuleOp, following: ModulePass | None
+    ) -> None:
+        try:
+            verify(previous, module, following)
+        except VerifyException as error:
+            if previous is None:
+                raise
+            message = (
+                f"the pass '{previous.name}' made IR that does not verify: {error}"
+            )
+            raise VerifyException(message).with_traceback(
+                error.__traceback__
+            ) from error
+
+    return callback
 
 
 def _reject_arguments(message: str) -> NoReturn:
