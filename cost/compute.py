@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from comet.cost.estimate import CostError
+from comet.cost.flow import Extents, Mappings, Real, leaf_dims, product
 from comet.cost.hardware import Unit
 from comet.cost.problem import Leaf
 
@@ -83,6 +84,16 @@ def systolic_cycles(unit: Unit, extents: Sequence[int], streamed: int) -> int:
     return folds * (2 * unit.rows + unit.columns + streamed - 2)
 
 
+def vector_steps(unit: Unit, kind: str) -> int:
+    """Cycles per vector instruction; raises `CostError` for one a vector unit lacks."""
+    if kind in ROW_REDUCTIONS:
+        return row_steps(unit.width)
+    if (steps := VECTOR_STEPS.get(kind)) is None:
+        known = ", ".join([*VECTOR_STEPS, *ROW_REDUCTIONS])
+        raise CostError(f"a vector unit has no operation {kind!r}; it has {known}")
+    return steps
+
+
 def vector_cycles(unit: Unit, kind: str, elements: int, reduced: int) -> int:
     """
     Cycles of a vector operation on `elements`, of which every `reduced` fall into one
@@ -90,15 +101,7 @@ def vector_cycles(unit: Unit, kind: str, elements: int, reduced: int) -> int:
 
     Raises `CostError` for an operation a vector unit lacks.
     """
-    if kind in ROW_REDUCTIONS:
-        steps = row_steps(unit.width)
-    elif (found := VECTOR_STEPS.get(kind)) is not None:
-        steps = found
-    else:
-        raise CostError(
-            f"a vector unit has no operation {kind!r}; it has "
-            f"{', '.join([*VECTOR_STEPS, *ROW_REDUCTIONS])}"
-        )
+    steps = vector_steps(unit, kind)
     return int(
         steps
         * np.ceil(np.float32(elements) / (np.float32(unit.width) * np.float32(reduced)))
@@ -158,17 +161,69 @@ def vector_energy(unit: Unit, kind: str) -> float:
     return VECTOR_ENERGY[kind]
 
 
-def throughput(unit: Unit) -> int:
+def primitive_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
     """
-    The most scalar operations (multiply-accumulates, or vector lanes) one instance
-    finishes per cycle.
+    Cycles of one tile primitive in the mended model, numbers or arrays.
+
+    As `leaf_cycles`, but the array streams its reduction *dimension*, a vector unit works
+    on the elements of relevant dimensions whatever the file's reduction factor says, and
+    a GEMM unit rounds its steps up. Raises `CostError` as `leaf_cycles` does.
     """
+    extents = mappings.primitive(leaf)
+    match unit.kind:
+        case "SystolicArray":
+            return _systolic(unit, leaf, extents)
+        case "VSIMD":
+            dims = leaf_dims(mappings.template, leaf)
+            count = product(size for dim, size in extents.items() if dim in dims)
+            return vector_steps(unit, leaf.kind) * np.ceil(count / unit.width)
+        case "GEMM":
+            steps = np.ceil(product(extents.values()) / 512)
+            return unit.startup + steps * unit.latency
+        case "intmac":
+            return product(extents.values()) * unit.latency
+        case _:
+            return float(leaf_cycles(unit, leaf))
+
+
+def _systolic(unit: Unit, leaf: Leaf, extents: Extents) -> Real:
+    if not leaf.reduction or leaf.reduction[-1][0] not in extents:
+        raise CostError(
+            f"operation {leaf.operation} runs on a systolic array and needs "
+            "compute_attributes with a reduction dimension of its tile primitive"
+        )
+    streamed = leaf.reduction[-1][0]
+    held = [size for dim, size in extents.items() if dim != streamed]
+    sides = (unit.rows * unit.row_arrays, unit.columns * unit.column_arrays)
+    folds = product(np.ceil(n / side) for n, side in zip(held, sides, strict=False))
+    return folds * (2 * unit.rows + unit.columns + extents[streamed] - 2)
+
+
+def primitive_energy(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
+    """
+    The pJ of one tile primitive in the mended model: per element, not per lane.
+
+    Units without a model of their own spend the file's compute_energy per primitive.
+    """
+    extents = mappings.primitive(leaf)
+    if unit.kind == "SystolicArray":
+        return product(extents.values()) * MAC_ENERGY
+    if unit.kind == "VSIMD":
+        dims = leaf_dims(mappings.template, leaf)
+        count = product(size for dim, size in extents.items() if dim in dims)
+        return count * vector_energy(unit, leaf.kind)
+    return unit.energy
+
+
+def throughput(unit: Unit, leaf: Leaf) -> float:
+    """The most elements of an operation's iteration space a unit finishes per cycle."""
     match unit.kind:
         case "SystolicArray":
             return unit.rows * unit.row_arrays * unit.columns * unit.column_arrays
         case "VSIMD":
-            return unit.width
+            return unit.width / vector_steps(unit, leaf.kind)
         case "GEMM":
-            return 512 // unit.latency
+            return 512 / unit.latency
         case _:
-            return 1
+            size = math.prod(primitive_extents(leaf))
+            return size / leaf_cycles(unit, leaf)

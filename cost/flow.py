@@ -8,6 +8,7 @@ one pass over the tree prices one mapping or thousands of mappings of one templa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -15,8 +16,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from comet.cost.collectives import Exchange
 from comet.cost.estimate import CostError
-from comet.cost.problem import Entry, Leaf, Node, Problem, Tile
+from comet.cost.hardware import Hardware
+from comet.cost.problem import (
+    Collective,
+    CollectiveKind,
+    Entry,
+    Leaf,
+    Node,
+    Problem,
+    Tile,
+)
 from comet.cost.volume import relevant
 
 Real: TypeAlias = "float | NDArray[np.float64]"
@@ -134,9 +145,10 @@ def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Rea
 
 @dataclass(frozen=True)
 class Flows:
-    """The flows of every node, by node index, entries in order; tiles above each node."""
+    """The flows of every tile node and the tiles of every collective, by node index."""
 
     flows: Mapping[int, tuple[Flow, ...]]
+    exchanges: Mapping[int, Exchange]
     tiles: Mapping[int, tuple[Extents, ...]]
     """The extents of each entry's tile above a node's loops."""
 
@@ -148,18 +160,19 @@ class Flows:
         return largest
 
 
-def build_flows(mappings: Mappings) -> Flows:
+def build_flows(mappings: Mappings, hardware: Hardware) -> Flows:
     """
     The flows of every node of the template.
 
-    Raises `CostError` where a spatial entry is missing in the temporal node above it:
-    the COMET tool then reads another entry's counts.
+    Raises `CostError` where a spatial entry is missing in the temporal node above it
+    (the COMET tool then reads another entry's counts), and where a collective exchanges
+    what no node before it holds at its level.
     """
-    builder = _Builder(mappings)
+    builder = _Builder(mappings, hardware)
     builder.visit(mappings.template.root)
     flows: dict[int, tuple[Flow, ...]] = {}
     _connect(mappings, builder, mappings.template.root, None, flows)
-    return Flows(flows, builder.tiles)
+    return Flows(flows, builder.exchanges, builder.tiles)
 
 
 @dataclass
@@ -167,9 +180,15 @@ class _Builder:
     """Extents below and above every entry's loops, leaves first."""
 
     mappings: Mappings
+    hardware: Hardware
     reached: dict[tuple[str, str], dict[str, Real]] = field(
         default_factory=dict[tuple[str, str], dict[str, Real]]
     )
+    held: dict[tuple[str, str], Extents] = field(
+        default_factory=dict[tuple[str, str], Extents]
+    )
+    """The last tile of a tensor at a level, by level and tensor."""
+    exchanges: dict[int, Exchange] = field(default_factory=dict[int, Exchange])
     below: dict[int, tuple[Extents, ...]] = field(
         default_factory=dict[int, tuple[Extents, ...]]
     )
@@ -189,6 +208,42 @@ class _Builder:
             for place in range(len(node.entries)):
                 self._grow(node, place)
             self.tiles[node.index] = tuple(self._now(e) for e in node.entries)
+            for entry, tile in zip(node.entries, self.tiles[node.index], strict=True):
+                self.held[entry.source, entry.tensor] = tile
+        else:
+            self._exchange(node)
+
+    def _exchange(self, node: Collective) -> None:
+        """Gathers grow the tile along their dimension, scatters shrink it."""
+        given = self.held.get((node.level, node.input))
+        if given is None:
+            raise CostError(
+                f"{node.name} exchanges tensor {node.input} at {node.level}, where no "
+                "node before it holds it; place it after one"
+            )
+        sources = self._instances(node.sources)
+        destinations = self._instances(node.destinations)
+        got = dict(given)
+        if node.dimension in got:
+            if node.kind in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER):
+                got[node.dimension] = got[node.dimension] * sources
+            elif node.kind is CollectiveKind.SCATTER:
+                got[node.dimension] = got[node.dimension] / destinations
+        self.held[node.level, node.output] = got
+        if node.writes_back:
+            self.reached[node.input, node.tag] = dict(got)
+        problem, size = self.mappings.template, node.bits / 8
+        self.exchanges[node.index] = Exchange(
+            node.kind,
+            elements_of(problem.projection(node.input, ""), given) * size,
+            elements_of(problem.projection(node.output, ""), got) * size,
+            sources,
+            destinations,
+            node.spatial_factor or sources,
+        )
+
+    def _instances(self, levels: tuple[str, ...]) -> int:
+        return math.prod(self.hardware.level(name).instances for name in levels)
 
     def _now(self, entry: Entry) -> Extents:
         if entry.key not in self.reached:
@@ -242,9 +297,9 @@ def _flow(
         return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0)
     if parent is None or entry.key not in above:
         raise CostError(
-            f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, which "
-            f"{'no node' if parent is None else parent.name} above it lists; list it "
-            "there, or use model tool, which takes another tensor's counts"
+            f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, but the temporal "
+            "node above it has no such entry; list it there, or use model tool, which "
+            "takes another tensor's counts"
         )
     spread = product(f for row in rows for f in row.values())
     unique = product(f for row in rows for dim, f in row.items() if dim in dims)

@@ -37,6 +37,12 @@ ROOT_MEMORY = "DRAM"
 
 
 def check(problem: Problem, hardware: Hardware) -> None:
+    """`check_structure`, and that factors multiply up to the extents."""
+    check_structure(problem, hardware)
+    check_extents(problem)
+
+
+def check_structure(problem: Problem, hardware: Hardware) -> None:
     """
     Raises `CostError` for the first rule a mapping breaks: names, links, units,
     extents, bindings, collectives.
@@ -49,7 +55,6 @@ def check(problem: Problem, hardware: Hardware) -> None:
         for child in tile.children:
             if isinstance(child, Collective):
                 _check_collective(problem, hardware, tile, child)
-    check_extents(problem)
 
 
 def check_tool(problem: Problem, hardware: Hardware) -> None:

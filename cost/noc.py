@@ -72,15 +72,18 @@ def hops_to(network: Network, instances: Any) -> Any:
     """
     The hops of one phase over `instances` instances on any mesh, numbers or arrays.
 
-    2 (n - 1) on the smallest square of edge n, as in arXiv 2509.00599; where the mesh is
-    too narrow for that, its short side is filled and the long one as far as needed.
+    2 (n - 1) on the smallest square of edge n, as in arXiv 2509.00599. A mesh too narrow
+    for that has its short side filled and the long one as far as needed; instances of
+    several meshes stand in a square of squares.
     """
     edge = np.ceil(np.sqrt(instances))
+    square = 2 * (edge - 1)
     if network.mesh is None:
-        return 2 * (edge - 1)
+        return square
     short = min(network.mesh)
     narrow = short + np.ceil(instances / short) - 2
-    return np.where(edge <= short, 2 * (edge - 1), narrow)
+    inside = np.less_equal(instances, network.mesh[0] * network.mesh[1])
+    return np.where(inside & np.greater(edge, short), narrow, square)
 
 
 def network_cycles(
@@ -162,3 +165,21 @@ def network_energy(
         network.channel_width, phases(kind) * hops, network.queuing_delay, bits, mesh[0]
     )
     return float(np.float32(routed + combining))
+
+
+def mesh_bits_energy(network: Network, bits: Any, instances: Any, rounds: int) -> Any:
+    """
+    The pJ to move a tile of `bits` bits across a mesh `rounds` times, unrounded.
+
+    As `network_energy`, for numbers and arrays; nothing on one instance.
+    """
+    hops = hops_to(network, instances)
+    edge = np.ceil(np.sqrt(instances))
+    routed = mesh_energy(
+        network.channel_width,
+        rounds * hops,
+        network.queuing_delay,
+        rounds * hops * bits,
+        edge,
+    )
+    return np.where(np.equal(instances, 1), 0.0, routed)

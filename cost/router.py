@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 VOLTS_SQUARED = 0.9**2
 GATE, DRAIN, OVERLAP = 5.34e-16, 2.67e-16, 1.068e-16
@@ -121,14 +122,12 @@ def router_events(width: int) -> RouterEvents:
     )
 
 
-def mesh_energy(
-    width: int, hops: int, queuing_delay: int, bits: int, edge: int
-) -> float:
+def mesh_energy(width: int, hops: Any, queuing_delay: int, bits: Any, edge: Any) -> Any:
     """
     The pJ of `bits` bits over `hops` hops on an `edge` x `edge` mesh whose channels
     carry `width` bits.
 
-    A flit waits `queuing_delay` cycles per channel's worth of bits (T_enq of the COMET
+    Hops, bits and edge may be arrays. A flit waits `queuing_delay` cycles per channel's worth of bits (T_enq of the COMET
     paper).
     """
     e = router_events(width)

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from comet.cost.bindings import Group, binding_of, lanes_of, may_overlap
-from comet.cost.collectives import exchange_cycles
+from comet.cost.bindings import Group, binding_of, lanes_of, may_hide
+from comet.cost.collectives import link_network, memory_cycles
 from comet.cost.compute import primitive_cycles
-from comet.cost.flow import Flow, Flows, Mappings, Real, build_flows, leaf_steps
+from comet.cost.flow import Flows, Mappings, Real, build_flows, leaf_steps
 from comet.cost.hardware import Hardware
+from comet.cost.noc import hops_to, network_cycles
+from comet.cost.paper.fills import Fills, fills_of, nested_fills, saved_cycles
 from comet.cost.paper.nest import (
     READ,
     NestCost,
@@ -27,36 +29,40 @@ from comet.cost.paper.nest import (
     add_ports,
     nest_cost,
     stream_of,
+    used_ports,
 )
 from comet.cost.problem import Collective, Leaf, Node, Tile
 
 
 @dataclass(frozen=True)
-class Fill:
-    """The first read of one stream of a node, which a reuse above may make needless."""
-
-    key: tuple[str, str]
-    level: str
-    cycles: Real
-    once: Real
-    """1 where the node reads the tile once per execution, else 0."""
-
-
-@dataclass(frozen=True)
 class NodeCost:
-    """One execution of a node, in cycles; the three parts add up to `cycles`."""
+    """One execution of a node, in cycles; the last three parts add up to `cycles`."""
 
     cycles: Real
     window: Real
-    """Work of units that nothing else delays."""
+    """Work of units."""
     compulsory: Real
+    """Fill, drain, collectives, and transfers that may not overlap."""
     optional: Real
+    """Transfers that outlast the work they overlap."""
     ports: Ports
-    """Busy cycles of the ports this node's own transfers use."""
+    """Busy cycles of the ports that the nodes right below a memory level use."""
     busy: Ports
     """Busy cycles of all ports and units in the subtree."""
-    fills: tuple[tuple[Fill, ...], ...] = ()
-    """The first reads of the nodes right below, one tuple per node."""
+    fills: tuple[Fills, ...] = ()
+    """First reads that a reuse above may make needless, one tuple per node."""
+
+    def times(self, count: Real) -> NodeCost:
+        """The node run `count` times, one after the other."""
+        return NodeCost(
+            self.cycles * count,
+            self.window * count,
+            self.compulsory * count,
+            self.optional * count,
+            add_ports([(self.ports, count)]),
+            add_ports([(self.busy, count)]),
+            self.fills,
+        )
 
 
 @dataclass
@@ -68,61 +74,215 @@ class Latency:
     flows: Flows
     nodes: dict[int, NodeCost] = field(default_factory=dict[int, NodeCost])
     nests: dict[int, list[NestCost]] = field(default_factory=dict[int, list[NestCost]])
-    """The node's own transfers, one entry per group of children."""
+    """A node's own transfers, one entry per group of children."""
 
-    def own(self, index: int, nest: NestCost) -> None:
-        """Keeps the nest of one group of a node's children."""
-        self.nests.setdefault(index, []).append(nest)
+    @property
+    def root(self) -> NodeCost:
+        """The cost of the whole mapping."""
+        return self.nodes[self.mappings.template.root.index]
 
 
 def latencies(mappings: Mappings, hardware: Hardware) -> Latency:
     """The cost of every node; raises `CostError` where the mapping cannot be priced."""
-    state = Latency(mappings, hardware, build_flows(mappings))
+    state = Latency(mappings, hardware, build_flows(mappings, hardware))
     _visit(state, mappings.template.root)
     return state
 
 
 def _visit(state: Latency, node: Node) -> None:
-    if isinstance(node, Collective):
-        state.nodes[node.index] = _collective(state, node)
-    elif isinstance(node, Tile):
-        for child in node.children:
-            _visit(state, child)
-        if node.is_leaf:
-            state.nodes[node.index] = _leaf(state, node)
-        elif node.spatial:
-            state.nodes[node.index] = _spatial(state, node)
-        else:
-            state.nodes[node.index] = _temporal(state, node)
+    match node:
+        case Leaf():
+            return
+        case Collective():
+            state.nodes[node.index] = _collective(state, node)
+        case Tile():
+            for child in node.children:
+                _visit(state, child)
+            visit = _leaf if node.is_leaf else _inner
+            state.nodes[node.index] = visit(state, node)
 
 
 def _collective(state: Latency, node: Collective) -> NodeCost:
-    cycles = exchange_cycles(state.hardware, node, input_tile(state, node))
+    level = state.hardware.level(node.level)
+    network, exchange = link_network(level), state.flows.exchanges[node.index]
+    cycles: Real = 0.0
+    if exchange.sources > 1:
+        cycles = memory_cycles(exchange, level.memory, network, linear=True)
+        cycles = cycles + network_cycles(
+            node.kind,
+            network,
+            hops_to(network, exchange.sources),
+            exchange.read_bytes / (node.bits / 8),
+            exchange.sources,
+            node.bits / 8,
+            explicit=True,
+            reduces=node.reduction is not None,
+            real=np.float64,
+        )
     ports = {(node.level, 0): cycles, (node.level, 1): cycles}
     return NodeCost(cycles, 0.0, cycles, 0.0, ports, ports)
 
 
-def input_tile(state: Latency, node: Collective) -> Flow:
-    """The flow whose tile, above its node's loops, a collective exchanges."""
-    found: Flow | None = None
-    problem = state.mappings.template
-    for tile in _before(problem.root, node):
-        for place, flow in enumerate(state.flows.flows[tile.index]):
-            if flow.entry.tensor == node.input and flow.entry.source == node.level:
-                extents = state.flows.tiles[tile.index][place]
-                found = _whole(state, flow, extents)
-    if found is None:
-        raise_missing(node)
-    return found
-
-
 def _leaf(state: Latency, tile: Tile) -> NodeCost:
-    leaf = tile.leaf
-    flows = state.flows.flows[tile.index]
     unit = state.hardware.level(tile.entries[0].destination)
-    step = primitive_cycles(unit.unit, leaf, state.mappings)
-    work = state.flows.iterations(tile) * leaf_steps(state.mappings, leaf) * step
+    step = primitive_cycles(unit.unit, tile.leaf, state.mappings)
+    iterations = state.flows.iterations(tile)
+    work = iterations * leaf_steps(state.mappings, tile.leaf) * step
+    flows = state.flows.flows[tile.index]
     streams = [stream_of(state.hardware, flow, hidden=True) for flow in flows]
-    nest = nest_cost(streams, state.flows.iterations(tile), work, {})
-    state.own(tile.index, nest)
-    return _loop(streams, nest, [], {(unit.name, READ): work}, 1.0)
+    nest = nest_cost(streams, iterations, work, {})
+    state.nests.setdefault(tile.index, []).append(nest)
+    ports = used_ports(streams)
+    busy = add_ports([(ports, 1.0), ({(unit.name, READ): work}, 1.0)])
+    compulsory = nest.fill + nest.drain + nest.forced
+    return NodeCost(
+        nest.cycles, work, compulsory, nest.stalls, ports, busy, (fills_of(streams),)
+    )
+
+
+def _inner(state: Latency, tile: Tile) -> NodeCost:
+    """A node with lanes of groups; lanes run side by side, a lane's groups pipelined."""
+    iterations = state.flows.iterations(tile)
+    lanes = [
+        [_group(state, tile, group, iterations) for group in lane]
+        for lane in lanes_of(tile)
+    ]
+    if len(lanes) == 1 and len(lanes[0]) == 1:
+        return lanes[0][0]
+    return _overlap(lanes, iterations)
+
+
+def _group(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
+    if tile.spatial:
+        return _repeated(state, tile, group, iterations)
+    parts = [_member(state, tile, node, iterations) for node in group.members]
+    return _in_turn(parts)
+
+
+def _member(state: Latency, tile: Tile, node: Node, iterations: Real) -> NodeCost:
+    """A child of a temporal node, all iterations: a spatial child has them in its own."""
+    if isinstance(node, Tile) and node.spatial:
+        return state.nodes[node.index]
+    if isinstance(node, Collective):
+        return state.nodes[node.index].times(iterations)
+    return _repeated(state, tile, Group((node,), fused=False), iterations)
+
+
+def _in_turn(parts: Sequence[NodeCost]) -> NodeCost:
+    return NodeCost(
+        _sum(p.cycles for p in parts),
+        _sum(p.window for p in parts),
+        _sum(p.compulsory for p in parts),
+        _sum(p.optional for p in parts),
+        add_ports([(p.ports, 1.0) for p in parts]),
+        add_ports([(p.busy, 1.0) for p in parts]),
+        tuple(fills for p in parts for fills in p.fills),
+    )
+
+
+def _sum(values: Iterable[Real]) -> Real:
+    total: Real = 0.0
+    for value in values:
+        total = total + value
+    return total
+
+
+def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
+    """A group of children run once per iteration, behind the node's own transfers."""
+    once = _in_turn([state.nodes[node.index] for node in group.members])
+    streams = _streams(state, tile, group)
+    saved = saved_cycles(streams, once.fills, iterations)
+    work = iterations * once.cycles - saved
+    nest = nest_cost(streams, iterations, work, _shared(state, once.ports))
+    state.nests.setdefault(tile.index, []).append(nest)
+    ports = used_ports(streams)
+    ramps = nest.fill + nest.drain + nest.forced
+    return NodeCost(
+        nest.cycles,
+        iterations * once.window,
+        iterations * once.compulsory - saved + ramps,
+        iterations * once.optional + nest.stalls,
+        ports,
+        add_ports([(ports, 1.0), (once.busy, iterations)]),
+        (fills_of(streams), *nested_fills(streams, once.fills)),
+    )
+
+
+def _streams(state: Latency, tile: Tile, group: Group) -> list[Stream]:
+    """The node's flows that feed the group: those with a tag of one of its members."""
+    own = binding_of(state.mappings.template.parent.get(tile.index), tile)
+    streams: list[Stream] = []
+    taken: set[tuple[str, str]] = set()
+    for member in group.members:
+        tags = _tags(member)
+        for flow in state.flows.flows[tile.index]:
+            if flow.entry.tag in tags and flow.entry.key not in taken:
+                taken.add(flow.entry.key)
+                hidden = may_hide(member, group, own, dependent=flow.dependent)
+                streams.append(stream_of(state.hardware, flow, hidden=hidden))
+    return streams
+
+
+def _tags(member: Node) -> set[str]:
+    match member:
+        case Collective():
+            return {member.tag}
+        case Tile():
+            return {entry.tag for entry in member.entries}
+        case Leaf():
+            return {member.operation}
+
+
+def _shared(state: Latency, below: Ports) -> Ports:
+    """What a level's other side does with the ports it shares, per iteration."""
+    return {
+        (level, 1 - port): busy
+        for (level, port), busy in below.items()
+        if not state.hardware.level(level).is_unit
+        and state.hardware.level(level).memory.shares_ports
+    }
+
+
+def _overlap(lanes: Sequence[Sequence[NodeCost]], iterations: Real) -> NodeCost:
+    """
+    Lanes side by side, the groups of a lane as stages of a pipeline.
+
+    A lane takes one iteration of every stage and repeats the longest; nothing is faster
+    than the busiest port or unit that the groups share.
+    """
+    groups = [group for lane in lanes for group in lane]
+    busy = add_ports([(g.busy, 1.0) for g in groups])
+    cycles: Real = 0.0
+    for lane in lanes:
+        cycles = np.maximum(cycles, _pipelined(lane, iterations))
+    for use in busy.values():
+        cycles = np.maximum(cycles, use)
+    longest, window, compulsory = (
+        groups[0].cycles,
+        groups[0].window,
+        groups[0].compulsory,
+    )
+    for group in groups[1:]:
+        longer = np.greater(group.cycles, longest)
+        longest = np.where(longer, group.cycles, longest)
+        window = np.where(longer, group.window, window)
+        compulsory = np.where(longer, group.compulsory, compulsory)
+    return NodeCost(
+        cycles,
+        window,
+        compulsory,
+        cycles - window - compulsory,
+        add_ports([(g.ports, 1.0) for g in groups]),
+        busy,
+        tuple(fills for g in groups for fills in g.fills),
+    )
+
+
+def _pipelined(stages: Sequence[NodeCost], iterations: Real) -> Real:
+    total: Real = 0.0
+    longest: Real = 0.0
+    for stage in stages:
+        one = stage.cycles / iterations
+        total = total + one
+        longest = np.maximum(longest, one)
+    return total + (iterations - 1) * longest

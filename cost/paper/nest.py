@@ -180,7 +180,12 @@ def _excess(
     worst: Real = 0.0
     for level in _levels(streams, port):
         own = [
-            (load, np.maximum(window - shared.get((s.flow.entry.destination, port), 0.0), 0.0))
+            (
+                load,
+                np.maximum(
+                    window - shared.get((s.flow.entry.destination, port), 0.0), 0.0
+                ),
+            )
             for s, load in zip(streams, loads, strict=True)
             if s.port == port and s.flow.entry.source == level and s.hidden
         ]
@@ -199,3 +204,11 @@ def add_ports(parts: Sequence[tuple[Ports, Real]]) -> dict[tuple[str, int], Real
         for key, busy in ports.items():
             total[key] = total.get(key, 0.0) + busy * count
     return total
+
+
+def used_ports(streams: Sequence[Stream]) -> dict[tuple[str, int], Real]:
+    """Busy cycles of the source ports of a node's streams, one execution."""
+    parts: list[tuple[Ports, Real]] = [
+        ({(s.flow.entry.source, s.port): s.busy}, 1.0) for s in streams
+    ]
+    return add_ports(parts)

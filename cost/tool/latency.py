@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from comet.cost import collectives
-from comet.cost.bindings import Group, binding_kinds, binding_of, group_children, may_hide
+from comet.cost.bindings import (
+    Group,
+    binding_kinds,
+    binding_of,
+    group_children,
+    may_hide,
+)
 from comet.cost.compute import leaf_cycles
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Hardware
