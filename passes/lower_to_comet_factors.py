@@ -78,9 +78,8 @@ def extents_for(paths: Mapping[ComputeOp, Factors], known: Factors) -> Extents:
             covered = extent * path.get(dim, 1)
             if sizes.setdefault(dim, covered) != covered:
                 raise _uneven(op, dim, f"{path.get(dim, 1)} tiles of {extent}", sizes)
-    sizes = {
-        d: s for d, s in sizes.items() if any(d in extents_of_op(o) for o in paths)
-    }
+    used = [v for op in paths for v in (*op.results, *op.operands)]
+    sizes = {dim: sizes[dim] for value in used for dim in names_of(value)}
     steps: dict[ComputeOp, dict[str, int]] = {}
     for op, path in paths.items():
         for dim, size in sizes.items():

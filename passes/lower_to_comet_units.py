@@ -69,11 +69,12 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
     streamed = [dim for dim in left if dim in out and dim not in right]
     columns = [dim for dim in right if dim in out and dim not in left]
     batch = [dim for dim in left if dim in out and dim in right]
-    chosen = [_only(op, dims, sizes) for dims in (streamed, columns, rows)]
-    extra = tuple(d for d in (*batch, *streamed, *columns, *rows) if d not in chosen)
+    m, n, k = (_only(op, dims, sizes) for dims in (streamed, columns, rows))
+    others = (*batch, *streamed, *columns, *rows)
+    extra = tuple(dim for dim in others if dim not in (m, n, k))
     if any(sizes[dim] > 1 for dim in extra):
         raise _no_matrix_product(op)
-    return Roles(*chosen, extra)
+    return Roles(m, n, k, extra)
 
 
 def _only(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:
