@@ -3,14 +3,15 @@ The forward analysis of an SPMD region: how each value relates to the global one
 
 Along each mesh axis a value is *replicated* (every instance holds the same),
 *sharded* (each holds its share of one dimension), or *partial* (each holds a term of
-a reduction that is still to be done). A constant tensor is *uniform*: it fits a
-replicated as well as a sharded dimension.
+a reduction that is still to be done). A value may also be *rooted*: only one instance
+of a group holds it. A constant tensor is *uniform*: it fits a replicated as well as a
+sharded dimension.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
 from xdsl.ir import Operation, SSAValue
@@ -30,10 +31,18 @@ class State:
     """What is known of one value along every mesh axis; absent axis = replicated."""
 
     sharded: Mapping[str, str]
-    """The dimension that each axis splits."""
+    """The dimension that each axis splits; of two that split one, the major first."""
     partial: Mapping[str, str]
     """The reduction that is still to be done over each axis: add, max or fold."""
     uniform: bool = False
+    rooted: Mapping[tuple[str, ...], int] = field(
+        default_factory=dict[tuple[str, ...], int]
+    )
+    """The groups, by their axes, of which only one instance holds the value."""
+
+    def splits(self, dim: str) -> tuple[str, ...]:
+        """Return the axes that split `dim`, major first."""
+        return tuple(axis for axis, split in self.sharded.items() if split == dim)
 
     def describe(self, axis: str) -> str:
         """Say how the value relates to the global one along `axis`."""
@@ -76,6 +85,13 @@ def verify_spmd(op: Operation, mesh: MeshOp) -> None:
 
 
 def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) -> None:
+    _reject_rooted(op, state, mesh.axis_extents)
+    for dim, axes in sharding.items():
+        if set(state.splits(dim)) == set(axes) and state.splits(dim) != axes:
+            raise VerifyException(
+                f"'{op.name}' op yields {dim} split over {', '.join(state.splits(dim))}"
+                f" where its sharding says {', '.join(axes)}; the order counts"
+            )
     expected = state_of_sharding(sharding)
     for axis in mesh.axis_extents:
         if state.uniform and axis not in state.partial:
@@ -112,6 +128,31 @@ def _reject_partials(op: Operation, states: States) -> None:
             )
 
 
+def _reject_rooted(op: Operation, state: State, axes: Iterable[str]) -> None:
+    """Raise VerifyException if only a root along one of `axes` holds the value."""
+    for axis in axes:
+        for group, root in state.rooted.items():
+            if axis in group:
+                raise VerifyException(
+                    f"'{op.name}' op takes, over axis '{axis}', a value that only "
+                    f"instance {root} holds; a collective.broadcast is missing"
+                )
+
+
+def _joined_roots(
+    op: Operation, operands: Iterable[State]
+) -> dict[tuple[str, ...], int]:
+    roots: dict[tuple[str, ...], int] = {}
+    for state in operands:
+        for axes, root in state.rooted.items():
+            if roots.setdefault(axes, root) != root:
+                raise VerifyException(
+                    f"'{op.name}' op instance {roots[axes]} holds one operand and "
+                    f"instance {root} another; broadcast one of them"
+                )
+    return roots
+
+
 def _joined(op: Operation, values: Iterable[SSAValue], states: States) -> State:
     """
     Join the shardings of operands that are used together.
@@ -127,15 +168,24 @@ def _joined(op: Operation, values: Iterable[SSAValue], states: States) -> State:
                     f"'{op.name}' op axis '{axis}' splits {joined[axis]} of one "
                     f"operand and {dim} of another; reshard one of them"
                 )
+    whole = State(
+        joined,
+        {},
+        all(states[value].uniform for value in operands),
+        _joined_roots(op, (states[value] for value in operands)),
+    )
     for value in operands:
-        _check_join(op, value, states[value], joined)
-    return State(joined, {}, all(states[value].uniform for value in operands))
+        _check_join(op, value, states[value], whole)
+    return whole
 
 
-def _check_join(
-    op: Operation, value: SSAValue, state: State, joined: Mapping[str, str]
-) -> None:
-    for axis, dim in joined.items():
+def _check_join(op: Operation, value: SSAValue, state: State, joined: State) -> None:
+    for axis, dim in joined.sharded.items():
+        if state.splits(dim) not in ((), joined.splits(dim)):
+            raise VerifyException(
+                f"'{op.name}' op {dim} is split over {', '.join(joined.splits(dim))} "
+                f"of one operand and over {', '.join(state.splits(dim))} of another"
+            )
         if dim in names_of(value) and axis not in state.sharded and not state.uniform:
             raise VerifyException(
                 f"'{op.name}' op has dimension {dim} sharded over axis '{axis}' in one "
@@ -172,7 +222,7 @@ def _reduced(state: State, dims: tuple[str, ...], kind: str) -> State:
     """Return `state` after reducing `dims`: axes that split them leave partials."""
     kept = {axis: dim for axis, dim in state.sharded.items() if dim not in dims}
     pending = {axis: kind for axis in state.sharded if axis not in kept}
-    return State(kept, {**state.partial, **pending}, state.uniform)
+    return replace(state, sharded=kept, partial={**state.partial, **pending})
 
 
 @transfer.register
@@ -184,7 +234,7 @@ def _(op: compound.CastOp, states: States) -> State:
 def _(op: compound.RenameOp, states: States) -> State:
     state = states[op.input]
     renamed = {axis: op.renaming[dim] for axis, dim in state.sharded.items()}
-    return State(renamed, state.partial, state.uniform)
+    return replace(state, sharded=renamed)
 
 
 @transfer.register
@@ -195,15 +245,15 @@ def _(op: compound.FillOp, states: States) -> State:
 @transfer.register
 def _(op: compound.ExtentOp, states: States) -> State:
     """The local extent is a term of the global one."""
-    axes = states[op.input].sharded
-    return State({}, {axis: "add" for axis, dim in axes.items() if dim == op.dim.data})
+    axes = states[op.input].splits(op.dim.data)
+    return State({}, dict.fromkeys(axes, "add"))
 
 
 @transfer.register
 def _(op: compound.FoldOp, states: States) -> State:
     _reject_partials(op, states)
     state = _reduced(_joined(op, op.operands, states), (op.dim.data,), FOLD)
-    return State(state.sharded, state.partial)
+    return replace(state, uniform=False)
 
 
 @transfer.register
@@ -214,13 +264,12 @@ def _(op: collective.AllReduceOp, states: States) -> State:
 @transfer.register
 def _(op: collective.ReduceScatterOp, states: States) -> State:
     state = _finished(op, states[op.input], str(op.kind.data))
-    _require_whole(op, state, op.dim.data)
-    sharded = {**state.sharded, **dict.fromkeys(op.axis_names, op.dim.data)}
-    return State(sharded, state.partial)
+    return _scattered(op, state, op.dim.data)
 
 
 def _finished(op: collective.CollectiveOp, state: State, kind: str) -> State:
     """Return `state` after its partials over the op's axes were combined by `kind`."""
+    _reject_rooted(op, state, op.axis_names)
     for axis in op.axis_names:
         if state.partial.get(axis) != kind:
             raise VerifyException(
@@ -228,60 +277,81 @@ def _finished(op: collective.CollectiveOp, state: State, kind: str) -> State:
                 f"{state.describe(axis)}"
             )
     pending = {a: k for a, k in state.partial.items() if a not in op.axis_names}
-    return State(state.sharded, pending)
+    return replace(state, partial=pending, uniform=False)
 
 
 @transfer.register
 def _(op: collective.AllGatherOp, states: States) -> State:
-    state, dim = states[op.input], op.dim.data
-    if dim not in names_of(op.input):
-        return _stacked(op, state)
-    _require_shares(op, state, dim)
-    return _without(state, op.axis_names)
-
-
-def _stacked(op: collective.CollectiveOp, state: State) -> State:
-    """Partials stacked along a new dimension are a whole value of that dimension."""
-    return State(
-        {a: d for a, d in state.sharded.items() if a not in op.axis_names},
-        {a: k for a, k in state.partial.items() if a not in op.axis_names},
-    )
+    return _gathered(op, states[op.input], op.dim.data)
 
 
 @transfer.register
 def _(op: collective.GatherOp, states: States) -> State:
-    state = states[op.input]
-    if op.dim.data not in names_of(op.input):
-        return _stacked(op, state)
-    _require_shares(op, state, op.dim.data)
-    return _without(state, op.axis_names)
+    state = _gathered(op, states[op.input], op.dim.data)
+    root = {op.axis_names: op.root.value.data}
+    return replace(state, rooted={**state.rooted, **root})
+
+
+def _gathered(op: collective.CollectiveOp, state: State, dim: str) -> State:
+    """
+    Return `state` after laying `dim` side by side.
+
+    Partials stacked along a new dimension are a whole value of that dimension.
+    """
+    _reject_rooted(op, state, op.axis_names)
+    if dim in names_of(op.input):
+        _require_shares(op, state, dim)
+        return _without(state, op.axis_names)
+    for axis in op.axis_names:
+        if axis not in state.partial:
+            raise VerifyException(
+                f"'{op.name}' op stacks along the new dimension {dim}, over axis "
+                f"'{axis}', a value that is {state.describe(axis)}, not partial"
+            )
+    pending = {a: k for a, k in state.partial.items() if a not in op.axis_names}
+    return replace(_without(state, op.axis_names), partial=pending)
 
 
 @transfer.register
 def _(op: collective.ScatterOp, states: States) -> State:
-    state = states[op.input]
-    _require_whole(op, state, op.dim.data)
-    return State(
-        {**state.sharded, **dict.fromkeys(op.axis_names, op.dim.data)}, state.partial
-    )
+    state = _from_root(op, states[op.input], op.root.value.data)
+    return _scattered(op, state, op.dim.data)
 
 
 @transfer.register
 def _(op: collective.BroadcastOp, states: States) -> State:
     _reject_partials(op, states)
-    return _without(states[op.input], op.axis_names)
+    state = _from_root(op, states[op.input], op.root.value.data)
+    _require_whole(op, state, "copies its operand")
+    return replace(state, uniform=False)
+
+
+def _from_root(op: collective.CollectiveOp, state: State, root: int) -> State:
+    """Return `state` once the instance `root` of the op's groups gave its value."""
+    kept = {a: r for a, r in state.rooted.items() if (a, r) != (op.axis_names, root)}
+    state = replace(state, rooted=kept)
+    _reject_rooted(op, state, op.axis_names)
+    return state
+
+
+def _scattered(op: collective.CollectiveOp, state: State, dim: str) -> State:
+    """Return `state` once the op's axes split `dim`, as the minor ones."""
+    _require_whole(op, state, f"splits {dim}")
+    sharded = {**state.sharded, **dict.fromkeys(op.axis_names, dim)}
+    return replace(state, sharded=sharded, uniform=False)
 
 
 @transfer.register
 def _(op: collective.AllToAllOp, states: States) -> State:
     state = states[op.input]
+    _reject_rooted(op, state, op.axis_names)
     _require_shares(op, state, op.concat.data)
-    moved = dict.fromkeys(op.axis_names, op.split.data)
-    return State({**state.sharded, **moved}, state.partial)
+    return _scattered(op, _without(state, op.axis_names), op.split.data)
 
 
 @transfer.register
 def _(op: collective.SendOp, states: States) -> State:
+    _reject_rooted(op, states[op.input], op.axis_names)
     return states[op.input]
 
 
@@ -291,24 +361,30 @@ def _(op: collective.RecvOp, states: States) -> State:
 
 
 def _require_shares(op: collective.CollectiveOp, state: State, dim: str) -> None:
-    holders = tuple(axis for axis, split in state.sharded.items() if split == dim)
+    holders = state.splits(dim)
     for axis in op.axis_names:
         if axis not in holders:
             raise VerifyException(
                 f"'{op.name}' op lays {dim} side by side over axis '{axis}', along "
                 f"which its operand is {state.describe(axis)}"
             )
+    if holders[-len(op.axis_names) :] != op.axis_names:
+        raise VerifyException(
+            f"'{op.name}' op lays {dim}, split over {', '.join(holders)}, side by side "
+            f"over {', '.join(op.axis_names)}; only the last axes, in order, can be"
+        )
 
 
-def _require_whole(op: collective.CollectiveOp, state: State, dim: str) -> None:
+def _require_whole(op: collective.CollectiveOp, state: State, does: str) -> None:
     for axis in op.axis_names:
         if axis in state.sharded or axis in state.partial:
             raise VerifyException(
-                f"'{op.name}' op splits {dim} over axis '{axis}', along which its "
-                f"operand is {state.describe(axis)}"
+                f"'{op.name}' op {does} over axis '{axis}', along which it is "
+                f"{state.describe(axis)}"
             )
 
 
 def _without(state: State, axes: tuple[str, ...]) -> State:
+    """Return `state` once it is the same along `axes`."""
     kept = {axis: dim for axis, dim in state.sharded.items() if axis not in axes}
-    return State(kept, state.partial)
+    return replace(state, sharded=kept, uniform=False)

@@ -10,6 +10,7 @@ a replicated one is the same in all tiles.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -92,7 +93,7 @@ def _axes(op: NodeOp, depth: int) -> dict[str, str]:
 
 def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
     own = {axis: dim for axis, dim in axes.items() if dim in names_of(tile)}
-    return State({**state.sharded, **own}, state.partial, state.uniform)
+    return replace(state, sharded={**state.sharded, **own})
 
 
 def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:
@@ -110,6 +111,7 @@ def _without(state: State, axes: Sequence[str]) -> State:
         {axis: dim for axis, dim in state.sharded.items() if axis not in axes},
         {axis: kind for axis, kind in state.partial.items() if axis not in axes},
         state.uniform,
+        {group: n for group, n in state.rooted.items() if not set(group) & set(axes)},
     )
 
 
@@ -126,11 +128,11 @@ def _left(
     if not folded:
         return left
     if op.combiners[index] is Combiner.FOLD:
-        return State(left.sharded, {**left.partial, **dict.fromkeys(folded, FOLD)})
+        return replace(left, partial={**left.partial, **dict.fromkeys(folded, FOLD)})
     again = {axis: dim for v in op.ins for axis, dim in states[v].sharded.items()}
     names = names_of(op.outs[index])
     kept = {axis: again[axis] for axis in folded if again[axis] in names}
-    return State({**left.sharded, **kept}, left.partial, left.uniform)
+    return replace(left, sharded={**left.sharded, **kept})
 
 
 def _combiners(
@@ -148,12 +150,33 @@ def _combiner(
     op: NodeOp, value: SSAValue, state: State, axes: Mapping[str, str]
 ) -> Combiner:
     lost = [axis for axis, dim in axes.items() if dim not in names_of(value)]
+    rooted = _verify_rooted(op, value, state, axes, lost)
     if not lost:
         return Combiner.NONE
     kinds = {state.partial.get(axis, str(Combiner.SAME)) for axis in lost}
+    if rooted and kinds == {str(Combiner.SAME)}:
+        return Combiner.ROOT
     if len(kinds) > 1:
         raise VerifyException(
             f"'{op.name}' op result {value.type} needs two combiners, "
             f"{' and '.join(sorted(kinds))}; split the node"
         )
     return Combiner(kinds.pop())
+
+
+def _verify_rooted(
+    op: NodeOp,
+    value: SSAValue,
+    state: State,
+    axes: Mapping[str, str],
+    lost: Sequence[str],
+) -> bool:
+    """Say whether only instance 0 holds a result; reject one that another holds."""
+    groups = {group: n for group, n in state.rooted.items() if set(group) & axes.keys()}
+    for group, root in groups.items():
+        if root != 0 or not set(group) <= set(lost):
+            raise VerifyException(
+                f"'{op.name}' op result {value.type} is held by instance {root} of "
+                f"{', '.join(group)} only; a collective.broadcast is missing"
+            )
+    return bool(groups)

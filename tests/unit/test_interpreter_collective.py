@@ -116,16 +116,55 @@ def test_gather_leaves_the_others_undefined(root: int):
     body = f"""{GATHER}
     %b = collective.broadcast %r root {root} on @m ["x", "y"] : !MN -> !MN
     collective.yield %b : !MN"""
-    value = result(spmd(body, "!MN", "{}"))
+    text = spmd(body, "!MN", "{}")
     if root == 4:
-        assert_close([value], [X])
-    else:
-        assert np.all(np.isnan(value))
+        assert_close([result(text)], [X])
+        return
+    with pytest.raises(VerifyException, match="only instance 4 holds"):
+        parse_module(text)
+    assert np.all(np.isnan(result(text, verify=False)))
 
 
 def test_a_gather_is_no_all_gather():
-    value = result(spmd(GATHER + "collective.yield %r : !MN", "!MN", "{}"))
-    assert np.all(np.isnan(value))
+    text = spmd(GATHER + "collective.yield %r : !MN", "!MN", "{}")
+    with pytest.raises(VerifyException, match="broadcast is missing"):
+        parse_module(text)
+    assert np.all(np.isnan(result(text, verify=False)))
+
+
+def test_work_at_the_root():
+    """Gather the terms, reduce them at the root, and send the sum back."""
+    body = """
+    %p = compound.reduce add %a : !l -> !M
+    %g = collective.gather "P" %p root 0 on @m ["x", "y"] : !M -> !MP
+    %s = compound.reduce add %g : !MP -> !M
+    %b = collective.broadcast %s root 0 on @m ["x", "y"] : !M -> !M
+    collective.yield %b : !M"""
+    text = spmd(body, "!M", "{}").replace(
+        HEAD, HEAD + "!MP = tensor<5x6xf64, #compound.dims<M, P>>\n"
+    )
+    assert_close([result(text)], [X.sum(axis=1)])
+
+
+def test_the_order_of_axes_counts():
+    text = spmd("collective.yield %a : !l", sharding='{N = ["y", "x"]}')
+    with pytest.raises(VerifyException, match="the order counts"):
+        parse_module(text)
+    x = np.arange(60, dtype=np.float64).reshape(5, 12)
+    assert not np.allclose(result(text.replace("5x11", "5x12"), x, verify=False), x)
+
+
+def test_only_the_last_axes_are_laid_side_by_side():
+    """Shares over x alone are not adjacent: those of y lie between them."""
+    body = """
+    %g = collective.all_gather "N" %a on @m ["x"]
+        : !l -> tensor<5x4xf64, #compound.dims<M, N>>
+    collective.yield %g : tensor<5x4xf64, #compound.dims<M, N>>"""
+    text = spmd(body, sharding='{N = ["y"]}').replace("5x11", "5x12")
+    with pytest.raises(VerifyException, match="only the last axes, in order, can be"):
+        parse_module(text)
+    x = np.arange(60, dtype=np.float64).reshape(5, 12)
+    assert not np.allclose(result(text, x, verify=False), x)
 
 
 def test_scatter_gives_shares_of_the_root():

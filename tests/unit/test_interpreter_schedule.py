@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from semantics import assert_close, parse_module
-from xdsl.utils.exceptions import InterpretationError
+from xdsl.utils.exceptions import InterpretationError, VerifyException
 
 from comet.interpreter import run
 from comet.interpreter.tensor import Array
@@ -165,6 +165,21 @@ def test_root_takes_instance_0():
     text = SAME.replace('"same"', '"root"').replace("yield %all", "yield %part")
     c = A @ B
     assert_close(results(text, c, verify=False), [c[:, :6].sum(axis=1)])
+
+
+def test_a_gathered_result_is_taken_from_the_root():
+    text = SAME.replace('"same"', '"root"').replace(
+        '%all = collective.all_reduce add %part on @m ["x"] : !M -> !M',
+        '%two = collective.gather "P" %part root 0 on @m ["x"] : !M -> !MP\n'
+        "    %all = compound.reduce add %two : !MP -> !M",
+    )
+    text = "!MP = tensor<5x2xf64, #compound.dims<M, P @GB>>\n" + text
+    c = A @ B
+    assert_close(results(text, c), [c.sum(axis=1)])
+    with pytest.raises(VerifyException, match="combines by same a result that needs"):
+        results(text.replace('"root"', '"same"'), c)
+    with pytest.raises(VerifyException, match="held by instance 1 of x only"):
+        results(text.replace("root 0", "root 1"), c)
 
 
 def test_same_is_checked():
