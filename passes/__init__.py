@@ -68,6 +68,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return LowerToCometPass
 
+    def get_triton_distributed() -> type[ModulePass]:
+        from comet.passes.triton_distributed import TritonDistributedPass
+
+        return TritonDistributedPass
+
     return {
         "attach-hardware": get_attach_hardware,
         "bind": get_bind,
@@ -81,4 +86,5 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "place-collectives": get_place_collectives,
         "stream": get_stream,
         "tile": get_tile,
+        "triton-distributed": get_triton_distributed,
     }

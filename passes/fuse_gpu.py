@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import FunctionType
@@ -32,9 +33,23 @@ from comet.passes.sweeps import (
     sweep_count,
     without_constants,
 )
+from comet.passes.tile_gpu import best_tiling, grid_nodes, misfit, set_estimate
+from comet.passes.tile_gpu_cost import Gpu, gpu_of
 
 Strategy: TypeAlias = Literal["none", "partial", "full", "auto"]
 Between: TypeAlias = Literal["recompute", "spill", "auto"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is decided for a whole function."""
+
+    apart: bool
+    """Every contraction has a kernel of its own."""
+    whole: bool
+    """A dimension that needs several sweeps is kept whole in registers instead."""
+    spill: bool
+    """Products that two sweeps need go through device memory, else twice computed."""
 
 
 @dataclass(frozen=True)
@@ -67,28 +82,25 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
     return without_constants(ops)
 
 
-def plan_function(
-    func: FuncOp, strategy: Literal["none", "partial", "full"], between: Between
-) -> FunctionPlan:
-    """Plan the kernels of a function; `auto` between sweeps keeps nothing yet."""
+def plan_function(func: FuncOp, choice: Choice) -> FunctionPlan:
+    """Plan the kernels of a function."""
     ops = elementary_ops(func)
     renames = tuple(op for op in ops if isinstance(op, RenameOp))
-    kernels: list[KernelPlan] = []
-    for group in _groups(ops, strategy):
-        outs = _used_outside(group)
-        if outs:
-            kernels.append(_plan_kernel(group, outs, strategy))
-    plans = (replace(k, spilled=_spills(k, between)) for k in kernels)
-    return FunctionPlan(tuple(plans), renames)
+    kernels = (
+        _plan_kernel(group, outs, choice)
+        for group in _groups(ops, choice)
+        if (outs := _used_outside(group))
+    )
+    return FunctionPlan(tuple(kernels), renames)
 
 
 def _groups(
-    ops: Sequence[Operation], strategy: Literal["none", "partial", "full"]
+    ops: Sequence[Operation], choice: Choice
 ) -> Iterator[tuple[Operation, ...]]:
     """Part the ops into kernels; a view of a computed value parts them too."""
     group: list[Operation] = []
     for op in ops:
-        alone = strategy == "none" and isinstance(op, ContractOp)
+        alone = choice.apart and isinstance(op, ContractOp)
         if alone or isinstance(op, RenameOp):
             yield tuple(group)
             group = []
@@ -121,15 +133,13 @@ def _outermost(user: Operation, sibling: Operation) -> Operation:
 
 
 def _plan_kernel(
-    ops: tuple[Operation, ...],
-    outs: tuple[SSAValue, ...],
-    strategy: Literal["none", "partial", "full"],
+    ops: tuple[Operation, ...], outs: tuple[SSAValue, ...], choice: Choice
 ) -> KernelPlan:
     """
     Choose the grid and the loops of one kernel.
 
     Programs split the dimensions that every result has and nothing reduces. A reduced
-    dimension is looped over, unless `full` keeps it whole for several sweeps.
+    dimension is looped over, unless it is kept whole instead of several sweeps.
     """
     reduced = {dim for op in ops for dim in reduced_dims(op)}
     grid = tuple(
@@ -140,16 +150,13 @@ def _plan_kernel(
     loops = tuple(
         dim
         for dim in looped_dims(ops)
-        if strategy != "full" or sweep_count(ops, dim) == 1
+        if not choice.whole or sweep_count(ops, dim) == 1
     )
-    return KernelPlan(ops, outs, grid, loops)
-
-
-def _spills(plan: KernelPlan, between: Between) -> frozenset[SSAValue]:
-    """Return the tiles that go through device memory between two sweeps."""
-    if between != "spill":
-        return frozenset()
-    return frozenset(v for dim in plan.loops for v in costly_crossings(plan, dim))
+    plan = KernelPlan(ops, outs, grid, loops)
+    if not choice.spill:
+        return plan
+    kept = (value for dim in loops for value in costly_crossings(plan, dim))
+    return replace(plan, spilled=frozenset(kept))
 
 
 def costly_crossings(plan: KernelPlan, dim: str) -> tuple[SSAValue, ...]:
@@ -176,12 +183,56 @@ def fuse_function(
     """
     Rewrite the elementary ops of `func` as the kernels of a GPU.
 
-    Raises PassFailedException if the function or the hardware does not allow it.
+    Of the choices that the options leave, takes the one with the smallest estimated
+    time. Raises PassFailedException if none fits, or for ops of another level.
     """
     levels = gpu_levels(system)
-    if strategy == "auto":
-        strategy = "partial"
-    rewrite(func, plan_function(func, strategy, between), levels)
+    gpu = gpu_of(system, levels)
+    trials = [_tried(func, c, levels, gpu) for c in _choices(strategy, between)]
+    best = min(trials, key=lambda trial: trial.seconds)
+    if best.seconds == inf:
+        raise PassFailedException(best.misfit)
+    rewrite(func, plan_function(func, best.choice), levels)
+    for node, seconds in zip(grid_nodes(func), best.kernels, strict=True):
+        set_estimate(node, seconds)
+
+
+def _choices(strategy: Strategy, between: Between) -> Iterator[Choice]:
+    """Yield the choices that the options of the pass leave open."""
+    if strategy in ("full", "auto"):
+        yield Choice(apart=False, whole=True, spill=False)
+    if strategy in ("partial", "auto"):
+        spills = {"recompute": (False,), "spill": (True,), "auto": (False, True)}
+        yield from (Choice(False, False, spill) for spill in spills[between])
+    if strategy in ("none", "auto"):
+        yield from (Choice(True, whole, False) for whole in (True, False))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What one choice would cost."""
+
+    choice: Choice
+    kernels: tuple[float, ...]
+    """Seconds of each kernel, up to the first that does not fit."""
+    misfit: str = ""
+    """Why a kernel does not fit, empty if all do."""
+
+    @property
+    def seconds(self) -> float:
+        return inf if self.misfit else sum(self.kernels)
+
+
+def _tried(func: FuncOp, choice: Choice, levels: GpuLevels, gpu: Gpu) -> _Trial:
+    """Return what `choice` costs with the best tiles, tried on a copy."""
+    trial = func.clone()
+    rewrite(trial, plan_function(trial, choice), levels)
+    kernels: list[float] = []
+    for node in grid_nodes(trial):
+        if (tiling := best_tiling(node, levels, gpu)) is None:
+            return _Trial(choice, tuple(kernels), f"fuse: {misfit(node, levels, gpu)}")
+        kernels.append(tiling.seconds)
+    return _Trial(choice, tuple(kernels))
 
 
 def rewrite(func: FuncOp, plan: FunctionPlan, levels: GpuLevels) -> None:

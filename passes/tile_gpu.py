@@ -22,7 +22,13 @@ from comet.dialects.schedule_attributes import LaunchAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
 from comet.passes.plan_string import Rows, format_plan
-from comet.passes.tile_gpu_cost import Gpu, fits, gpu_of, kernel_seconds
+from comet.passes.tile_gpu_cost import (
+    Gpu,
+    fits,
+    gpu_of,
+    kernel_seconds,
+    shared_need,
+)
 from comet.passes.tile_gpu_model import (
     MIN_DOT_BLOCK,
     Blocks,
@@ -66,20 +72,26 @@ def choose(func: FuncOp, system: SystemOp) -> str:
     rows: dict[NodeOp, Rows] = {}
     for node in grid_nodes(func):
         if (tiling := best_tiling(node, levels, gpu)) is None:
-            raise PassFailedException(
-                f"tile: no tile of the kernel that makes {_made(node)} fits the "
-                f"{gpu.register_bytes} bytes of {levels.registers} and the "
-                f"{gpu.shared_bytes} bytes of {levels.shared}; fuse less, with "
-                "strategy=partial or none"
-            )
+            raise PassFailedException(f"tile: {misfit(node, levels, gpu)}")
         for op in node.walk():
             if isinstance(op, NodeOp):
                 rows[op] = _rows(op, tiling.blocks)
     return format_plan(plan_entries(rows))
 
 
-def _made(node: SpatialOp) -> str:
-    return ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
+def misfit(node: SpatialOp, levels: GpuLevels, gpu: Gpu) -> str:
+    """Say why no tiling of a kernel fits, and what to do, in one sentence."""
+    summary = summarize(node, levels)
+    smallest = min(_candidates(summary), key=lambda b: sum(b.values()))
+    registers = round(summary.peak(summary.registers, smallest))
+    shared = round(shared_need(summary, smallest, 1))
+    made = ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
+    return (
+        f"the kernel that makes {made} needs {registers} bytes of {levels.registers} "
+        f"and {shared} bytes of {levels.shared} with its smallest tiles, more than fit "
+        f"beside addresses and buffers in the {gpu.register_bytes} and "
+        f"{gpu.shared_bytes} bytes there; fuse less, with strategy=partial or auto"
+    )
 
 
 def _rows(node: NodeOp, blocks: Blocks) -> Rows:
