@@ -320,7 +320,6 @@ def _(op: collective.ScatterOp, states: States) -> State:
 
 @transfer.register
 def _(op: collective.BroadcastOp, states: States) -> State:
-    _reject_partials(op, states)
     state = _from_root(op, states[op.input], op.root.value.data)
     _require_whole(op, state, "copies its operand")
     return replace(state, uniform=False)
