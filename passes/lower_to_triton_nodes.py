@@ -492,6 +492,10 @@ def _place_on_grid(node: SpatialOp, axis: int, scope: Scope) -> int:
         return 1
     program = scope.prologue.add(tl.ProgramIdOp(axis))
     step = step_of(part, node, scope.prologue.add)
-    start = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, program, step))
+    if tile_extent(node, row.dim) == 1:
+        start = program
+        start.name_hint = row.dim.lower()
+    else:
+        start = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, program, step))
     scope.slices[row.dim] = inner_slice(part, node, row.dim, start, scope.prologue)
     return -(-part.length // scope.slices[row.dim].length)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, StringAttr, f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
@@ -185,9 +185,10 @@ def lower_map(op: MapOp, scope: Scope) -> Tile:
     operands = [
         widened(scope, aligned(scope, scope.tile(value), axes)) for value in op.inputs
     ]
-    if isinstance(literal := operands[0].owner, tl.ConstantOp):
-        # Functions of Triton take blocks, of rank 0 too, but no Python number.
-        operands[0] = scope.insert(tl.FullOp(literal.value, []))
+    literals = [value.owner for value in operands]
+    if all(isinstance(literal, tl.ConstantOp) for literal in literals):
+        # Functions of Triton take blocks, of rank 0 too, but no Python numbers alone.
+        operands[0] = _rank_0(scope, literals[0])
     if kind in BINARY_MAPS:
         value = scope.insert(tl.BinaryOp(BINARY_MAPS[kind], *operands))
     elif kind in UNARY_MAPS:
@@ -196,6 +197,11 @@ def lower_map(op: MapOp, scope: Scope) -> Tile:
         value = _tanh(scope, operands[0])
     hint, comment = op.result.name_hint, f"compound.map {kind}"
     return Tile(narrowed(scope, value, op.result, hint or "x", comment), axes)
+
+
+def _rank_0(scope: Scope, literal: Operation | Block) -> SSAValue:
+    assert isinstance(literal, tl.ConstantOp)
+    return scope.insert(tl.FullOp(literal.value, []))
 
 
 def _tanh(scope: Scope, value: SSAValue) -> SSAValue:

@@ -5,12 +5,12 @@ import math
 import sys
 import traceback
 
-from comet.runtime.program import load_program
+from comet.runtime.program import load_module, program_of
 
 
 def report(module: str, backend: str, seed: int, bench: bool) -> dict[str, object]:
     """Check the module, time it where asked, and return what is to be printed."""
-    program = load_program(module)
+    program = program_of(load_module(module), module)
     from comet.runtime.check import check
 
     device = "cpu" if backend == "interpreter" else "cuda"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ def expect_tensor(
         raise ValueError(f"{name} is not contiguous; pass {name}.contiguous()")
 
 
-def load_program(path: str) -> Program:
+def load_module(path: str) -> ModuleType:
     """
-    Import an emitted module from its file and return its `PROGRAM`.
+    Import an emitted module from its file.
 
-    Raises `ValueError` in one sentence where the file is not such a module.
+    Raises `ValueError` in one sentence where that cannot be done.
     """
     from importlib.util import module_from_spec, spec_from_file_location
 
@@ -82,6 +83,15 @@ def load_program(path: str) -> Program:
             f"{path} needs the package {error.name}, which is not installed; "
             "install comet-compiler[run]"
         ) from error
+    return module
+
+
+def program_of(module: ModuleType, path: str) -> Program:
+    """
+    Return what an imported module says about itself.
+
+    Raises `ValueError` where it says nothing.
+    """
     program = getattr(module, "PROGRAM", None)
     if not isinstance(program, Program):
         raise ValueError(f"{path} defines no PROGRAM; emit one with -t triton")

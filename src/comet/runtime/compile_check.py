@@ -1,0 +1,171 @@
+"""
+Compiles the kernels of emitted modules for GPUs that need not be there.
+
+`python -m comet.runtime.compile_check MODULE.py ...` prints one JSON object for each
+kernel and target. The process must not interpret (TRITON_INTERPRET unset or 0).
+"""
+
+# Triton has no type stubs, and much of what is called here has no types at all.
+# pyright: basic, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.runtime.jit import JITFunction
+
+from comet.runtime.program import load_module, program_of
+
+TARGETS: Mapping[str, GPUTarget] = {
+    "sm_90": GPUTarget("cuda", 90, 32),
+    "gfx942": GPUTarget("hip", "gfx942", 64),
+}
+
+POINTERS = {torch.float16: "*fp16", torch.bfloat16: "*bf16", torch.float32: "*fp32"}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel, as the launch plan asked for it."""
+
+    kernel: JITFunction
+    signature: Mapping[str, str]
+    """Triton's type of every parameter."""
+    constexprs: Mapping[str, int]
+    options: Mapping[str, int]
+    """num_warps and num_stages."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one compiled kernel takes of one multiprocessor or compute unit."""
+
+    kernel: str
+    target: str
+    registers: int
+    """32-bit registers for each thread."""
+    spills: int
+    """Bytes of registers for each thread that went to memory."""
+    shared: int
+    """Bytes of shared memory for each program."""
+
+
+class _Recorder:
+    """Stands in for a kernel: notes how it is launched, and does nothing."""
+
+    def __init__(self, kernel: JITFunction, launches: list[Launch]):
+        self._kernel = kernel
+        self._launches = launches
+
+    def __getitem__(self, grid: tuple[int, ...]) -> _Recorder:
+        return self
+
+    def __call__(self, *tensors: torch.Tensor, **keywords: int) -> None:
+        options = {n: keywords.pop(n) for n in ("num_warps", "num_stages")}
+        types = [POINTERS[tensor.dtype] for tensor in tensors]
+        signature = dict(zip(self._kernel.arg_names, types, strict=False))
+        signature |= dict.fromkeys(keywords, "constexpr")
+        self._launches.append(Launch(self._kernel, signature, keywords, options))
+
+
+def recorded_launches(path: str) -> list[Launch]:
+    """Run the launch plan of a module on tensors without data; return its launches."""
+    module = load_module(path)
+    program = program_of(module, path)
+    launches: list[Launch] = []
+    for name, value in vars(module).items():
+        if isinstance(value, JITFunction) and value.__module__ == module.__name__:
+            setattr(module, name, _Recorder(value, launches))
+    program.launch(
+        *(
+            torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype), device="meta")
+            for tensor in program.inputs
+        )
+    )
+    return launches
+
+
+def compile_launch(launch: Launch, target: str) -> Any:
+    """Compile one kernel as it is launched; pointers are 16-byte aligned."""
+    positions = {name: index for index, name in enumerate(launch.kernel.arg_names)}
+    constexprs = {(positions[n],): value for n, value in launch.constexprs.items()}
+    aligned = {
+        (positions[name],): [["tt.divisibility", 16]]
+        for name, type in launch.signature.items()
+        if type.startswith("*")
+    }
+    source = ASTSource(
+        launch.kernel,
+        signature=dict(launch.signature),
+        constexprs=constexprs,
+        attrs=aligned,
+    )
+    options = dict(launch.options)
+    return triton.compile(source, target=TARGETS[target], options=options)
+
+
+def resources(launch: Launch, target: str) -> Resources:
+    """Compile one kernel and read off what it takes."""
+    compiled = compile_launch(launch, target)
+    read = _cuda_usage if target.startswith("sm_") else _hip_usage
+    registers, spills = read(compiled.asm)
+    shared = compiled.metadata.shared
+    return Resources(launch.kernel.__name__, target, registers, spills, shared)
+
+
+def _cuda_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
+    """Return registers and bytes of stack, as cuobjdump reports them."""
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(asm["cubin"])
+        file.flush()
+        command = [str(tool), "--dump-resource-usage", file.name]
+        text = subprocess.run(command, capture_output=True, text=True, check=True)
+    numbers = dict(re.findall(r"(REG|STACK):(\d+)", text.stdout))
+    return int(numbers["REG"]), int(numbers["STACK"])
+
+
+def _hip_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
+    """Return vector registers and bytes of scratch, from the metadata in the text."""
+    text = asm["amdgcn"]
+
+    def number(key: str) -> int:
+        found = re.search(rf"\.{key}:\s+(\d+)", text)
+        return int(found.group(1)) if found else 0
+
+    return number("vgpr_count"), number("private_segment_fixed_size")
+
+
+def all_resources(path: str) -> Iterator[Resources]:
+    """Compile every launch of a module for every target."""
+    for launch in recorded_launches(path):
+        for target in TARGETS:
+            yield resources(launch, target)
+
+
+def main() -> int:
+    """Compile the modules named on the command line; return the exit code."""
+    if os.environ.get("TRITON_INTERPRET", "0") == "1":
+        print("compile_check: error: TRITON_INTERPRET is set", file=sys.stderr)
+        return 1
+    for path in sys.argv[1:]:
+        for usage in all_resources(path):
+            print(json.dumps({"module": path, **asdict(usage)}))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
