@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.comet import (
@@ -51,7 +52,7 @@ from comet.passes.lower_to_comet_tree import (
     Temporal,
     Transfer,
 )
-from comet.passes.lower_to_comet_units import check_array, roles_of, unit_for
+from comet.passes.lower_to_comet_units import roles_of, unit_for
 from comet.passes.lower_to_comet_values import Values
 
 BINDINGS: dict[Bind, BindingKind] = {
@@ -202,6 +203,11 @@ class _Nodes:
         children: Sequence[tuple[Operation, Bind]],
         notes: Sequence[tuple[str, Attribute]],
     ) -> TileOp:
+        if not entries:
+            raise PassFailedException(
+                f"lower-to-comet: a {kind} node moves no value between levels, and the "
+                "COMET files have no such node; nest what it holds into a neighbour"
+            )
         ops: list[Operation] = []
         for op, bind in children[:-1]:
             ops += [BindingOp(BINDINGS[bind]), op]
@@ -255,7 +261,6 @@ class _Nodes:
         compute = None
         if isinstance(op, ContractOp):
             roles = roles_of(op, steps)
-            check_array(unit_for(op, self.plan.system), roles, steps)
             dims = list(roles.primitive)
             streamed = self.plan.sizes(steps, [roles.streamed])
             compute = Compute(streamed, rmw=True, specd=True)

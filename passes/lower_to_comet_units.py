@@ -1,16 +1,14 @@
-"""Which compute unit runs an op, and how its model in the COMET tool reads a tile."""
+"""Which compute unit runs an op, and what a matrix unit makes of its dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
 
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch_nodes import UnitOp
-from comet.dialects.arch_rows import integer_of
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound_dims import level_of, names_of
 from comet.passes.lower_to_comet_tree import ComputeOp
@@ -89,33 +87,3 @@ def _no_matrix_product(op: ContractOp) -> PassFailedException:
         "two matrices, which is all that the COMET tool can price; loop over the other "
         "dimensions with tiles of 1"
     )
-
-
-def check_array(unit: UnitOp, roles: Roles, sizes: Mapping[str, int]) -> None:
-    """
-    Check that the tool's systolic array will tell the dimensions of a tile apart.
-
-    It takes the first extent, from the right, that *equals* the streamed one. Raises
-    PassFailedException if that is another dimension and the price differs.
-    """
-    if unit.kind.data != "SystolicArray":
-        return
-    fields = unit.compute.fields.data
-    shape = [
-        integer_of(fields.get(f"array_{side}"), 32)
-        * integer_of(fields.get(f"num_sa_{side}"), 1)
-        for side in ("rows", "cols")
-    ]
-    extents = [sizes[dim] for dim in reversed(roles.primitive)]
-    extents.remove(sizes[roles.streamed])
-    wanted = [sizes[roles.rows], sizes[roles.columns]]
-    if _passes(extents, shape) != _passes(wanted, shape):
-        raise PassFailedException(
-            f"lower-to-comet: the tile has {sizes[roles.streamed]} along "
-            f"{roles.streamed} and along {roles.rows}, which the COMET tool's "
-            f"{unit.kind.data} confuses; choose different factors"
-        )
-
-
-def _passes(extents: Sequence[int], shape: Sequence[int]) -> int:
-    return prod(ceil(size / edge) for size, edge in zip(extents, shape, strict=False))

@@ -122,7 +122,7 @@ def test_a_partial_tile_step_is_found() -> None:
     mapping = _mapping("softmax-fused")
     leaf = next(n for n in _nodes(mapping) if n.get("name") == "ROWMAX")
     leaf["TileSteps"] = {"C": "M=1 N=16 K=1", "R": "M=1 N=16 K=1"}
-    assert {"leaf", "factors"} <= _rules("softmax-fused", mapping)
+    assert "factors" in _rules("softmax-fused", mapping)
 
 
 def test_swapped_axes_of_the_array_are_found() -> None:
