@@ -1,0 +1,201 @@
+"""`insert-collectives`: meaning on every mesh, the collectives chosen, and errors."""
+
+from itertools import product
+
+import pytest
+from programs import MESHES, ODD_SIZES, graph_text, mesh_text
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound_dims import names_of
+
+OPS = ("gemm_softmax", "gemm_layernorm")
+GRID = MESHES[4]
+
+
+def program(op: str, sizes: tuple[int, ...], axes: dict[str, int]) -> ModuleOp:
+    return parse_module(mesh_text(axes) + graph_text(op, sizes))
+
+
+def collectives(module: ModuleOp) -> list[str]:
+    """Return the names of all collectives, in order."""
+    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
+    return [op.name.removeprefix("collective.") for op in found]
+
+
+def check_meaning(before: ModuleOp, pipeline: str) -> ModuleOp:
+    """Return the module after `pipeline`, having checked that it means the same."""
+    after = run_passes(before, pipeline)
+    assert_same_meaning(before, after, "main", seed=5)
+    return after
+
+
+@pytest.mark.parametrize("stream", ["", "stream,"])
+@pytest.mark.parametrize("dim", ["M", "K", "N"])
+@pytest.mark.parametrize("axes", MESHES, ids=str)
+@pytest.mark.parametrize("sizes", ODD_SIZES)
+@pytest.mark.parametrize("op", OPS)
+def test_one_dimension_over_all_axes(
+    op: str, sizes: tuple[int, int, int], axes: dict[str, int], dim: str, stream: str
+):
+    distribute = f"distribute{{dim={dim} axes={','.join(axes)}}}"
+    pipeline = f"decompose,{stream}{distribute},insert-collectives"
+    check_meaning(program(op, sizes, axes), pipeline)
+
+
+@pytest.mark.parametrize("sizes", ODD_SIZES)
+@pytest.mark.parametrize("op", OPS)
+def test_two_dimensions_over_different_axes(op: str, sizes: tuple[int, int, int]):
+    pipeline = (
+        "decompose,distribute{dim=N axes=ky,cx},distribute{dim=M axes=kx},"
+        "insert-collectives"
+    )
+    check_meaning(program(op, sizes, dict(GRID)), pipeline)
+
+
+@pytest.mark.parametrize("stream", ["", "stream,"])
+@pytest.mark.parametrize(
+    ("contract", "maps"), list(product(["M", "N", "K"], ["M", "N"]))
+)
+def test_neighbours_that_differ(contract: str, maps: str, stream: str):
+    """The contraction and the maps are sharded differently, the reductions not."""
+    pipeline = (
+        f"decompose,{stream}distribute{{dim={contract} axes=cx,ky op=contract}},"
+        f"distribute{{dim={maps} axes=cx,ky op=map}},insert-collectives"
+    )
+    check_meaning(program("gemm_layernorm", (7, 5, 13), dict(GRID)), pipeline)
+
+
+def test_statistics_are_reduced_and_nothing_else():
+    pipeline = "decompose,distribute{dim=N axes=cx,cy,kx,ky},insert-collectives"
+    after = run_passes(program("gemm_softmax", (7, 5, 32), dict(GRID)), pipeline)
+    found = [op for op in after.walk() if isinstance(op, CollectiveOp)]
+    assert collectives(after) == ["all_reduce", "all_reduce"]
+    assert [names_of(op.input) for op in found] == [("M",), ("M",)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("dim=K axes=cx op=contract", "dim=N axes=cx op=reduce", "reduce_scatter"),
+        ("dim=K axes=cx op=contract", "dim=N axes=cy op=map", "all_reduce"),
+        ("dim=M axes=cx op=contract", "dim=N axes=cx op=reduce", "all_to_all"),
+        ("dim=N axes=cx op=contract", "dim=K axes=cy op=contract", "all_reduce"),
+        ("dim=N axes=cx op=contract", "dim=N axes=cy op=reduce", "all_gather"),
+    ],
+)
+def test_the_collective_after_the_contraction(first: str, second: str, expected: str):
+    pipeline = (
+        f"decompose,distribute{{{first}}},distribute{{{second}}},insert-collectives"
+    )
+    before = program("gemm_softmax", (7, 6, 13), dict(GRID))
+    assert collectives(check_meaning(before, pipeline))[0] == expected
+
+
+def test_a_sharded_fold_gathers_its_partials():
+    pipeline = "decompose,stream,distribute{dim=N axes=rank},insert-collectives"
+    after = run_passes(program("gemm_layernorm", (3, 4, 9), {"rank": 4}), pipeline)
+    assert collectives(after) == ["all_gather"] * 3
+    folds = [op for op in after.walk() if op.name == "compound.fold"]
+    dims = [names_of(fold.operands[0])[-1] for fold in folds]
+    assert dims == ["N", "rank_part"]
+
+
+def test_an_operand_used_in_two_shardings_comes_in_twice():
+    text = (
+        mesh_text(GRID)
+        + """
+    func.func @main(%x: tensor<5x5xf32>) -> tensor<5x5xf32> {
+      %p = compound.gemm_softmax %x, %x
+          : (tensor<5x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
+      func.return %p : tensor<5x5xf32>
+    }
+    """
+    )
+    pipeline = "decompose,distribute{dim=N axes=cx,cy},insert-collectives"
+    after = check_meaning(parse_module(text), pipeline)
+    spmd = next(op for op in after.walk() if op.name == "collective.spmd")
+    assert len(spmd.operands) == 2
+
+
+def test_a_fold_that_uses_a_value_from_outside():
+    text = (
+        mesh_text({"rank": 3})
+        + """
+    func.func @main(%x: tensor<4x7xf32, #compound.dims<M, N>>,
+                    %w: tensor<4xf32, #compound.dims<M>>)
+        -> tensor<4xf32, #compound.dims<M>> {
+      %zero = compound.fill 0.0 : tensor<4xf32, #compound.dims<M>>
+      %sum = compound.fold over "N" ins(%x : tensor<4x7xf32, #compound.dims<M, N>>)
+          init(%zero : tensor<4xf32, #compound.dims<M>>) step {
+      ^bb0(%c: tensor<4x7xf32, #compound.dims<M, N>>,
+           %old: tensor<4xf32, #compound.dims<M>>):
+        %s = compound.map mult %c, %w : tensor<4x7xf32, #compound.dims<M, N>>,
+            tensor<4xf32, #compound.dims<M>> -> tensor<4x7xf32, #compound.dims<M, N>>
+        %r = compound.reduce add %s : tensor<4x7xf32, #compound.dims<M, N>>
+            -> tensor<4xf32, #compound.dims<M>>
+        %n = compound.map add %old, %r : tensor<4xf32, #compound.dims<M>>,
+            tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+        compound.yield %n : tensor<4xf32, #compound.dims<M>>
+      } merge {
+      ^bb0(%a: tensor<4xf32, #compound.dims<M>>, %b: tensor<4xf32, #compound.dims<M>>):
+        %n = compound.map add %a, %b : tensor<4xf32, #compound.dims<M>>,
+            tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+        compound.yield %n : tensor<4xf32, #compound.dims<M>>
+      } -> tensor<4xf32, #compound.dims<M>>
+      func.return %sum : tensor<4xf32, #compound.dims<M>>
+    }
+    """
+    )
+    for dim in ("M", "N"):
+        pipeline = f"distribute{{dim={dim} axes=rank}},insert-collectives"
+        check_meaning(parse_module(text), pipeline)
+
+
+def test_without_shardings_nothing_changes():
+    before = run_passes(program("gemm_softmax", (3, 4, 5), {"rank": 2}), "decompose")
+    assert str(run_passes(before, "insert-collectives")) == str(before)
+
+
+ANNOTATED = """
+collective.mesh @mesh {rank = 2}
+func.func @main(%x: tensor<4x6xf32, #compound.dims<M, N>>)
+    -> tensor<4x6xf32, #compound.dims<M, N>> {
+  %y = compound.map exp %x {collective.shard = SHARDING}
+      : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<4x6xf32, #compound.dims<M, N>>
+  func.return %y : tensor<4x6xf32, #compound.dims<M, N>>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sharding", "message"),
+    [
+        ('{K = ["rank"]}', "is sharded in K, which it does not have; .* are M, N"),
+        ('{N = ["cx"]}', "is sharded over cx, which mesh @mesh does not have"),
+        ('{M = ["rank"], N = ["rank"]}', "is sharded over axis rank twice"),
+        ('"N"', "expected a sharding"),
+        ("{N = []}", "list of mesh axis names"),
+    ],
+)
+def test_rejects_a_sharding(sharding: str, message: str):
+    module = parse_module(ANNOTATED.replace("SHARDING", sharding))
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, "insert-collectives")
+
+
+def test_rejects_a_missing_mesh():
+    text = ANNOTATED.replace("collective.mesh @mesh {rank = 2}", "")
+    module = parse_module(text.replace("SHARDING", '{N = ["rank"]}'))
+    with pytest.raises(PassFailedException, match="the module has no mesh"):
+        run_passes(module, "insert-collectives")
+
+
+def test_rejects_the_graph_level():
+    text = mesh_text({"rank": 2}) + graph_text("gemm_softmax", (3, 4, 5)).replace(
+        "%a, %b :", '%a, %b {collective.shard = {N = ["rank"]}} :'
+    )
+    with pytest.raises(PassFailedException, match="is no elementary op"):
+        run_passes(parse_module(text), "insert-collectives")

@@ -1,0 +1,178 @@
+"""`place-collectives`: meaning, levels, kinds, algorithms, and what it rejects."""
+
+import pytest
+from programs import MESHES, ODD_SIZES, graph_text, mesh_text
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.gpu_collectives import ALL_GATHER, ALL_REDUCE, Link
+from comet.dialects.collective import CollectiveOp
+
+GRID = MESHES[4]
+SPMD = "decompose,distribute{{dim=N axes={axes}}},insert-collectives"
+H200 = 'attach-hardware{path="samples/hardware/h200x8.yaml"},'
+
+
+def spmd(sizes: tuple[int, ...], axes: dict[str, int]) -> ModuleOp:
+    """Return gemm_softmax with N over all axes, at the SPMD level."""
+    module = parse_module(mesh_text(axes) + graph_text("gemm_softmax", sizes))
+    return run_passes(module, SPMD.format(axes=",".join(axes)))
+
+
+def places(module: ModuleOp) -> list[tuple[str, tuple[str, ...], str]]:
+    """Return (name, axes, "FROM-TO") of the collectives of the first statistic."""
+    found = [op for op in module.walk() if isinstance(op, CollectiveOp)]
+    return [
+        (
+            op.name.removeprefix("collective."),
+            op.axis_names,
+            "-".join(lv.data for lv in (op.from_level, op.to_level) if lv is not None),
+        )
+        for op in found[: len(found) // 2]
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind", ["allreduce", "reduce_scatter_all_gather", "gather", "auto"]
+)
+@pytest.mark.parametrize("axes", MESHES, ids=str)
+@pytest.mark.parametrize("sizes", [s for s in ODD_SIZES if s[0] > 7] + [(13, 2, 7)])
+def test_meaning(sizes: tuple[int, int, int], axes: dict[str, int], kind: str):
+    before = spmd(sizes, axes)
+    for at in ("GB", "OB") if "cx" in axes else ("HBM",):
+        after = run_passes(before, f"place-collectives{{kind={kind} at={at}}}")
+        assert_same_meaning(before, after, "main")
+
+
+def test_reductions_below_the_level_bring_their_result_one_up():
+    before = spmd((8, 5, 32), dict(GRID))
+    expected = [
+        ("all_reduce", ("kx", "ky"), "OB-GB"),
+        ("all_reduce", ("cx", "cy"), "GB-GB"),
+    ]
+    assert places(run_passes(before, "place-collectives{at=GB}")) == expected
+    assert places(run_passes(before, "place-collectives")) == expected
+
+
+def test_at_the_innermost_level_all_stay_explicit():
+    after = run_passes(spmd((8, 5, 32), dict(GRID)), "place-collectives{at=OB}")
+    assert places(after) == [
+        ("all_reduce", ("kx", "ky"), "OB-OB"),
+        ("all_reduce", ("cx", "cy"), "OB-OB"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("reduce_scatter_all_gather", ["reduce_scatter", "all_gather"]),
+        ("gather", ["gather", "broadcast"]),
+    ],
+)
+def test_the_kind_is_that_of_explicit_reductions(kind: str, expected: list[str]):
+    before = spmd((8, 5, 32), dict(GRID))
+    after = run_passes(before, f"place-collectives{{at=GB kind={kind}}}")
+    names = [name for name, _, _ in places(after)]
+    assert names == ["all_reduce", *expected]
+
+
+def test_the_scattered_dimension_is_one_that_no_axis_splits():
+    text = mesh_text(GRID) + graph_text("gemm_softmax", (32, 5, 8))
+    pipeline = (
+        "decompose,distribute{dim=N axes=cx},distribute{dim=M axes=cy},"
+        "insert-collectives,place-collectives{kind=reduce_scatter_all_gather}"
+    )
+    with pytest.raises(PassFailedException, match="has no dimension to scatter"):
+        run_passes(parse_module(text), pipeline)
+
+
+def test_other_collectives_are_placed_too():
+    text = mesh_text(GRID) + graph_text("gemm_softmax", (8, 5, 16))
+    pipeline = (
+        "decompose,distribute{dim=N axes=cx op=contract},insert-collectives,"
+        "place-collectives{at=OB algorithm=ring}"
+    )
+    after = run_passes(parse_module(text), pipeline)
+    (gather,) = [op for op in after.walk() if isinstance(op, CollectiveOp)]
+    assert str(gather.algorithm) == "#collective<algorithm ring>"
+    assert gather.from_level is not None
+    assert gather.from_level.data == "OB"
+
+
+def algorithms(module: ModuleOp) -> set[str]:
+    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
+    return {str(op.algorithm.data) for op in found if op.algorithm is not None}
+
+
+@pytest.mark.parametrize(
+    ("m", "expected"), [(8, "recursive_doubling"), (2**22, "ring")]
+)
+def test_the_algorithm_depends_on_the_size(m: int, expected: str):
+    module = parse_module(graph_text("gemm_softmax", (m, 5, 16)))
+    pipeline = f"{H200}{SPMD.format(axes='rank')},place-collectives"
+    assert algorithms(run_passes(module, pipeline)) == {expected}
+
+
+def test_auto_takes_the_cheapest_form():
+    link = Link(latency=1e-6, bandwidth=450e9)
+    m = 2**22
+    module = parse_module(graph_text("gemm_softmax", (m, 5, 16)))
+    pipeline = f"{H200}{SPMD.format(axes='rank')},place-collectives{{kind=auto}}"
+    after = run_passes(module, pipeline)
+    whole = min(seconds(link, 8, 4 * m) for seconds in ALL_REDUCE.values())
+    shares = 2 * min(seconds(link, 8, 4 * m) for seconds in ALL_GATHER.values())
+    assert shares < whole
+    names = [name for name, _, _ in places(after)]
+    assert names == ["reduce_scatter", "all_gather"]
+
+
+def test_without_rates_the_algorithm_is_the_targets():
+    after = run_passes(spmd((8, 5, 32), dict(GRID)), "place-collectives{kind=auto}")
+    assert algorithms(after) == set()
+
+
+@pytest.mark.parametrize(
+    ("axes", "options", "message"),
+    [
+        (dict(GRID), "at=DRAM", "no axis of mesh @mesh lies at level DRAM; .* GB, OB"),
+        ({"rank": 4}, "at=GB", "lies at level GB; its axes lie at HBM"),
+        (
+            {"rank": 8},
+            "kind=reduce_scatter_all_gather",
+            "has no dimension to scatter over 8 instances",
+        ),
+    ],
+)
+def test_rejects(axes: dict[str, int], options: str, message: str):
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(spmd((3, 4, 9), axes), f"place-collectives{{{options}}}")
+
+
+@pytest.mark.parametrize("options", ["kind=tree", "algorithm=magic"])
+def test_rejects_an_unknown_choice(options: str):
+    with pytest.raises(ValueError, match="Incompatible types"):
+        run_passes(spmd((3, 4, 9), {"rank": 2}), f"place-collectives{{{options}}}")
+
+
+LINK = Link(latency=1.0, bandwidth=10.0)
+
+
+@pytest.mark.parametrize(
+    ("table", "algorithm", "ranks", "expected"),
+    [
+        (ALL_REDUCE, "ring", 4, 6 * (1 + 2)),
+        (ALL_REDUCE, "recursive_doubling", 4, 2 * (1 + 8)),
+        (ALL_REDUCE, "tree", 8, 6 * (1 + 8)),
+        (ALL_GATHER, "ring", 4, 3 * (1 + 2)),
+        (ALL_GATHER, "recursive_doubling", 4, 2 + 4 + 2),
+        (ALL_REDUCE, "ring", 1, 0),
+        (ALL_GATHER, "recursive_doubling", 1, 0),
+    ],
+)
+def test_seconds_by_hand(
+    table: dict[str, object], algorithm: str, ranks: int, expected: float
+):
+    seconds = table[algorithm]
+    assert callable(seconds)
+    assert seconds(LINK, ranks, 80.0) == pytest.approx(expected)

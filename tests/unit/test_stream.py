@@ -1,0 +1,242 @@
+"""`stream`: meaning under any chunking and merge tree, recognition, and errors."""
+
+import random
+
+import numpy as np
+import pytest
+from programs import ODD_SIZES, graph_text
+from semantics import (
+    assert_close,
+    assert_same_meaning,
+    parse_module,
+    random_inputs,
+    run_passes,
+)
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import FoldOp, MapOp, YieldOp
+from comet.interpreter import FoldTree, Merge, Steps, run
+
+OPS = ("gemm_softmax", "gemm_layernorm")
+
+
+def random_tree(extent: int, generator: random.Random) -> FoldTree:
+    """Return a random tree over `extent` elements; chunks and sides may be empty."""
+    if extent < 2 or generator.random() < 0.3:
+        sizes: list[int] = []
+        while extent > 0:
+            sizes.append(generator.randint(0, extent))
+            extent -= sizes[-1]
+        return Steps(tuple(sizes))
+    left = generator.randint(0, extent)
+    return Merge(random_tree(left, generator), random_tree(extent - left, generator))
+
+
+def elementary(text: str) -> ModuleOp:
+    return run_passes(parse_module(text), "decompose")
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("sizes", ODD_SIZES)
+@pytest.mark.parametrize("op", OPS)
+def test_meaning_under_any_tree(op: str, sizes: tuple[int, int, int], seed: int):
+    before = elementary(graph_text(op, sizes))
+    after = run_passes(before, "stream{dim=N}")
+    generator = random.Random(seed)
+    assert_same_meaning(
+        before, after, "main", seed=seed, chunks=lambda n: random_tree(n, generator)
+    )
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_large_values_do_not_overflow(op: str):
+    before = elementary(graph_text(op, (4, 3, 10)))
+    after = run_passes(before, "stream")
+    inputs = [1e3 * value for value in random_inputs(before, "main")]
+    expected = run(before, "main", inputs)
+    assert np.all(np.isfinite(expected[0]))
+    assert_close(run(after, "main", inputs, lambda n: Steps((1,) * n)), expected)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_one_fold_reads_the_dimension(op: str):
+    after = run_passes(elementary(graph_text(op, (4, 3, 10))), "stream")
+    main = next(iter(after.ops))
+    names = [inner.name for inner in main.regions[0].block.ops]
+    assert names.count("compound.fold") == 1
+    assert "compound.reduce" not in names
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_a_fold_of_one_chunk_is_plain_again(op: str):
+    """Canonicalization removes all that rescales the neutral carries."""
+    before = elementary(graph_text(op, (4, 3, 10)))
+    streamed = run_passes(before, "stream")
+    after = inline_single_step(streamed)
+    after.verify()
+    assert_same_meaning(before, after, "main")
+    plain = run_passes(after, "canonicalize,cse")
+    assert_same_meaning(before, plain, "main")
+    kinds = map_kinds(plain)
+    if op == "gemm_softmax":
+        assert kinds == map_kinds(run_passes(before, "canonicalize,cse"))
+    else:
+        assert len(kinds) < len(map_kinds(after)) - 8
+
+
+def map_kinds(module: ModuleOp) -> list[str]:
+    """Return the kinds of the maps in @main, in order."""
+    main = next(iter(module.ops))
+    return [str(op.kind.data) for op in main.walk() if isinstance(op, MapOp)]
+
+
+def inline_single_step(module: ModuleOp) -> ModuleOp:
+    """Return the module with its folds replaced by one step over everything."""
+    module = module.clone()
+    main = next(iter(module.ops))
+    for fold in [op for op in main.walk() if isinstance(op, FoldOp)]:
+        block = fold.step.block
+        terminator = block.last_op
+        assert isinstance(terminator, YieldOp)
+        results = terminator.values
+        terminator.detach()
+        Rewriter.inline_block(block, InsertPoint.before(fold), fold.operands)
+        for old, new in zip(fold.outs, results, strict=True):
+            old.replace_all_uses_with(new)
+        terminator.erase()
+        fold.detach()
+        fold.erase(safe_erase=False)
+    return module
+
+
+def row_program(body: str, result: str = "%r") -> str:
+    """Return @main on x<M, N>, with the types of `body` left to short names."""
+    text = f"""
+    func.func @main(%x: XN) -> XM {{
+      {body}
+      func.return {result} : XM
+    }}
+    """
+    return text.replace("XN", "tensor<3x7xf64, #compound.dims<M, N>>").replace(
+        "XM", "tensor<3xf64, #compound.dims<M>>"
+    )
+
+
+def folds_in(text: str, dim: str = "N") -> int:
+    """Return the number of folds, having checked that the meaning is the same."""
+    before = parse_module(text)
+    after = run_passes(before, f"stream{{dim={dim}}}")
+    assert_same_meaning(before, after, "main", chunks=lambda n: Steps((n - 2, 2)))
+    return sum(isinstance(op, FoldOp) for op in after.walk())
+
+
+def test_a_lone_reduction_stays():
+    assert folds_in(row_program("%r = compound.reduce add %x : XN -> XM")) == 0
+
+
+def test_independent_reductions_stay():
+    body = """
+    %q = compound.map mult %x, %x : XN, XN -> XN
+    %s = compound.reduce add %x : XN -> XM
+    %t = compound.reduce add %q : XN -> XM
+    %r = compound.map add %s, %t : XM, XM -> XM
+    """
+    assert folds_in(row_program(body)) == 0
+
+
+SOFTMAX_STATISTICS = """
+    %m = compound.reduce max %x : XN -> XM
+    %s = compound.map sub %x, %m : XN, XM -> XN
+    %e = compound.map exp %s : XN -> XN
+    %l = compound.reduce add %e : XN -> XM
+"""
+
+
+def test_softmax_then_layernorm_of_its_result():
+    body = (
+        SOFTMAX_STATISTICS
+        + """
+    %p = compound.map div %e, %l : XN, XM -> XN
+    %w = compound.fill 0.14285714285714285 : tensor<f64, #compound.dims<>>
+    %sum = compound.reduce add %p : XN -> XM
+    %mean = compound.map mult %w, %sum : tensor<f64, #compound.dims<>>, XM -> XM
+    %d = compound.map sub %p, %mean : XN, XM -> XN
+    %q = compound.map mult %d, %d : XN, XN -> XN
+    %v = compound.reduce add %q : XN -> XM
+    %r = compound.map add %v, %mean : XM, XM -> XM
+    """
+    )
+    assert folds_in(row_program(body)) == 2
+
+
+def test_statistics_that_are_used_elsewhere_too():
+    body = (
+        SOFTMAX_STATISTICS
+        + """
+    %r = compound.map mult %l, %m : XM, XM -> XM
+    """
+    )
+    assert folds_in(row_program(body)) == 1
+
+
+def test_another_dimension_leaves_the_reductions_over_n():
+    body = SOFTMAX_STATISTICS + "%r = compound.map log %l : XM -> XM"
+    assert folds_in(row_program(body), dim="M") == 0
+
+
+def test_after_insert_collectives_there_is_nothing_to_do():
+    text = "collective.mesh @mesh {rank = 2}" + graph_text(OPS[0], (4, 3, 10))
+    pipeline = "decompose,distribute{dim=N axes=rank},insert-collectives"
+    before = run_passes(parse_module(text), pipeline)
+    assert str(run_passes(before, "stream")) == str(before)
+
+
+CHAINS = {
+    "exponentials of differences to a mean": """
+    %m = compound.reduce add %x : XN -> XM
+    %s = compound.map sub %x, %m : XN, XM -> XN
+    %e = compound.map exp %s : XN -> XN
+    %r = compound.reduce add %e : XN -> XM
+    """,
+    "a maximum of shifted values": """
+    %m = compound.reduce max %x : XN -> XM
+    %s = compound.map sub %x, %m : XN, XM -> XN
+    %r = compound.reduce max %s : XN -> XM
+    """,
+    "a mean with the wrong count": """
+    %w = compound.fill 0.125 : tensor<f64, #compound.dims<>>
+    %sum = compound.reduce add %x : XN -> XM
+    %m = compound.map mult %sum, %w : XM, tensor<f64, #compound.dims<>> -> XM
+    %d = compound.map sub %x, %m : XN, XM -> XN
+    %q = compound.map mult %d, %d : XN, XN -> XN
+    %r = compound.reduce add %q : XN -> XM
+    """,
+    "the difference the other way round": """
+    %m = compound.reduce max %x : XN -> XM
+    %s = compound.map sub %m, %x : XM, XN -> XN
+    %e = compound.map exp %s : XN -> XN
+    %r = compound.reduce add %e : XN -> XM
+    """,
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_rejects_a_chain_of_no_known_form(chain: str):
+    message = "'compound.reduce' op %r reduces N and needs 'compound.reduce' op %"
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(parse_module(row_program(CHAINS[chain])), "stream")
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        ("decompose,stream{dim=Q}", "no op has the dimension Q; .* are K, M, N"),
+        ("stream", "no op has the dimension N; .* run decompose first"),
+    ],
+)
+def test_rejects(pipeline: str, message: str):
+    module = parse_module(graph_text(OPS[0], (4, 3, 10)))
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, pipeline)
