@@ -44,10 +44,12 @@ class Form:
 
 
 def cheapest_form(
-    op: AllReduceOp, kind: Kind | Literal["auto"], scatter_dim: str | None
+    op: AllReduceOp, ranks: int, kind: Kind | Literal["auto"], scatter_dim: str | None
 ) -> Form:
     """
-    Return the form of an all-reduce, of that kind, that takes the attached GPUs least.
+    Return the form of that kind which takes the attached GPUs the least time.
+
+    `ranks` is the size of the groups.
 
     Where nothing prices it, the algorithm is the target's own, and auto an all-reduce:
     on accelerators, whose files know neither reduce-scatter nor algorithms, and for a
@@ -57,7 +59,7 @@ def cheapest_form(
     if system is None or (gpu := system.gpu) is None or kind == "gather":
         return Form("allreduce" if kind == "auto" else kind, None)
     link = Link(gpu.link_latency, gpu.link_bandwidth)
-    ranks, size = op.group_size, _bytes(op.input)
+    size = _bytes(op.input)
     whole: dict[Form, float] = {
         Form("allreduce", Algorithm(name)): seconds(link, ranks, size)
         for name, seconds in ALL_REDUCE.items()

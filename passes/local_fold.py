@@ -56,7 +56,8 @@ def _merge_step(local: FoldOp, stacks: Sequence[SSAValue], dim: str) -> Region:
         block.add_op(only)
         partials.append(only.result)
     merge = local.merge.block
-    values = dict(zip(merge.args, [*arguments[len(chunks) :], *partials], strict=True))
+    both = [*arguments[len(chunks) :], *partials]
+    values: dict[SSAValue, SSAValue] = dict(zip(merge.args, both, strict=True))
     return _append(block, merge, values)
 
 

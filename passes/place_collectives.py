@@ -133,8 +133,9 @@ def _plan(
         steps = (Step(op.axis_names, at, at),)
         return Placement(op, steps, Form("allreduce", algorithm), None)
     steps = plan_steps(op.axis_names, mesh, options.at)
-    dim = _scatter_dim(op, set(states[op.input].sharded.values()))
-    form = _form(op, dim, options.kind)
+    ranks = max((mesh.size(s.axes) for s in steps if s.explicit), default=1)
+    dim = _scatter_dim(op, ranks, set(states[op.input].sharded.values()))
+    form = _form(op, ranks, dim, options.kind)
     if algorithm is not None:
         form = replace(form, algorithm=algorithm)
     return Placement(op, steps, form, dim)
@@ -171,20 +172,22 @@ def plan_steps(
     return tuple(steps)
 
 
-def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
-    """Return the longest dimension that no axis splits and that has enough elements."""
+def _scatter_dim(op: AllReduceOp, ranks: int, split: set[str]) -> str | None:
+    """Return the longest dimension not in `split`, if it has an element per rank."""
     free = {dim: n for dim, n in extents_of(op.input).items() if dim not in split}
     longest = max(free, key=lambda dim: free[dim], default=None)
-    return longest if longest and free[longest] >= op.group_size else None
+    return longest if longest and free[longest] >= ranks else None
 
 
-def _form(op: AllReduceOp, dim: str | None, kind: Kind | Literal["auto"]) -> Form:
+def _form(
+    op: AllReduceOp, ranks: int, dim: str | None, kind: Kind | Literal["auto"]
+) -> Form:
     if kind == "reduce_scatter_all_gather" and dim is None:
         raise PassFailedException(
             f"place-collectives: {op.input.type} has no dimension to scatter over "
-            f"{op.group_size} instances; use kind=allreduce"
+            f"{ranks} instances; use kind=allreduce"
         )
-    return cheapest_form(op, kind, dim)
+    return cheapest_form(op, ranks, kind, dim)
 
 
 def apply_placement(placement: Placement) -> None:
