@@ -1,0 +1,133 @@
+"""
+The demonstration behind `make demo`: one sample, both targets.
+
+It runs the commands that it prints, from the root of the checkout.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from comet.dialects.comet import MappingOp
+from comet.dialects.cost import Figures, estimate_of
+from comet.tools.diagnostics import UsageError, one_sentence_errors
+from comet.tools.mapping_table import format_table, mapping_rows
+
+SAMPLE = "samples/gemm_softmax.mlir"
+EDGE = 'attach-hardware{path="samples/hardware/edge.yaml"},comet-accelerator'
+H200 = (
+    'attach-hardware{path="samples/hardware/h200x1.yaml"},triton-distributed{ranks=1}'
+)
+OUT = Path("out/demo")
+COMET_FILES = OUT / "comet"
+TRITON_FILE = OUT / "gemm_softmax.py"
+
+
+def main() -> None:
+    """Compile the sample for both targets and show what came out."""
+    with one_sentence_errors("demo"):
+        if not Path(SAMPLE).exists():
+            raise UsageError(f"{SAMPLE} is not here; run the demo from the checkout")
+        OUT.mkdir(parents=True, exist_ok=True)
+        show_accelerator()
+        show_gpu()
+        show_way_on()
+
+
+def show_accelerator() -> None:
+    """Compile to COMET files and print the mapping with its predicted cost."""
+    print("== 1. A spatial accelerator: files for the COMET tool ==\n")
+    target = f'comet{{dir="{COMET_FILES}"}}'
+    _run("comet-opt", SAMPLE, "-p", EDGE, "-t", target)
+    # The same without a target prints the IR, from which the table is read.
+    module = _parse(_run("comet-opt", SAMPLE, "-p", EDGE, quiet=True))
+    mapping = next(op for op in module.walk() if isinstance(op, MappingOp))
+    print("\nThe mapping that comet chose:\n")
+    print(format_table(tuple(mapping_rows(mapping.root))))
+    print("\nWhat the cost model predicts:\n")
+    print(format_figures(_figures(module)))
+
+
+def _parse(text: str) -> ModuleOp:
+    from xdsl.universe import Universe
+
+    context = Context()
+    for name, factory in Universe.get_multiverse().all_dialects.items():
+        context.register_dialect(name, factory)
+    return Parser(context, text).parse_module()
+
+
+def _figures(module: ModuleOp) -> Figures:
+    """Return the estimate of the whole run: the first, as ops are walked outside in."""
+    found = (estimate_of(op) for op in module.walk())
+    return next(figures for figures in found if figures is not None)
+
+
+def format_figures(figures: Figures) -> str:
+    """Lay out an estimate, one figure a line, each with its unit."""
+    lines: list[str] = []
+    for name, value in figures.numbers.items():
+        unit = "pJ" if name == "energy" else figures.unit
+        lines.append(f"{name.replace('_', ' '):20}{value:>16,.0f} {unit}")
+    return "\n".join(lines)
+
+
+def show_gpu() -> None:
+    """Compile to Triton, run it on the CPU, and print how far off it is."""
+    print(
+        "\n\n== 2. A GPU: a Triton kernel, run on the CPU by Triton's interpreter ==\n"
+    )
+    source = _run("comet-opt", SAMPLE, "-p", H200, "-t", "triton", into=TRITON_FILE)
+    TRITON_FILE.write_text(source)
+    text = _run("comet-run", str(TRITON_FILE), "--check", "--json")
+    report = cast(dict[str, object], json.loads(text))
+    print(
+        f"\nLargest error against the reference: {report['max_error']}"
+        f" (tolerance {report['tolerance']}, backend {report['backend']},"
+        f" {report['seconds']} s)"
+    )
+
+
+def show_way_on() -> None:
+    """Say where the files are and what to try next."""
+    files = " ".join(sorted(path.name for path in COMET_FILES.iterdir()))
+    print(
+        f"""
+
+== 3. What to do next ==
+
+The files: {COMET_FILES}/ ({files})
+           {TRITON_FILE}
+
+Try:  - change the sizes in {SAMPLE} and run this again;
+      - take samples/hardware/cloud.yaml for edge.yaml in the first command;
+      - leave out '-t ...' to see the IR, or name fewer passes to see earlier IR;
+      - the same with samples/gemm_layernorm.mlir;
+      - write a pass: samples/custom_pass.
+
+The commands stand in .venv/bin; 'source .venv/bin/activate' puts them on the PATH."""
+    )
+
+
+def _run(*command: str, quiet: bool = False, into: Path | None = None) -> str:
+    """Print a command unless `quiet`, run it, and return what it writes."""
+    if not quiet:
+        suffix = "" if into is None else f" > {into}"
+        print(f"$ {shlex.join(command)}{suffix}", flush=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(done.returncode)  # the tool has said why
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

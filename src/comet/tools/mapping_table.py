@@ -1,0 +1,74 @@
+"""The mapping that a module holds, as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from comet.dialects.comet import CollectiveOp, OperationOp, TileOp
+from comet.dialects.cost import estimate_of
+
+HEADER: tuple[str, ...] = ("node", "where", "factors", "moves or computes", "cycles")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One node of a mapping tree."""
+
+    depth: int
+    cells: tuple[str, ...]
+    """A text for each column of `HEADER`."""
+
+
+def mapping_rows(
+    node: TileOp | OperationOp | CollectiveOp, depth: int = 0
+) -> Iterator[Row]:
+    """Yield a row for a node and, below it, for all its children."""
+    figures = estimate_of(node)
+    cycles = "" if figures is None else f"{figures.latency:,.0f}"
+    yield Row(depth, (*_description(node), cycles))
+    for child in node.children if isinstance(node, TileOp) else ():
+        yield from mapping_rows(child, depth + 1)
+
+
+def _description(node: TileOp | OperationOp | CollectiveOp) -> tuple[str, ...]:
+    """Say what a node is, where it is, its factors and what it works on."""
+    match node:
+        case TileOp():
+            tensors = dict.fromkeys(entry.tensor for entry in node.entries)
+            return node.kind.data, _levels(node), _factors(node), " ".join(tensors)
+        case OperationOp():
+            primitive = " ".join(f"{dim}={n}" for dim, n in node.primitive.data)
+            return node.kind.data, "", primitive, node.operation.data
+        case CollectiveOp():
+            tensors = dict.fromkeys((node.in_tensor.data, node.out_tensor.data))
+            kind = "" if node.reduction_op is None else f" ({node.reduction_op.data})"
+            return node.kind.data, node.target.data, "", " -> ".join(tensors) + kind
+
+
+def _levels(tile: TileOp) -> str:
+    targets = dict.fromkeys(entry.target for entry in tile.entries)
+    children = dict.fromkeys(entry.child for entry in tile.entries)
+    return f"{' '.join(targets)} > {' '.join(children)}"
+
+
+def _factors(tile: TileOp) -> str:
+    """List the factors that do something, outermost loop first."""
+    loops = reversed(tile.permutation.data)
+    factors = {dim: max(entry.factor(dim) for entry in tile.entries) for dim in loops}
+    return " ".join(f"{dim}={n}" for dim, n in factors.items() if n > 1) or "-"
+
+
+def format_table(rows: Sequence[Row]) -> str:
+    """Lay out rows below the header; the first column is indented like the tree."""
+    texts: list[tuple[str, ...]] = [HEADER]
+    texts += [("  " * row.depth + row.cells[0], *row.cells[1:]) for row in rows]
+    widths = [max(len(text[i]) for text in texts) for i in range(len(HEADER))]
+    texts.insert(1, tuple("-" * width for width in widths))
+    return "\n".join(_line(text, widths) for text in texts)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    *texts, number = zip(cells, widths, strict=True)
+    left = "  ".join(cell.ljust(width) for cell, width in texts)
+    return f"{left}  {number[0].rjust(number[1])}".rstrip()
