@@ -85,8 +85,8 @@ def lanes_of(tile: Tile) -> tuple[tuple[Group, ...], ...]:
     """
     The groups of a tile's children as lanes that run side by side.
 
-    Sequential bindings bind tightest and make groups, pipelines join groups into a lane,
-    parallel and sharing bindings part lanes. Every child is in exactly one group.
+    Sequential bindings bind tightest and make groups, pipelines join groups into a
+    lane, parallel and sharing bindings part lanes. Every child is in exactly one group.
     """
     kinds = binding_kinds(tile)
     if not kinds:

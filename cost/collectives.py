@@ -2,8 +2,8 @@
 The time and energy of collectives among the instances of one level, formulas by kind.
 
 Memory time is what the levels' link ports need, network time what the mesh adds
-(`cost.noc`). Sources: the COMET tool, and section "collectives" of arXiv 2509.00599. Tile
-sizes may be numpy arrays.
+(`cost.noc`). Sources: the COMET tool, and section "collectives" of arXiv 2509.00599.
+Tile sizes may be numpy arrays.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def memory_cycles(
     """
     Cycles the link ports of one level need for a collective.
 
-    As the COMET tool has it, all-gather and all-reduce are quadratic in the instances; with
-    `linear` each instance moves every tile once (arXiv 2509.00599, equation of T_col_mem).
-    Raises `CostError` for a gather or scatter with one partner.
+    As the COMET tool has it, all-gather and all-reduce are quadratic in the instances;
+    with `linear` each instance moves every tile once (arXiv 2509.00599, equation of
+    T_col_mem). Raises `CostError` for a gather or scatter with one partner.
     """
     formulas: dict[CollectiveKind, Callable[[Exchange, Ports, bool], Any]] = {
         CollectiveKind.BROADCAST: _broadcast,

@@ -165,9 +165,9 @@ def primitive_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
     """
     Cycles of one tile primitive in the mended model, numbers or arrays.
 
-    As `leaf_cycles`, but the array streams its reduction *dimension*, a vector unit works
-    on the elements of relevant dimensions whatever the file's reduction factor says, and
-    a GEMM unit rounds its steps up. Raises `CostError` as `leaf_cycles` does.
+    As `leaf_cycles`, but the array streams its reduction *dimension*, a vector unit
+    works on the elements of relevant dimensions whatever the file's reduction factor
+    says, and a GEMM unit rounds its steps up. Raises `CostError` as `leaf_cycles` does.
     """
     extents = mappings.primitive(leaf)
     match unit.kind:
@@ -197,6 +197,22 @@ def _systolic(unit: Unit, leaf: Leaf, extents: Extents) -> Real:
     sides = (unit.rows * unit.row_arrays, unit.columns * unit.column_arrays)
     folds = product(np.ceil(n / side) for n, side in zip(held, sides, strict=False))
     return folds * (2 * unit.rows + unit.columns + extents[streamed] - 2)
+
+
+def ideal_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
+    """
+    Cycles of one tile primitive without fill, drain or start-up, numbers or arrays.
+
+    Raises `CostError` as `leaf_cycles` does.
+    """
+    if unit.kind == "SystolicArray":
+        fill = 2 * unit.rows + unit.columns - 2
+        cycles = _systolic(unit, leaf, mappings.primitive(leaf))
+        streamed = mappings.primitive(leaf)[leaf.reduction[-1][0]]
+        return cycles * streamed / (streamed + fill)
+    if unit.kind == "GEMM":
+        return primitive_cycles(unit, leaf, mappings) - unit.startup
+    return primitive_cycles(unit, leaf, mappings)
 
 
 def primitive_energy(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:

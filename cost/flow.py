@@ -2,8 +2,8 @@
 Which tiles flow through a node, in numbers or arrays: what `paper` and `ideal` price.
 
 A `Flow` is one entry of a node that moves data: its tile, how often it moves during one
-execution of the node, and over how many instances. Factors come from `Mappings`, so that
-one pass over the tree prices one mapping or thousands of mappings of one template.
+execution of the node, and over how many instances. Factors come from `Mappings`, so
+that one pass over the tree prices one mapping or thousands of mappings of one template.
 """
 
 from __future__ import annotations
@@ -175,6 +175,15 @@ def build_flows(mappings: Mappings, hardware: Hardware) -> Flows:
     return Flows(flows, builder.exchanges, builder.tiles)
 
 
+def tile_extents(
+    mappings: Mappings, hardware: Hardware
+) -> Mapping[int, tuple[Extents, ...]]:
+    """The extents of each entry's tile above each node's loops, by node index."""
+    builder = _Builder(mappings, hardware)
+    builder.visit(mappings.template.root)
+    return builder.tiles
+
+
 @dataclass
 class _Builder:
     """Extents below and above every entry's loops, leaves first."""
@@ -297,7 +306,8 @@ def _flow(
         return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0)
     if parent is None or entry.key not in above:
         raise CostError(
-            f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, but the temporal "
+            f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, but the "
+            "temporal "
             "node above it has no such entry; list it there, or use model tool, which "
             "takes another tensor's counts"
         )

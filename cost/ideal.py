@@ -1,10 +1,124 @@
 """
-Perfect overlap: the yardstick against Timeloop and AccelForge, and a lower bound.
+Perfect overlap: the yardstick against Timeloop and AccelForge.
 
-Every memory moves all bytes of an operation at its bandwidth, every unit works without
-fill, drain or network, and all of them at the same time: an operation takes as long as
-its slowest component. Operations that different children of the root run follow each
-other; inside one child all overlap only as far as bindings let them.
+Every memory moves the bytes of an operation at its bandwidth, every unit works without
+fill and drain, nothing waits and the network is free: an operation takes as long as its
+slowest component, operations follow each other, collectives cost nothing. The root
+memory reads and writes over one bus; every other memory has one port for each.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from comet.cost.compute import ideal_cycles
+from comet.cost.flow import Flow, Mappings, Real, build_flows, leaf_steps
+from comet.cost.hardware import Hardware
+from comet.cost.paper.energy import energies
+from comet.cost.problem import Tile
+from comet.cost.visits import Visit, visits
+
+Component: TypeAlias = tuple[str, str]
+"""A level, and what of it is busy: bus, read, write or work."""
+
+
+@dataclass
+class IdealCost:
+    """The ideal cost of mappings."""
+
+    busy: dict[str, dict[Component, Real]] = field(
+        default_factory=dict[str, dict[Component, Real]]
+    )
+    """Cycles by operation and component."""
+    energy: Real = 0.0
+    """pJ, without networks."""
+    by_level: dict[str, Real] = field(default_factory=dict[str, Real])
+
+    @property
+    def latency(self) -> Real:
+        """Cycles: operations one after the other, each as long as its slowest part."""
+        total: Real = 0.0
+        for parts in self.busy.values():
+            total = total + _longest(parts)
+        return total
+
+    @property
+    def work(self) -> Real:
+        """Cycles that units compute."""
+        total: Real = 0.0
+        for parts in self.busy.values():
+            for (_, what), cycles in parts.items():
+                total = total + (cycles if what == "work" else 0.0)
+        return total
+
+    @property
+    def bound(self) -> Real:
+        """
+        Cycles that no schedule of these transfers undercuts: the busiest component.
+        """
+        sums: dict[Component, Real] = {}
+        for parts in self.busy.values():
+            for component, cycles in parts.items():
+                sums[component] = sums.get(component, 0.0) + cycles
+        return _longest(sums)
+
+
+def ideal_cost(mappings: Mappings, hardware: Hardware) -> IdealCost:
+    """The ideal cost; raises `CostError` as `build_flows` does."""
+    flows = build_flows(mappings, hardware)
+    cost = IdealCost()
+    for visit in visits(mappings, flows):
+        for flow in visit.flows:
+            _move(cost, hardware, flow, visit.runs)
+        if isinstance(visit.node, Tile) and visit.node.is_leaf:
+            _work(cost, mappings, hardware, visit.node, visit)
+    spent = energies(mappings, hardware, flows)
+    cost.energy, cost.by_level = spent.without_networks, spent.by_level
+    return cost
+
+
+def _longest(parts: dict[Component, Real]) -> Real:
+    longest: Real = 0.0
+    for cycles in parts.values():
+        longest = np.maximum(longest, cycles)
+    return longest
+
+
+def _add(cost: IdealCost, tag: str, component: Component, cycles: Real) -> None:
+    parts = cost.busy.setdefault(tag, {})
+    parts[component] = parts.get(component, 0.0) + cycles
+
+
+def _move(cost: IdealCost, hardware: Hardware, flow: Flow, runs: Real) -> None:
+    """A tile leaves or enters the source once however many instances share it."""
+    entry = flow.entry
+    tiles = runs * flow.moves * flow.size * flow.element_bytes
+    memory = hardware.level(entry.source).memory
+    near = memory.child_write_bandwidth if flow.writes else memory.child_read_bandwidth
+    way = "write" if flow.writes else "read"
+    if entry.source == hardware.levels[0].name:
+        way = "bus"
+    _add(cost, entry.tag, (entry.source, way), tiles * flow.unique / near)
+    destination = hardware.level(entry.destination)
+    if destination.is_unit:
+        return
+    memory = destination.memory
+    far = memory.parent_read_bandwidth if flow.writes else memory.parent_write_bandwidth
+    way = "read" if flow.writes else "write"
+    _add(cost, entry.tag, (entry.destination, way), tiles / far)
+
+
+def _work(
+    cost: IdealCost,
+    mappings: Mappings,
+    hardware: Hardware,
+    tile: Tile,
+    visit: Visit,
+) -> None:
+    unit = hardware.level(tile.entries[0].destination)
+    count = visit.runs * visit.iterations * leaf_steps(mappings, tile.leaf)
+    cycles = count * ideal_cycles(unit.unit, tile.leaf, mappings)
+    _add(cost, tile.leaf.operation, (unit.name, "work"), cycles)

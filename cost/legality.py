@@ -13,14 +13,15 @@ from collections.abc import Iterator
 
 from comet.cost.bindings import binding_kinds
 from comet.cost.capacity import (
+    ROOT_MEMORY,
     Occupancy,
-    entry_extents,
     live_occupancy,
     summed_occupancy,
 )
 from comet.cost.collectives import link_network
 from comet.cost.compute import leaf_cycles
 from comet.cost.estimate import CostError
+from comet.cost.flow import Mappings, tile_extents
 from comet.cost.hardware import Hardware
 from comet.cost.problem import (
     BindingKind,
@@ -32,14 +33,11 @@ from comet.cost.problem import (
     walk_tiles,
 )
 
-ROOT_MEMORY = "DRAM"
-"""The level that holds everything."""
-
 
 def check(problem: Problem, hardware: Hardware) -> None:
     """`check_structure`, and that factors multiply up to the extents."""
     check_structure(problem, hardware)
-    check_extents(problem)
+    check_extents(problem, hardware)
 
 
 def check_structure(problem: Problem, hardware: Hardware) -> None:
@@ -62,7 +60,7 @@ def check_tool(problem: Problem, hardware: Hardware) -> None:
     check(problem, hardware)
     for tile in walk_tiles(problem.root):
         _check_bindings(tile)
-    _check_capacity(hardware, summed_occupancy(problem))
+    _check_capacity(hardware, summed_occupancy(problem, hardware))
 
 
 def check_live(problem: Problem, hardware: Hardware) -> None:
@@ -71,7 +69,7 @@ def check_live(problem: Problem, hardware: Hardware) -> None:
     time.
     """
     check(problem, hardware)
-    _check_capacity(hardware, live_occupancy(problem))
+    _check_capacity(hardware, live_occupancy(Mappings(problem), hardware))
 
 
 def _check_entry(
@@ -161,12 +159,12 @@ def _check_bindings(tile: Tile) -> None:
         )
 
 
-def check_extents(problem: Problem) -> None:
+def check_extents(problem: Problem, hardware: Hardware) -> None:
     """
     Raises `CostError` where the factors over a root entry's tiles do not multiply up to
     the problem's extents.
     """
-    extents = entry_extents(problem)[problem.root.index]
+    extents = tile_extents(Mappings(problem), hardware)[problem.root.index]
     for entry, reached in zip(problem.root.entries, extents, strict=True):
         for dim, size in reached.items():
             if size != problem.dims.get(dim, 0):
@@ -181,10 +179,10 @@ def check_extents(problem: Problem) -> None:
 def _check_capacity(hardware: Hardware, occupancies: Iterator[Occupancy]) -> None:
     for occupancy in occupancies:
         memory = hardware.level(occupancy.level).memory
-        if occupancy.level != ROOT_MEMORY and occupancy.total > memory.capacity:
+        needed = int(occupancy.total)
+        if occupancy.level != ROOT_MEMORY and needed > memory.capacity:
             raise CostError(
                 f"the tiles do not fit {occupancy.level}: {occupancy.tensors()} need "
-                f"{occupancy.total} bytes together at "
-                f"{occupancy.where}, it holds {memory.capacity}; choose smaller "
-                f"factors below {occupancy.level}"
+                f"{needed} bytes together at {occupancy.where}, it holds "
+                f"{memory.capacity}; choose smaller factors below {occupancy.level}"
             )

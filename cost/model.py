@@ -29,8 +29,8 @@ def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> E
     """
     The cost of one mapping under one model.
 
-    Raises `CostError` with one sentence where the mapping is illegal, does not fit, or the
-    model has no answer.
+    Raises `CostError` with one sentence where the mapping is illegal, does not fit, or
+    the model has no answer.
     """
     match model:
         case "tool":
@@ -47,12 +47,12 @@ def price_many(
     """
     The costs of many mappings of one legal template.
 
-    Only the structure is checked; extents and capacity are for the caller, who finds the
-    latter in `Prices.fits`. Raises `CostError` as `price` does, and for model `tool`,
-    whose integer arithmetic is priced one mapping at a time.
+    Only the structure is checked; extents and capacity are for the caller, who finds
+    the latter in `Prices.fits`. Raises `CostError` as `price` does, and for model
+    `tool`, whose integer arithmetic is priced one mapping at a time.
     """
+    from comet.cost.capacity import fits
     from comet.cost.legality import check_structure
-    from comet.cost.live import fits
 
     check_structure(mappings.template, hardware)
     if model == "paper":
@@ -60,7 +60,8 @@ def price_many(
         from comet.cost.paper.latency import latencies
 
         latency = latencies(mappings, hardware)
-        cycles, spent = latency.root.cycles, energies(latency).total
+        cycles = latency.root.cycles
+        spent = energies(mappings, hardware, latency.flows).total
     elif model == "ideal":
         from comet.cost.ideal import ideal_cost
 
@@ -68,7 +69,8 @@ def price_many(
         cycles, spent = ideal.latency, ideal.energy
     else:
         raise CostError(
-            "model tool prices one mapping at a time; use price, or model paper or ideal"
+            "model tool prices one mapping at a time; use price, or model paper or "
+            "ideal"
         )
     room = fits(mappings, hardware)
     latency_, energy_, room_ = np.broadcast_arrays(cycles, spent, room)
@@ -78,11 +80,12 @@ def price_many(
 def _price_paper(problem: Problem, hardware: Hardware) -> Estimate:
     from comet.cost.legality import check_live
     from comet.cost.paper.energy import energies
-    from comet.cost.paper.latency import Latency, latencies
+    from comet.cost.paper.latency import latencies
 
     check_live(problem, hardware)
-    latency: Latency = latencies(Mappings(problem), hardware)
-    energy = energies(latency)
+    mappings = Mappings(problem)
+    latency = latencies(mappings, hardware)
+    energy = energies(mappings, hardware, latency.flows)
     nodes: list[NodeEstimate] = []
     for node in problem.nodes:
         if isinstance(node, Leaf):
@@ -104,7 +107,8 @@ def _price_paper(problem: Problem, hardware: Hardware) -> Estimate:
             )
         )
     root = latency.root
-    by_level = {name: float(value) for name, value in sorted(energy.by_level.items())}
+    spent = {**energy.by_level, **energy.by_network}
+    by_level = {name: float(value) for name, value in sorted(spent.items())}
     return Estimate(
         "paper",
         float(root.cycles),

@@ -72,9 +72,9 @@ def hops_to(network: Network, instances: Any) -> Any:
     """
     The hops of one phase over `instances` instances on any mesh, numbers or arrays.
 
-    2 (n - 1) on the smallest square of edge n, as in arXiv 2509.00599. A mesh too narrow
-    for that has its short side filled and the long one as far as needed; instances of
-    several meshes stand in a square of squares.
+    2 (n - 1) on the smallest square of edge n, as in arXiv 2509.00599. A mesh too
+    narrow for that has its short side filled and the long one as far as needed;
+    instances of several meshes stand in a square of squares.
     """
     edge = np.ceil(np.sqrt(instances))
     square = 2 * (edge - 1)
@@ -171,15 +171,17 @@ def mesh_bits_energy(network: Network, bits: Any, instances: Any, rounds: int) -
     """
     The pJ to move a tile of `bits` bits across a mesh `rounds` times, unrounded.
 
-    As `network_energy`, for numbers and arrays; nothing on one instance.
+    As `network_energy`, for numbers and arrays; nothing on one instance, and every mesh
+    that instances of several fill spends alike.
     """
     hops = hops_to(network, instances)
     edge = np.ceil(np.sqrt(instances))
-    routed = mesh_energy(
-        network.channel_width,
-        rounds * hops,
-        network.queuing_delay,
-        rounds * hops * bits,
-        edge,
-    )
-    return np.where(np.equal(instances, 1), 0.0, routed)
+    meshes: Any = 1.0
+    if network.mesh is not None:
+        x, y = network.mesh
+        edge = np.minimum(edge, max(x, y))
+        meshes = np.ceil(instances / (x * y))
+    width, delay = network.channel_width, network.queuing_delay
+    moved = rounds * hops * bits
+    routed = mesh_energy(width, rounds * hops, delay, moved, edge)
+    return np.where(np.equal(instances, 1), 0.0, routed * meshes)

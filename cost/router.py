@@ -127,8 +127,8 @@ def mesh_energy(width: int, hops: Any, queuing_delay: int, bits: Any, edge: Any)
     The pJ of `bits` bits over `hops` hops on an `edge` x `edge` mesh whose channels
     carry `width` bits.
 
-    Hops, bits and edge may be arrays. A flit waits `queuing_delay` cycles per channel's worth of bits (T_enq of the COMET
-    paper).
+    Hops, bits and edge may be arrays. A flit waits `queuing_delay` cycles per channel's
+    worth of bits (T_enq of the COMET paper).
     """
     e = router_events(width)
     waits = queuing_delay * bits / width

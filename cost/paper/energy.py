@@ -1,134 +1,116 @@
 """
 Energy of every node under the mended model.
 
-A node spends for every execution on every instance. A transfer costs a read at one end, a
-write at the other (once per instance that gets a tile), and the network between; the
-COMET tool takes the memories' energies for the wrong side, forgets the first network and
-counts one network for all instances.
+A node spends for every execution on every instance. A transfer costs a read at one end,
+a write at the other (once per instance that gets a tile), and the network between; the
+COMET tool takes the memories' energies for the wrong side, forgets the first network
+and counts one network for all instances.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from comet.cost.collectives import link_network, memory_energy
 from comet.cost.compute import primitive_energy
-from comet.cost.flow import Flow, Real, leaf_steps
+from comet.cost.flow import Flow, Flows, Mappings, Real, leaf_steps
+from comet.cost.hardware import Hardware
 from comet.cost.noc import mesh_bits_energy, phases
-from comet.cost.paper.latency import Latency
-from comet.cost.problem import Collective, Node, Tile
+from comet.cost.problem import Collective, Tile
+from comet.cost.visits import Visit, visits
 
 
 @dataclass
 class Energy:
-    """The pJ of a mapping by level, unit and operation, and network."""
+    """The pJ of a mapping by level, by unit and operation, and by network."""
 
-    latency: Latency
+    mappings: Mappings
+    hardware: Hardware
+    flows: Flows
     by_level: dict[str, Real] = field(default_factory=dict[str, Real])
+    by_network: dict[str, Real] = field(default_factory=dict[str, Real])
     runs: dict[int, Real] = field(default_factory=dict[int, Real])
     """How often each node runs, by node index."""
 
     @property
     def total(self) -> Real:
-        """The pJ of the whole mapping."""
+        """The pJ of the whole mapping, networks included."""
+        total = self.without_networks
+        for value in self.by_network.values():
+            total = total + value
+        return total
+
+    @property
+    def without_networks(self) -> Real:
+        """The pJ of memories and units."""
         total: Real = 0.0
         for value in self.by_level.values():
             total = total + value
         return total
 
-    def add(self, name: str, energy: Real) -> None:
-        """Adds to a level, unit or network."""
-        self.by_level[name] = self.by_level.get(name, 0.0) + energy
 
-
-def energies(latency: Latency) -> Energy:
-    """The energy of a mapping whose latencies are known."""
-    state = Energy(latency)
-    _visit(state, latency.mappings.template.root, 1.0, 1.0)
+def energies(mappings: Mappings, hardware: Hardware, flows: Flows) -> Energy:
+    """The energy of mappings whose flows are known."""
+    state = Energy(mappings, hardware, flows)
+    for visit in visits(mappings, flows):
+        state.runs[visit.node.index] = visit.runs
+        if isinstance(visit.node, Collective):
+            _collective(state, visit.node, visit)
+            continue
+        for flow in visit.flows:
+            _transfer(state, flow, visit.runs * visit.copies)
+        if isinstance(visit.node, Tile) and visit.node.is_leaf:
+            _work(state, visit.node, visit)
     return state
 
 
-def _visit(state: Energy, node: Node, runs: Real, copies: Real) -> None:
-    state.runs[node.index] = runs
-    if isinstance(node, Collective):
-        _collective(state, node, runs, copies)
-    elif isinstance(node, Tile):
-        _tile(state, node, runs, copies)
-
-
-def _tile(state: Energy, tile: Tile, runs: Real, copies: Real) -> None:
-    iterations = state.latency.flows.iterations(tile)
-    spread: Real = 1.0
-    for flow in _charged(state, tile):
-        _transfer(state, flow, runs * copies)
-        spread = np.maximum(spread, flow.spatial)
-    if tile.is_leaf:
-        _work(state, tile, runs * copies * iterations)
-        return
-    for child in tile.children:
-        inherits = not tile.spatial and isinstance(child, Tile) and child.spatial
-        _visit(state, child, runs * (1.0 if inherits else iterations), copies * spread)
-
-
-def _charged(state: Energy, tile: Tile) -> list[Flow]:
-    """The entries that really move: of temporal nodes those no spatial child moves."""
-    flows = state.latency.flows.flows[tile.index]
-    if tile.spatial or tile.is_leaf:
-        return list(flows)
-    bare = [c for c in tile.children if isinstance(c, Tile) and not c.spatial]
-    tags = {entry.tag for child in bare for entry in child.entries}
-    return [flow for flow in flows if flow.entry.tag in tags]
+def _add(table: dict[str, Real], name: str, energy: Real) -> None:
+    table[name] = table.get(name, 0.0) + energy
 
 
 def _transfer(state: Energy, flow: Flow, runs: Real) -> None:
-    hardware, entry = state.latency.hardware, flow.entry
+    hardware, entry = state.hardware, flow.entry
     network = hardware.network(entry.source, entry.destination)
     source = hardware.level(entry.source).memory
     supported = network.reduction if flow.writes else network.broadcast
     near = flow.unique if supported else np.maximum(flow.unique, flow.spatial)
     moved = runs * flow.moves * flow.size * flow.element_bytes
-    if flow.writes:
-        per_block = source.child_write_energy
-        per_block += source.child_read_energy if entry.accumulates else 0
-    else:
-        per_block = source.child_read_energy
-    state.add(entry.source, moved * near * per_block / source.width)
+    per_block = source.child_write_energy if flow.writes else source.child_read_energy
+    if flow.writes and entry.accumulates:
+        per_block += source.child_read_energy
+    _add(state.by_level, entry.source, moved * near * per_block / source.width)
     destination = hardware.level(entry.destination)
-    if not destination.is_unit:
-        memory = destination.memory
-        far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
-        state.add(entry.destination, moved * flow.spatial * far / memory.width)
-        bits = flow.size * flow.element_bytes * 8
-        wires = mesh_bits_energy(network, bits, flow.spatial, 1)
-        name = f"{entry.destination}<->{entry.destination}"
-        state.add(name, runs * flow.moves * wires)
+    if destination.is_unit:
+        return
+    memory = destination.memory
+    far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
+    _add(state.by_level, entry.destination, moved * flow.spatial * far / memory.width)
+    bits = flow.size * flow.element_bytes * 8
+    wires = runs * flow.moves * mesh_bits_energy(network, bits, flow.spatial, 1)
+    _add(state.by_network, f"{entry.destination}<->{entry.destination}", wires)
 
 
-def _work(state: Energy, tile: Tile, runs: Real) -> None:
-    mappings = state.latency.mappings
-    unit = state.latency.hardware.level(tile.entries[0].destination)
-    count = runs * leaf_steps(mappings, tile.leaf)
-    spent = count * primitive_energy(unit.unit, tile.leaf, mappings)
-    state.add(f"{unit.name}-{tile.leaf.operation}", spent)
+def _work(state: Energy, tile: Tile, visit: Visit) -> None:
+    unit = state.hardware.level(tile.entries[0].destination)
+    steps = leaf_steps(state.mappings, tile.leaf)
+    count = visit.runs * visit.copies * visit.iterations * steps
+    spent = count * primitive_energy(unit.unit, tile.leaf, state.mappings)
+    _add(state.by_level, f"{unit.name}-{tile.leaf.operation}", spent)
 
 
-def _collective(state: Energy, node: Collective, runs: Real, copies: Real) -> None:
+def _collective(state: Energy, node: Collective, visit: Visit) -> None:
     """As many exchanges as the instances in use make groups of sources."""
-    level = state.latency.hardware.level(node.level)
+    level = state.hardware.level(node.level)
     network = link_network(level)
-    exchange = state.latency.flows.exchanges[node.index]
+    exchange = state.flows.exchanges[node.index]
     if exchange.sources == 1:
         return
-    members = math.prod(
-        state.latency.hardware.level(name).instances for name in node.sources
-    )
-    times = runs * np.maximum(copies / members, 1.0)
-    state.add(level.name, times * memory_energy(exchange, level.memory, network))
-    wires = mesh_bits_energy(
-        network, exchange.read_bytes * 8, exchange.sources, phases(node.kind)
-    )
+    times = visit.runs * np.maximum(visit.copies / exchange.sources, 1.0)
+    spent = times * memory_energy(exchange, level.memory, network)
+    _add(state.by_level, level.name, spent)
+    bits = exchange.read_bytes * 8
+    wires = mesh_bits_energy(network, bits, exchange.sources, phases(node.kind))
     name = f"{level.name}<->{level.name}-{node.kind.value.upper()}"
-    state.add(name, times * wires)
+    _add(state.by_network, name, times * wires)

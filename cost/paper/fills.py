@@ -1,9 +1,9 @@
 """
 First reads that need not be repeated.
 
-A node that keeps a tensor's tile over several iterations leaves it where it is below; the
-node below then fills without it. A fill is as long as its slowest level, so only what the
-others leave uncovered is saved.
+A node that keeps a tensor's tile over several iterations leaves it where it is below;
+the node below then fills without it. A fill is as long as its slowest level, so only
+what the others leave uncovered is saved.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def saved_cycles(
     """
     Cycles that reuse saves the nodes below over all iterations.
 
-    Iterations fall into classes by which streams bring a new tile; the periods of streams
-    divide each other because they are products of the same innermost loops.
+    Iterations fall into classes by which streams bring a new tile; the periods of
+    streams divide each other because they are products of the same innermost loops.
     """
     keys = {f.key for fills in below for f in fills}
     periods = {

@@ -1,10 +1,10 @@
 """
 Cycles of every node under the mended model, from the leaves up.
 
-Differences from the COMET tool, each a mend that docs/cost-model.md lists: iterations of
-a temporal node count whether or not a spatial node stands below it; reads and writes of a
-level combine by maximum; pipelines pass every stage once and repeat the longest; siblings
-that overlap share ports and units.
+Differences from the COMET tool, each a mend that docs/cost-model.md lists: iterations
+of a temporal node count whether or not a spatial node stands below it; reads and writes
+of a level combine by maximum; pipelines pass every stage once and repeat the longest;
+siblings that overlap share ports and units.
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ def _leaf(state: Latency, tile: Tile) -> NodeCost:
 
 
 def _inner(state: Latency, tile: Tile) -> NodeCost:
-    """A node with lanes of groups; lanes run side by side, a lane's groups pipelined."""
+    """
+    A node with lanes of groups; lanes run side by side, a lane's groups pipelined.
+    """
     iterations = state.flows.iterations(tile)
     lanes = [
         [_group(state, tile, group, iterations) for group in lane]
@@ -160,7 +162,9 @@ def _group(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCo
 
 
 def _member(state: Latency, tile: Tile, node: Node, iterations: Real) -> NodeCost:
-    """A child of a temporal node, all iterations: a spatial child has them in its own."""
+    """
+    A child of a temporal node, all iterations: a spatial child has them in its own.
+    """
     if isinstance(node, Tile) and node.spatial:
         return state.nodes[node.index]
     if isinstance(node, Collective):

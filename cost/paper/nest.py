@@ -1,8 +1,8 @@
 """
 One execution of one node: transfers that overlap with the work below it.
 
-Per iteration a port moves each flow's data once per reuse; what exceeds the work of that
-iteration is a stall. The first read fills, the last write drains.
+Per iteration a port moves each flow's data once per reuse; what exceeds the work of
+that iteration is a stall. The first read fills, the last write drains.
 """
 
 from __future__ import annotations

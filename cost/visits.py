@@ -1,0 +1,59 @@
+"""How often, and on how many instances, every node of a mapping runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from comet.cost.flow import Flow, Flows, Mappings, Real
+from comet.cost.problem import Node, Tile
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One node with its executions."""
+
+    node: Node
+    flows: tuple[Flow, ...]
+    """The entries the node itself moves; none for a collective or an operation."""
+    runs: Real
+    """Executions, one after the other, on one instance."""
+    copies: Real
+    """Instances that run it at the same time."""
+    iterations: Real
+    """Iterations of one execution."""
+
+
+def visits(mappings: Mappings, flows: Flows) -> Iterator[Visit]:
+    """Every tile node and collective of a mapping, parents first."""
+    yield from _visit(flows, mappings.template.root, 1.0, 1.0)
+
+
+def _visit(flows: Flows, node: Node, runs: Real, copies: Real) -> Iterator[Visit]:
+    if not isinstance(node, Tile):
+        yield Visit(node, (), runs, copies, 1.0)
+        return
+    iterations = flows.iterations(node)
+    moved = moved_flows(flows, node)
+    yield Visit(node, moved, runs, copies, iterations)
+    if node.is_leaf:
+        return
+    spread: Real = 1.0
+    for flow in moved:
+        spread = np.maximum(spread, flow.spatial)
+    for child in node.children:
+        own = not node.spatial and isinstance(child, Tile) and child.spatial
+        times = 1.0 if own else iterations
+        yield from _visit(flows, child, runs * times, copies * spread)
+
+
+def moved_flows(flows: Flows, tile: Tile) -> tuple[Flow, ...]:
+    """The entries a node moves: of a temporal node those no spatial child moves."""
+    listed = flows.flows[tile.index]
+    if tile.spatial or tile.is_leaf:
+        return listed
+    bare = [c for c in tile.children if isinstance(c, Tile) and not c.spatial]
+    tags = {entry.tag for child in bare for entry in child.entries}
+    return tuple(flow for flow in listed if flow.entry.tag in tags)
