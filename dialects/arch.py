@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolNameConstraint
 from xdsl.ir import Block, Dialect, Operation, Region
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
@@ -27,7 +26,7 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 from comet.dialects.arch_fields import Fields, FieldsDirective, dictionary_of
 from comet.dialects.arch_gpu import GpuOp, GpuRates
 from comet.dialects.arch_nodes import LevelOp, NodeOp, Path, PathAttr, UnitOp
-from comet.dialects.arch_rows import ComputeOp, MemoryOp, fill_empty_regions
+from comet.dialects.arch_rows import ComputeOp, ContainerOp, MemoryOp
 
 __all__ = [
     "Arch",
@@ -52,7 +51,7 @@ class ArchError(DiagnosticException):
 
 
 @irdl_op_definition
-class SystemOp(IRDLOperation):
+class SystemOp(ContainerOp):
     """
     A machine: tables of what it is made of, its hierarchy, the rates of its GPUs.
 
@@ -89,10 +88,6 @@ class SystemOp(IRDLOperation):
             },
             regions=[Region(Block(body))],
         )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        fill_empty_regions(self)
 
     @property
     def system_name(self) -> str:

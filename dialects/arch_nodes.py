@@ -39,9 +39,9 @@ from comet.dialects.arch_fields import (
 )
 from comet.dialects.arch_rows import (
     ComputeOp,
+    ContainerOp,
     MemoryOp,
     RowOp,
-    fill_empty_regions,
     integer_of,
     system_op,
 )
@@ -216,7 +216,7 @@ class UnitOp(NodeOp):
 
 
 @irdl_op_definition
-class LevelOp(NodeOp):
+class LevelOp(NodeOp, ContainerOp):
     """
     A level of memory, with what lies below it.
 
@@ -254,10 +254,6 @@ class LevelOp(NodeOp):
         if axes:
             properties["axes"] = ArrayAttr(StringAttr(axis) for axis in axes)
         super().__init__(properties=properties, regions=[Region(Block(body))])
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        fill_empty_regions(self)
 
     @property
     def memory(self) -> MemoryOp:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -26,11 +26,33 @@ def integer_of(attribute: Attribute | None, default: int) -> int:
     return attribute.value.data if isinstance(attribute, IntegerAttr) else default
 
 
-def fill_empty_regions(op: Operation) -> None:
-    """Give each region of `op` its block: the syntax `{}` makes a region without."""
-    for region in op.regions:
-        if not region.blocks:
-            region.add_block(Block())
+class ContainerOp(IRDLOperation, ABC):
+    """An op whose regions have a block each: the syntax `{}` makes one without."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for region in self.regions:
+            if not region.blocks:
+                region.add_block(Block())
+
+    def clone_without_regions(
+        self,
+        value_mapper: dict[SSAValue, SSAValue] | None = None,
+        block_mapper: dict[Block, Block] | None = None,
+        *,
+        clone_name_hints: bool = True,
+        clone_operands: bool = True,
+    ) -> Self:
+        """Clone the op; whoever asks for this adds the blocks."""
+        clone = super().clone_without_regions(
+            value_mapper,
+            block_mapper,
+            clone_name_hints=clone_name_hints,
+            clone_operands=clone_operands,
+        )
+        for region in clone.regions:
+            region.detach_block(region.block)
+        return clone
 
 
 def system_op() -> type[Operation]:

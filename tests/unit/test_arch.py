@@ -169,3 +169,10 @@ def test_every_plain_value_has_an_attribute(value: bool | float | str | None):
     found = field_of(attribute_of(value))
     assert found == value
     assert type(found) is type(value)
+
+
+def test_a_clone_is_equal_and_verifies() -> None:
+    module = ModuleOp([system("edge")])
+    clone = module.clone()
+    clone.verify()
+    assert clone.is_structurally_equivalent(module)
