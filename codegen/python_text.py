@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,11 @@ class Names:
     """Hands out distinct Python identifiers."""
 
     def __init__(self, reserved: Iterable[str] = ()):
-        self._taken = {*keyword.kwlist, *keyword.softkwlist, *reserved}
+        self._taken = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *reserved}
+
+    def release(self, names: Iterable[str]) -> None:
+        """Allow names to be handed out again, whose variables are out of scope."""
+        self._taken.difference_update(names)
 
     def fresh(self, hint: str) -> str:
         """Return `hint`, made an identifier and numbered if it is taken."""

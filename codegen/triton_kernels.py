@@ -74,6 +74,7 @@ class KernelPrinter:
         self._variables: dict[SSAValue, str] = dict(
             zip(kernel.body.block.args, names, strict=True)
         )
+        self._bound: list[str] = []
         self._lines: list[str] = []
         self._kernel = kernel
 
@@ -95,6 +96,7 @@ class KernelPrinter:
     def _bind(self, value: SSAValue, default: str = "v") -> str:
         name = self._names.fresh(value.name_hint or default)
         self._variables[value] = name
+        self._bound.append(name)
         return name
 
     def _read(self, value: SSAValue) -> Expr:
@@ -126,7 +128,7 @@ class KernelPrinter:
             case _:
                 text = expression(op, self._read).text
                 name = self._bind(op.results[0])
-                self._emit(f"{name} = {text}", comment_of(op), indent)
+                self._emit(f"{name} = {text}", inlined_comment(op), indent)
 
     def _emit(self, line: str, comment: str | None, indent: str) -> None:
         """Append a line; its comment goes behind it, or above where it is long."""
@@ -153,8 +155,11 @@ class KernelPrinter:
             text = self._read(init).text
             self._emit(f"{self._bind(argument)} = {text}", None, indent)
         bounds = ", ".join(self._read(v).text for v in (op.lower, op.upper, op.step))
+        outside = len(self._bound)
         self._lines.append(f"{indent}for {self._bind(index)} in range({bounds}):")
         self._block(op.body.block, indent + INDENT)
+        self._names.release(self._bound[outside:])
+        del self._bound[outside:]
         for argument, result in zip(carried, op.results, strict=True):
             self._variables[result] = self._variables[argument]
         self._lines.append("")
@@ -178,11 +183,19 @@ class KernelPrinter:
             self._emit(f"{target} = {text}", comments[text], indent)
 
 
+def inlined_comment(op: Operation) -> str | None:
+    """Return the operation's comment, or that of one printed inside its expression."""
+    if (comment := comment_of(op)) is not None:
+        return comment
+    inside = (_producer_comment(value) for value in op.operands)
+    return next((comment for comment in inside if comment is not None), None)
+
+
 def _producer_comment(value: SSAValue) -> str | None:
-    """Return the comment of an operation that is printed inside a yield."""
+    """Return the comment of an operation that is printed inside its user."""
     owner = value.owner
     if isinstance(owner, Operation) and is_inline(owner):
-        return comment_of(owner)
+        return inlined_comment(owner)
     return None
 
 

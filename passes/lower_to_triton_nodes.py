@@ -375,6 +375,9 @@ class TemporalLowering:
         if accumulator is None or result.combiner in (Combiner.FOLD, Combiner.SAME):
             return value
         tile = scope.tile(result.inner)
+        if len(list(result.inner.uses)) == 1 and not tile.value.uses:
+            # Nothing else needs it: the sum stands on one line.
+            tile.value.name_hint = None
         kind = COMBINE[ReduceKind(str(result.combiner))]
         combined = tl.BinaryOp(kind, accumulator.value, tile.value)
         return Tile(scope.insert(combined), tile.dims)

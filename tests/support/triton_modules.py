@@ -1,0 +1,72 @@
+"""What tests of emitted Triton share: emit modules, check and compile many at once."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+
+from semantics import comet_context, parse_module, run_passes
+
+from comet.codegen.triton import TritonTarget
+
+ROOT = Path(__file__).parents[2]
+LOWER = "outline-kernels,lower-to-triton"
+
+CHECK_MANY = """
+import json, sys
+from comet.runtime.child import report
+for path in sys.argv[1:]:
+    print(json.dumps(report(path, "interpreter", 3, False)))
+"""
+
+
+def hardware(name: str) -> str:
+    """Return the pass that attaches one of the sample hardware files."""
+    return f'attach-hardware{{path="{ROOT / "samples" / "hardware" / name}"}}'
+
+
+def emitted(text: str, pipeline: str) -> str:
+    """Run passes on IR text and print it as a Triton module."""
+    module = run_passes(parse_module(text), pipeline)
+    output = StringIO()
+    TritonTarget().emit(comet_context(), module, output)
+    return output.getvalue()
+
+
+def write_modules(sources: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write Python sources to files named by their keys."""
+    paths: list[Path] = []
+    for name, source in sources.items():
+        path = folder / f"{name}.py"
+        path.write_text(source)
+        paths.append(path)
+    return paths
+
+
+def _run(
+    arguments: Sequence[str], paths: Sequence[Path], interpret: bool
+) -> list[dict[str, object]]:
+    """Run Python in a child process; return the JSON objects that it prints."""
+    environment = dict(os.environ, TRITON_INTERPRET=str(int(interpret)))
+    command = [sys.executable, *arguments, *map(str, paths)]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check_all(sources: Mapping[str, str], folder: Path) -> dict[str, dict[str, object]]:
+    """Run modules in Triton's interpreter; return what comet-run reports, by name."""
+    paths = write_modules(sources, folder)
+    reports = _run(["-c", CHECK_MANY], paths, interpret=True)
+    return dict(zip(sources, reports, strict=True))
+
+
+def compile_all(sources: Mapping[str, str], folder: Path) -> list[dict[str, object]]:
+    """Compile modules for GPUs that are not there; return what each kernel takes."""
+    paths = write_modules(sources, folder)
+    return _run(["-m", "comet.runtime.compile_check"], paths, interpret=False)
