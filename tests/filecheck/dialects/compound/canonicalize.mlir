@@ -1,0 +1,50 @@
+// RUN: comet-opt %s --split-input-file -p canonicalize | filecheck %s
+
+func.func @neutral(%x: tensor<4xf16, #compound.dims<M>>) -> (tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>) {
+  %zero = compound.fill 0.0 : tensor<4xf16, #compound.dims<M>>
+  %one = compound.fill 1.0 : tensor<f16, #compound.dims<>>
+  %low = compound.fill -65504.0 : tensor<4xf16, #compound.dims<M>>
+  %add = compound.map add %zero, %x : tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+  %sub = compound.map sub %x, %zero : tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+  %mult = compound.map mult %one, %x : tensor<f16, #compound.dims<>>, tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+  %div = compound.map div %x, %one : tensor<4xf16, #compound.dims<M>>, tensor<f16, #compound.dims<>> -> tensor<4xf16, #compound.dims<M>>
+  %max = compound.map max %low, %x : tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+  func.return %add, %sub, %mult, %div, %max : tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>
+}
+
+// CHECK:      func.func @neutral
+// CHECK-NEXT:   func.return %x, %x, %x, %x, %x
+
+// -----
+
+func.func @absorbing(%x: tensor<4xf32, #compound.dims<M>>) -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>) {
+  %zero = compound.fill 0.0 : tensor<f32, #compound.dims<>>
+  %mult = compound.map mult %x, %zero : tensor<4xf32, #compound.dims<M>>, tensor<f32, #compound.dims<>> -> tensor<4xf32, #compound.dims<M>>
+  %div = compound.map div %zero, %x : tensor<f32, #compound.dims<>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %mult, %div : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK:      func.func @absorbing
+// CHECK-NEXT:   %mult = compound.fill 0.000000e+00 : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:   %div = compound.fill 0.000000e+00 : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:   func.return %mult, %div
+
+// -----
+
+// What is no neutral element, or would change the type, stays.
+
+func.func @kept(%x: tensor<4xf32, #compound.dims<M>>, %y: tensor<f32, #compound.dims<>>) -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>) {
+  %zero = compound.fill 0.0 : tensor<4xf32, #compound.dims<M>>
+  %low = compound.fill -65504.0 : tensor<4xf32, #compound.dims<M>>
+  %sub = compound.map sub %zero, %x : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %div = compound.map div %x, %zero : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %max = compound.map max %low, %x : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %add = compound.map add %zero, %y : tensor<4xf32, #compound.dims<M>>, tensor<f32, #compound.dims<>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %sub, %div, %max, %add : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK:      func.func @kept
+// CHECK:        %sub = compound.map sub
+// CHECK-NEXT:   %div = compound.map div
+// CHECK-NEXT:   %max = compound.map max
+// CHECK-NEXT:   %add = compound.map add

@@ -1,0 +1,47 @@
+// RUN: comet-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+%a, %b = "test.op"() : () -> (tensor<4x8xf16>, tensor<7x2xf16>)
+// CHECK: 'compound.gemm_softmax' op operand 1 has extent 7 for dimension K, an earlier operand has 8
+%p = compound.gemm_softmax %a, %b : (tensor<4x8xf16>, tensor<7x2xf16>) -> tensor<4x2xf16>
+
+// -----
+
+%a, %b = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>)
+// CHECK: 'compound.gemm_softmax' op result is M x N = 4x2, got tensor<4x3xf16>
+%p = compound.gemm_softmax %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x3xf16>
+
+// -----
+
+%a, %b = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf32>)
+// CHECK: 'compound.gemm_softmax' op operands share one element type
+%p = compound.gemm_softmax %a, %b : (tensor<4x8xf16>, tensor<8x2xf32>) -> tensor<4x2xf16>
+
+// -----
+
+%a, %b = "test.op"() : () -> (tensor<4x8xf16>, tensor<8xf16>)
+// CHECK: 'compound.gemm_softmax' op expects K x N, got tensor<8xf16>
+%p = compound.gemm_softmax %a, %b : (tensor<4x8xf16>, tensor<8xf16>) -> tensor<4x2xf16>
+
+// -----
+
+%a, %b = "test.op"() : () -> (tensor<?x8xf16>, tensor<8x2xf16>)
+// CHECK: 'compound.gemm_softmax' op extents are static and positive, got tensor<?x8xf16>
+%p = compound.gemm_softmax %a, %b : (tensor<?x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+
+// -----
+
+%a, %b = "test.op"() : () -> (tensor<4x8xi16>, tensor<8x2xi16>)
+// CHECK: expected a tensor of floats
+%p = compound.gemm_softmax %a, %b : (tensor<4x8xi16>, tensor<8x2xi16>) -> tensor<4x2xi16>
+
+// -----
+
+%a, %b, %v = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>)
+// CHECK: 'compound.gemm_layernorm' op epsilon is positive
+%p = compound.gemm_layernorm %a, %b, %v, %v epsilon 0.0 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+
+// -----
+
+%a, %b, %v = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>, tensor<3xf16>)
+// CHECK: 'compound.gemm_layernorm' op operand 2 has extent 3 for dimension N, an earlier operand has 2
+%p = compound.gemm_layernorm %a, %b, %v, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<3xf16>, tensor<3xf16>) -> tensor<4x2xf16>

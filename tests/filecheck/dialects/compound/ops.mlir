@@ -1,0 +1,123 @@
+// RUN: COMET_ROUNDTRIP
+// RUN: COMET_GENERIC_ROUNDTRIP
+
+!MK = tensor<4x8xf16, #compound.dims<M, K>>
+!KN = tensor<8x2xf16, #compound.dims<K, N>>
+!MN = tensor<4x2xf32, #compound.dims<M, N>>
+!M = tensor<4xf32, #compound.dims<M>>
+!one = tensor<f32, #compound.dims<>>
+func.func @elementary(%a: !MK, %b: !KN) -> !MN {
+  %c = compound.contract %a, %b : !MK, !KN -> !MN
+  %m = compound.reduce max %c : !MN -> !M
+  %s = compound.map sub %c, %m : !MN, !M -> !MN
+  %e = compound.map exp %s {note = "kept"} : !MN -> !MN
+  %h = compound.cast %e : !MN -> tensor<4x2xf16, #compound.dims<M, N>>
+  %r = compound.rename %c : !MN -> tensor<4x2xf32, #compound.dims<N1, P>>
+  %f = compound.fill -1.250000e-01 : !one
+  %n = compound.extent "N" of %c : !MN -> !one
+  func.return %s : !MN
+}
+func.func @fold(%c: !MN) -> !M {
+  %low = compound.fill -1.0e+30 : !M
+  %m = compound.fold over "N" ins(%c : !MN) init(%low : !M) step {
+  ^bb0(%chunk: !MN, %old: !M):
+    %now = compound.reduce max %chunk : !MN -> !M
+    %new = compound.map max %old, %now : !M, !M -> !M
+    compound.yield %new : !M
+  } merge {
+  ^bb0(%x: !M, %y: !M):
+    %new = compound.map max %x, %y : !M, !M -> !M
+    compound.yield %new : !M
+  } -> !M
+  func.return %m : !M
+}
+func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %v: tensor<2xf16>) -> tensor<4x2xf16> {
+  %p = compound.gemm_softmax %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+  %y = compound.gemm_layernorm %a, %b, %v, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+  %z = compound.gemm_layernorm %a, %b, %v, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+  func.return %p : tensor<4x2xf16>
+}
+func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #compound.dims<@OB>> {
+  %y = compound.reduce add %x : tensor<4x2xf32, #compound.dims<M, N @OB>> -> tensor<f32, #compound.dims<@OB>>
+  func.return %y : tensor<f32, #compound.dims<@OB>>
+}
+
+// CHECK:      builtin.module {
+// CHECK-NEXT:   func.func @elementary(%a: tensor<4x8xf16, #compound.dims<M, K>>, %b: tensor<8x2xf16, #compound.dims<K, N>>) -> tensor<4x2xf32, #compound.dims<M, N>> {
+// CHECK-NEXT:     %c = compound.contract %a, %b : tensor<4x8xf16, #compound.dims<M, K>>, tensor<8x2xf16, #compound.dims<K, N>> -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-NEXT:     %m = compound.reduce max %c : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:     %s = compound.map sub %c, %m : tensor<4x2xf32, #compound.dims<M, N>>, tensor<4xf32, #compound.dims<M>> -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-NEXT:     %e = compound.map exp %s {note = "kept"} : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-NEXT:     %h = compound.cast %e : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf16, #compound.dims<M, N>>
+// CHECK-NEXT:     %r = compound.rename %c : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf32, #compound.dims<N1, P>>
+// CHECK-NEXT:     %f = compound.fill -1.250000e-01 : tensor<f32, #compound.dims<>>
+// CHECK-NEXT:     %n = compound.extent "N" of %c : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<f32, #compound.dims<>>
+// CHECK-NEXT:     func.return %s : tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @fold(%c: tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compound.dims<M>> {
+// CHECK-NEXT:     %low = compound.fill -1.000000e+30 : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:     %m = compound.fold over "N" ins(%c : tensor<4x2xf32, #compound.dims<M, N>>) init(%low : tensor<4xf32, #compound.dims<M>>) step {
+// CHECK-NEXT:     ^bb0(%chunk: tensor<4x2xf32, #compound.dims<M, N>>, %old: tensor<4xf32, #compound.dims<M>>):
+// CHECK-NEXT:       %now = compound.reduce max %chunk : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:       %new = compound.map max %old, %now : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:       compound.yield %new : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:     } merge {
+// CHECK-NEXT:     ^bb0(%x: tensor<4xf32, #compound.dims<M>>, %y: tensor<4xf32, #compound.dims<M>>):
+// CHECK-NEXT:       %new_1 = compound.map max %x, %y : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:       compound.yield %new_1 : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:     } -> tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:     func.return %m : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %v: tensor<2xf16>) -> tensor<4x2xf16> {
+// CHECK-NEXT:     %p = compound.gemm_softmax %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:     %y = compound.gemm_layernorm %a, %b, %v, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:     %z = compound.gemm_layernorm %a, %b, %v, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:     func.return %p : tensor<4x2xf16>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #compound.dims<@OB>> {
+// CHECK-NEXT:     %y = compound.reduce add %x : tensor<4x2xf32, #compound.dims<M, N @OB>> -> tensor<f32, #compound.dims<@OB>>
+// CHECK-NEXT:     func.return %y : tensor<f32, #compound.dims<@OB>>
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
+
+// CHECK-GENERIC:      "builtin.module"() ({
+// CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "elementary", function_type = (tensor<4x8xf16, #compound.dims<M, K>>, tensor<8x2xf16, #compound.dims<K, N>>) -> tensor<4x2xf32, #compound.dims<M, N>>}> ({
+// CHECK-GENERIC-NEXT:   ^bb0(%a: tensor<4x8xf16, #compound.dims<M, K>>, %b: tensor<8x2xf16, #compound.dims<K, N>>):
+// CHECK-GENERIC-NEXT:     %c = "compound.contract"(%a, %b) : (tensor<4x8xf16, #compound.dims<M, K>>, tensor<8x2xf16, #compound.dims<K, N>>) -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     %m = "compound.reduce"(%c) <{kind = #compound<reduce_kind max>}> : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compound.dims<M>>
+// CHECK-GENERIC-NEXT:     %s = "compound.map"(%c, %m) <{kind = #compound<map_kind sub>}> : (tensor<4x2xf32, #compound.dims<M, N>>, tensor<4xf32, #compound.dims<M>>) -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     %e = "compound.map"(%s) <{kind = #compound<map_kind exp>}> {note = "kept"} : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     %h = "compound.cast"(%e) : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf16, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     %r = "compound.rename"(%c) : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf32, #compound.dims<N1, P>>
+// CHECK-GENERIC-NEXT:     %f = "compound.fill"() <{value = -1.250000e-01 : f64}> : () -> tensor<f32, #compound.dims<>>
+// CHECK-GENERIC-NEXT:     %n = "compound.extent"(%c) <{dim = "N"}> : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<f32, #compound.dims<>>
+// CHECK-GENERIC-NEXT:     "func.return"(%s) : (tensor<4x2xf32, #compound.dims<M, N>>) -> ()
+// CHECK-GENERIC-NEXT:   }) : () -> ()
+// CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "fold", function_type = (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compound.dims<M>>}> ({
+// CHECK-GENERIC-NEXT:   ^bb0(%c: tensor<4x2xf32, #compound.dims<M, N>>):
+// CHECK-GENERIC-NEXT:     %low = "compound.fill"() <{value = -1.000000e+30 : f64}> : () -> tensor<4xf32, #compound.dims<M>>
+// CHECK-GENERIC-NEXT:     %m = "compound.fold"(%c, %low) <{dim = "N", operandSegmentSizes = array<i32: 1, 1>}> ({
+// CHECK-GENERIC-NEXT:     ^bb0(%chunk: tensor<4x2xf32, #compound.dims<M, N>>, %old: tensor<4xf32, #compound.dims<M>>):
+// CHECK-GENERIC-NEXT:       %now = "compound.reduce"(%chunk) <{kind = #compound<reduce_kind max>}> : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compound.dims<M>>
+// CHECK-GENERIC-NEXT:       %new = "compound.map"(%old, %now) <{kind = #compound<map_kind max>}> : (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>) -> tensor<4xf32, #compound.dims<M>>
+// CHECK-GENERIC-NEXT:       "compound.yield"(%new) : (tensor<4xf32, #compound.dims<M>>) -> ()
+// CHECK-GENERIC-NEXT:     }, {
+// CHECK-GENERIC-NEXT:     ^bb0(%x: tensor<4xf32, #compound.dims<M>>, %y: tensor<4xf32, #compound.dims<M>>):
+// CHECK-GENERIC-NEXT:       %new_1 = "compound.map"(%x, %y) <{kind = #compound<map_kind max>}> : (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>) -> tensor<4xf32, #compound.dims<M>>
+// CHECK-GENERIC-NEXT:       "compound.yield"(%new_1) : (tensor<4xf32, #compound.dims<M>>) -> ()
+// CHECK-GENERIC-NEXT:     }) : (tensor<4x2xf32, #compound.dims<M, N>>, tensor<4xf32, #compound.dims<M>>) -> tensor<4xf32, #compound.dims<M>>
+// CHECK-GENERIC-NEXT:     "func.return"(%m) : (tensor<4xf32, #compound.dims<M>>) -> ()
+// CHECK-GENERIC-NEXT:   }) : () -> ()
+// CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "named", function_type = (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>}> ({
+// CHECK-GENERIC-NEXT:   ^bb0(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %v: tensor<2xf16>):
+// CHECK-GENERIC-NEXT:     %p = "compound.gemm_softmax"(%a, %b) : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC-NEXT:     %y = "compound.gemm_layernorm"(%a, %b, %v, %v) <{epsilon = 1.000000e-05 : f64}> : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC-NEXT:     %z = "compound.gemm_layernorm"(%a, %b, %v, %v) <{epsilon = 1.000000e-03 : f64}> : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC-NEXT:     "func.return"(%p) : (tensor<4x2xf16>) -> ()
+// CHECK-GENERIC-NEXT:   }) : () -> ()
+// CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "dims", function_type = (tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #compound.dims<@OB>>}> ({
+// CHECK-GENERIC-NEXT:   ^bb0(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>):
+// CHECK-GENERIC-NEXT:     %y = "compound.reduce"(%x) <{kind = #compound<reduce_kind add>}> : (tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #compound.dims<@OB>>
+// CHECK-GENERIC-NEXT:     "func.return"(%y) : (tensor<f32, #compound.dims<@OB>>) -> ()
+// CHECK-GENERIC-NEXT:   }) : () -> ()
+// CHECK-GENERIC-NEXT: }) : () -> ()

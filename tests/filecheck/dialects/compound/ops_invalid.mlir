@@ -1,0 +1,140 @@
+// RUN: comet-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+
+%a = "test.op"() : () -> tensor<4x8xf16, #compound.dims<M, K>>
+%b = "test.op"() : () -> tensor<8x2xf16, #compound.dims<K, N>>
+// CHECK: 'compound.contract' op result has dimension P, which no operand has
+%c = compound.contract %a, %b : tensor<4x8xf16, #compound.dims<M, K>>, tensor<8x2xf16, #compound.dims<K, N>> -> tensor<4x2xf16, #compound.dims<M, P>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf16, #compound.dims<M, K>>
+%b = "test.op"() : () -> tensor<8x2xf16, #compound.dims<K, N>>
+// CHECK: 'compound.contract' op result has extent 3 for dimension N, the operands have 2
+%c = compound.contract %a, %b : tensor<4x8xf16, #compound.dims<M, K>>, tensor<8x2xf16, #compound.dims<K, N>> -> tensor<4x3xf16, #compound.dims<M, N>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf16, #compound.dims<M, K>>
+%b = "test.op"() : () -> tensor<7x2xf16, #compound.dims<K, N>>
+// CHECK: 'compound.contract' op dimension K has extent 8 and 7; operands that share a dimension share its extent
+%c = compound.contract %a, %b : tensor<4x8xf16, #compound.dims<M, K>>, tensor<7x2xf16, #compound.dims<K, N>> -> tensor<4x2xf16, #compound.dims<M, N>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf16, #compound.dims<M, K>>
+%b = "test.op"() : () -> tensor<8x2xf32, #compound.dims<K, N>>
+// CHECK: 'compound.contract' op mixes element types f16 and f32; make the conversion explicit with compound.cast
+%c = compound.contract %a, %b : tensor<4x8xf16, #compound.dims<M, K>>, tensor<8x2xf32, #compound.dims<K, N>> -> tensor<4x2xf32, #compound.dims<M, N>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf16, #compound.dims<M, K>>
+%b = "test.op"() : () -> tensor<8x2xf16, #compound.dims<K, N>>
+// CHECK: 'compound.contract' op sums dimension N, which only one operand has; keep it in the result, or reduce that operand first
+%c = compound.contract %a, %b : tensor<4x8xf16, #compound.dims<M, K>>, tensor<8x2xf16, #compound.dims<K, N>> -> tensor<4xf16, #compound.dims<M>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, K>>
+// CHECK: 'compound.contract' op accumulates f32 in f16; the accumulator has the operands' type or a wider one
+%c = compound.contract %a, %a : tensor<4x8xf32, #compound.dims<M, K>>, tensor<4x8xf32, #compound.dims<M, K>> -> tensor<4xf16, #compound.dims<M>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32>
+// CHECK: tensor<4x8xf32> has no named dimensions; run decompose, or write #compound.dims<..> into the type
+%c = compound.reduce add %a : tensor<4x8xf32> -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M>>
+// CHECK: tensor<4x8xf32, #compound.dims<M>> names 1 dimensions for 2 axes
+%c = compound.reduce add %a : tensor<4x8xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%a = "test.op"() : () -> f32
+// CHECK: expected a tensor with named dimensions, got f32
+%c = compound.reduce add %a : f32 -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xi32, #compound.dims<M, N>>
+// CHECK: tensor<4x8xi32, #compound.dims<M, N>> is not a tensor of floats
+%c = compound.reduce add %a : tensor<4x8xi32, #compound.dims<M, N>> -> tensor<4xi32, #compound.dims<M>>
+
+// -----
+
+// CHECK: dimension M appears twice in one type; give one of its axes another name with compound.rename
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, M>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.reduce' op reduces nothing: the result has every dimension of the operand
+%c = compound.reduce add %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.map' op sub takes 2 operand(s), got 1
+%c = compound.map sub %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.map' op result lacks dimension N of an operand; use compound.reduce to drop a dimension
+%c = compound.map exp %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.cast' op changes only the element type
+%c = compound.cast %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x7xf16, #compound.dims<M, N>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.cast' op keeps the order of dimensions
+%c = compound.cast %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<8x4xf16, #compound.dims<N, M>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: tensor<4x8xi8, #compound.dims<M, N>> is not a tensor of floats
+%c = compound.cast %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xi8, #compound.dims<M, N>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op mixes element types f32 and f16
+%c = compound.rename %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf16, #compound.dims<P, N>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op keeps shape and level
+%c = compound.rename %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<8x4xf32, #compound.dims<P, Q>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N @OB>>
+// CHECK: 'compound.rename' op keeps shape and level
+%c = compound.rename %a : tensor<4x8xf32, #compound.dims<M, N @OB>> -> tensor<4x8xf32, #compound.dims<P, Q @GB>>
+
+// -----
+
+// CHECK: tensor<4xf32> has no named dimensions
+%c = compound.fill 1.0 : tensor<4xf32>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.extent' op operand has no dimension K
+%c = compound.extent "K" of %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<f32, #compound.dims<>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
+// CHECK: 'compound.extent' op result is of rank 0
+%c = compound.extent "N" of %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
