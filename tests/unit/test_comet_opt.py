@@ -76,6 +76,15 @@ def test_a_verify_error_names_the_op_behind_earlier_chunks(tmp_path: Path):
     assert sentence.startswith(f"{file}:6:3: error: Expected arguments to have")
 
 
+def test_a_wrong_type_in_the_text_has_a_place(tmp_path: Path):
+    file = tmp_path / "bad.mlir"
+    op = "compound.gemm_softmax %a, %a : (tensor<4x4xi8>, tensor<4x4xi8>)"
+    text = f"func.func @f(%a: tensor<4x4xi8>) {{\n  %b = {op} -> tensor<4x4xi8>\n}}\n"
+    file.write_text(text)
+    sentence = the_sentence(comet_opt(str(file)))
+    assert sentence.startswith(f"{file}:2:3: error: expected a tensor of floats")
+
+
 def test_a_pass_error_names_the_op(good: str, plugin: str):
     result = comet_opt(good, "--load-pass-plugin", plugin, "-p", "fail")
     assert the_sentence(result) == f"{good}:1:1: error: nothing fits"
@@ -102,10 +111,19 @@ def test_a_bug_is_called_one_and_shows_a_traceback_on_request(
 USAGE = {
     "no such pass": (["-p", "decompse"], "'decompse'; did you mean 'decompose'?"),
     "no such pass at all": (["-p", "qqqqqq"], "'comet-opt --help' lists them"),
-    "option": (["-p", "cse{speed=3}"], "pass 'cse': Provided arguments"),
+    "no options": (["-p", "cse{speed=3}"], "pass 'cse' has no option 'speed'; it has "),
+    "option": (["-p", "decompose{accu=f32}"], "no option 'accu'; it has accumulator"),
+    "value": (
+        ["-p", "decompose{accumulator=f8}"],
+        "pass 'decompose': the option 'accumulator' is one of 'f32', 'input', not f8",
+    ),
+    "no value": (["-p", "attach-hardware"], 'attach-hardware requires argument "path"'),
     "syntax": (["-p", "cse{a=b/c}"], "column 8 of the pass or target specification"),
     "target": (["-t", "paper"], "invalid choice: 'paper'"),
-    "target option": (["-t", "mlir{speed=3}"], "target 'mlir': Provided arguments"),
+    "target option": (
+        ["-t", "mlir{speed=3}"],
+        "target 'mlir' has no option 'speed'",
+    ),
     "flag": (["--fast"], "unrecognized arguments: --fast"),
     "plug-in": (["--load-pass-plugin", "no.py"], "no.py: no such pass plug-in"),
 }

@@ -2,8 +2,7 @@
 
 import gc
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from inspect import signature
 from io import StringIO
@@ -12,13 +11,17 @@ from typing import IO, ClassVar, NoReturn, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
-from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline, parse_spec
+from xdsl.utils.arg_spec import (
+    parse_pipeline,
+    parse_spec,
+)
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.located_parser import LocatedParser
+from comet.tools.option_check import check_options, unknown_name
 from comet.tools.pass_plugins import load_pass_plugin
 
 TOOL = "comet-opt"
@@ -89,8 +92,8 @@ class CometOptMain(xDSLOptMain):
             self._register_plugin(path)
         for spec in parse_pipeline(self.args.passes):
             if spec.name not in self.available_passes:
-                raise UsageError(_unknown("pass", spec.name, self.available_passes))
-            _check_options("pass", spec, self.available_passes[spec.name]())
+                raise UsageError(unknown_name("pass", spec.name, self.available_passes))
+            check_options("pass", spec, self.available_passes[spec.name]())
         self._check_target()
         super().setup_pipeline()
         if (verify := self.pipeline.callback) is not None:
@@ -107,7 +110,7 @@ class CometOptMain(xDSLOptMain):
         factory = self.available_targets[spec.name]
         if not signature(factory).parameters:  # else a plain function, without options
             target = cast(Callable[[], type[Target]], factory)()
-            _check_options("target", spec, target)
+            check_options("target", spec, target)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         """Open the input; an unknown file extension is the user's mistake."""
@@ -131,20 +134,6 @@ def _read_comet(stream: IO[bytes]) -> ModuleOp:
     from comet.codegen.comet import read_stream
 
     return read_stream(stream)
-
-
-def _check_options(kind: str, spec: ArgSpec, made: type[ArgSpecConvertible]) -> None:
-    """Raise UsageError if a pass or target does not take the options of `spec`."""
-    try:
-        made.from_spec(spec)
-    except ValueError as error:
-        raise UsageError(f"{kind} '{spec.name}': {error}") from error
-
-
-def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"'{TOOL} --help' lists them"
-    return f"there is no {kind} named '{name}'; {hint}"
 
 
 def _blaming(verify: PassPipelineCallbackType) -> PassPipelineCallbackType:

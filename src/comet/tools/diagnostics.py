@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import (
 )
 
 from comet.cost.estimate import CostError
+from comet.tools.located_parser import LocatedParser
 
 
 class UsageError(Exception):
@@ -28,8 +29,8 @@ def place_of_op(op: Operation) -> str:
 
     An operation that a pass made reads `in @main, 'compound.contract' op %c4`.
     """
-    if isinstance(loc := op.location, FileLineColLoc):
-        return f"{loc.filename.data}:{loc.line.data}:{loc.column.data}"
+    if isinstance(op.location, FileLineColLoc):
+        return _location_text(op.location)
     names = [f"%{r.name_hint}" for r in op.results if r.name_hint is not None]
     name = " ".join([f"'{op.name}' op", *names[:1]])
     return f"in @{symbol}, {name}" if (symbol := _symbol_around(op)) else name
@@ -82,14 +83,31 @@ def sentence(error: BaseException) -> str | None:
 
 
 def _one_line(text: str) -> str:
+    text = text.replace("\nUnderlying verification failure: ", "; ")
     return " ".join(text.split())
 
 
 def _at_op(error: DiagnosticException) -> str:
     message = _one_line(str(error))
-    if (op := failing_op(error)) is None:
-        return f"error: {message}"
-    return f"{place_of_op(op)}: error: {message}"
+    if (op := failing_op(error)) is not None:
+        return f"{place_of_op(op)}: error: {message}"
+    if (location := _parsed_location(error)) is not None:
+        return f"{_location_text(location)}: error: {message}"
+    return f"error: {message}"
+
+
+def _parsed_location(error: BaseException) -> FileLineColLoc | None:
+    """Find where the op starts that was being parsed, innermost first."""
+    own = LocatedParser.parse_operation.__code__
+    found: FileLineColLoc | None = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is own:
+            found = frame.f_locals.get("location", found)
+    return found
+
+
+def _location_text(location: FileLineColLoc) -> str:
+    return f"{location.filename.data}:{location.line.data}:{location.column.data}"
 
 
 def _pipeline_mistake(error: ArgSpecParseError) -> str:

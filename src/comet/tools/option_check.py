@@ -1,0 +1,45 @@
+"""Checks the passes and options that a command line names, before any work is done."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+
+from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, ParameterListType
+
+from comet.tools.diagnostics import UsageError
+
+
+def check_options(kind: str, spec: ArgSpec, made: type[ArgSpecConvertible]) -> None:
+    """Raise UsageError if a pass or target does not take the options of `spec`."""
+    given = spec.normalize_parameter_names().parameters
+    known = [field.name for field in fields(made) if field.init]
+    for option in given:
+        if option not in known:
+            there = f"it has {', '.join(known)}" if known else "it has none"
+            raise UsageError(f"{kind} '{spec.name}' has no option '{option}'; {there}")
+    try:
+        made.from_spec(spec)
+    except ValueError as error:
+        raise UsageError(f"{kind} '{spec.name}': {_readable(error, given)}") from error
+
+
+def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:
+    """Name the option that xDSL found to be of the wrong type, and what it may be."""
+    message = str(error)
+    for option, values in given.items():
+        if message.startswith(f"Incompatible types: given {values}, expected "):
+            expected = re.sub(
+                r"typing\.Literal\[(.*?)\]", r"one of \1", message.split("expected ")[1]
+            )
+            expected = re.sub(r"<class '(\w+)'>", r"\1", expected)
+            written = ",".join(str(value) for value in values)
+            return f"the option '{option}' is {expected}, not {written}"
+    return message
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that there is no pass of that name, and which one may be meant."""
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else "'comet-opt --help' lists them"
+    return f"there is no {kind} named '{name}'; {hint}"
