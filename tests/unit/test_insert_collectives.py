@@ -6,7 +6,7 @@ import pytest
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound_dims import names_of
@@ -66,6 +66,15 @@ def test_neighbours_that_differ(contract: str, maps: str, stream: str):
         f"distribute{{dim={maps} axes=cx,ky op=map}},insert-collectives"
     )
     check_meaning(program("gemm_layernorm", (7, 5, 13), dict(GRID)), pipeline)
+
+
+def test_the_order_of_axes_matters():
+    pipeline = (
+        "decompose,distribute{dim=N axes=cx,cy op=contract},"
+        "distribute{dim=N axes=cy,cx op=map},insert-collectives"
+    )
+    after = check_meaning(program("gemm_softmax", (7, 5, 13), dict(GRID)), pipeline)
+    assert collectives(after)[:2] == ["all_gather", "scatter"]
 
 
 def test_statistics_are_reduced_and_nothing_else():
@@ -199,3 +208,35 @@ def test_rejects_the_graph_level():
     )
     with pytest.raises(PassFailedException, match="is no elementary op"):
         run_passes(parse_module(text), "insert-collectives")
+
+
+SPMD = "decompose,distribute{dim=N axes=cx,cy,kx,ky},insert-collectives"
+ALL_REDUCE = 'collective.all_reduce max %m on @mesh ["cx", "cy", "kx", "ky"]'
+
+
+def mutated(change: str) -> tuple[ModuleOp, str]:
+    """Return gemm_softmax at the SPMD level, and its text with one collective wrong."""
+    module = run_passes(program("gemm_softmax", (7, 5, 32), dict(GRID)), SPMD)
+    text = str(module)
+    assert ALL_REDUCE in text
+    if change == "removed":
+        line = next(line for line in text.splitlines() if ALL_REDUCE in line)
+        return module, text.replace(line, "").replace("%m_1", "%m")
+    return module, text.replace(ALL_REDUCE, change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("removed", "a collective.all_reduce max is missing"),
+        (ALL_REDUCE.replace("max", "add"), r"partial\(max\)"),
+        (ALL_REDUCE.replace('"cx", ', ""), "over axis 'cx'"),
+    ],
+)
+def test_a_wrong_collective_is_caught(change: str, message: str):
+    right, text = mutated(change)
+    with pytest.raises(VerifyException, match=message):
+        parse_module(text)
+    wrong = parse_module(text, verify=False)
+    with pytest.raises(AssertionError):
+        assert_same_meaning(right, wrong, "main")

@@ -1,0 +1,45 @@
+// RUN: comet-opt %s --split-input-file --verify-diagnostics -p decompose | filecheck %s
+
+func.func @copy(%x: tensor<8xf32>) -> tensor<8xf32> {
+  func.return %x : tensor<8xf32>
+}
+
+// CHECK: decompose: @copy has no named compound op; decompose takes functions of the graph level
+
+// -----
+
+func.func @sum(%x: f32) -> f32 {
+  %y = arith.addf %x, %x : f32
+  func.return %y : f32
+}
+
+// CHECK: decompose: 'arith.addf' has no decomposition; there are ones of compound.gemm_layernorm, compound.gemm_softmax, and passes/decompositions/ takes more
+
+// -----
+
+func.func @mixed(%x: f32, %a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
+  %p = compound.gemm_softmax %a, %b : (tensor<4x2xf16>, tensor<2x8xf16>) -> tensor<4x8xf16>
+  func.return %p : tensor<4x8xf16>
+}
+
+// CHECK: decompose: 'func.func' has a value of type f32; the graph level has tensors only
+
+// -----
+
+func.func @named(%x: tensor<8xf32, #compound.dims<N>>, %a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
+  %p = compound.gemm_softmax %a, %b : (tensor<4x2xf16>, tensor<2x8xf16>) -> tensor<4x8xf16>
+  func.return %p : tensor<4x8xf16>
+}
+
+// CHECK: decompose: tensor<8xf32, #compound.dims<N>> has named dimensions already; decompose takes plain tensors
+
+// -----
+
+func.func @taken(%a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
+  %p = compound.gemm_softmax %a, %b : (tensor<4x2xf16>, tensor<2x8xf16>) -> tensor<4x8xf16>
+  func.return %p : tensor<4x8xf16>
+}
+
+func.func private @taken__reference(tensor<8xf32>) -> tensor<8xf32>
+
+// CHECK: decompose: the name @taken__reference is taken; the reference of @taken needs it

@@ -1,0 +1,63 @@
+// RUN: comet-opt %s --split-input-file --verify-diagnostics -p insert-collectives | filecheck %s
+
+collective.mesh @gpus {rank = 2}
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #compound.dims<M, N>> {
+  %e = compound.map exp %x {collective.shard = {K = ["rank"]}} : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+  func.return %e : tensor<4x8xf32, #compound.dims<M, N>>
+}
+
+// CHECK: insert-collectives: 'compound.map' is sharded in K, which it does not have; its dimensions are M, N
+
+// -----
+
+collective.mesh @gpus {rank = 2}
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #compound.dims<M, N>> {
+  %e = compound.map exp %x {collective.shard = {N = ["cx"]}} : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+  func.return %e : tensor<4x8xf32, #compound.dims<M, N>>
+}
+
+// CHECK: insert-collectives: 'compound.map' is sharded over cx, which mesh @gpus does not have; its axes are rank
+
+// -----
+
+collective.mesh @gpus {rank = 2}
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #compound.dims<M, N>> {
+  %e = compound.map exp %x {collective.shard = {M = ["rank"], N = ["rank"]}} : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+  func.return %e : tensor<4x8xf32, #compound.dims<M, N>>
+}
+
+// CHECK: insert-collectives: 'compound.map' is sharded over axis rank twice
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #compound.dims<M, N>> {
+  %e = compound.map exp %x {collective.shard = {N = ["rank"]}} : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+  func.return %e : tensor<4x8xf32, #compound.dims<M, N>>
+}
+
+// CHECK: insert-collectives: the module has no mesh
+
+// -----
+
+collective.mesh @gpus {rank = 2}
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #compound.dims<M, N>> {
+  %e = compound.map exp %x {collective.shard = "N"} : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+  func.return %e : tensor<4x8xf32, #compound.dims<M, N>>
+}
+
+// CHECK: 'compound.map' op collective.shard: expected a sharding {N = [..]}, got "N"
+
+// -----
+
+collective.mesh @gpus {rank = 2}
+
+func.func @graph(%a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
+  %p = compound.gemm_softmax %a, %b {collective.shard = {N = ["rank"]}} : (tensor<4x2xf16>, tensor<2x8xf16>) -> tensor<4x8xf16>
+  func.return %p : tensor<4x8xf16>
+}
+
+// CHECK: insert-collectives: 'compound.gemm_softmax' is no elementary op; run decompose first
