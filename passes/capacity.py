@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
@@ -17,6 +19,9 @@ from comet.dialects.compound_dims import element_type_of, extents_of, level_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_node import NodeOp
 
+Bytes: TypeAlias = "int | NDArray[np.int64]"
+"""A number of bytes, or one for each of several candidates."""
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -24,13 +29,16 @@ class Demand:
 
     level: str
     op: Operation
-    parts: Mapping[str, int]
+    parts: Mapping[str, Bytes]
     """Bytes in one instance of the level, by value, double buffers included."""
 
     @property
-    def total(self) -> int:
+    def total(self) -> Bytes:
         """Bytes in all."""
-        return sum(self.parts.values())
+        total: Bytes = 0
+        for size in self.parts.values():
+            total = total + size
+        return total
 
 
 def value_bytes(value: SSAValue) -> int:
@@ -39,62 +47,110 @@ def value_bytes(value: SSAValue) -> int:
     return -(-prod(extents_of(value).values()) * bits // 8)
 
 
+def iterations(node: NodeOp) -> int:
+    """Return how often the body of `node` runs on one instance."""
+    return 1 if isinstance(node, SpatialOp) else prod(node.factors.values())
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large values are and how often nodes repeat, by default as the IR says."""
+
+    bytes_of: Callable[[SSAValue], Bytes] = value_bytes
+    iterations: Callable[[NodeOp], Bytes] = iterations
+
+
 def check_capacity(func: FuncOp, system: SystemOp) -> None:
     """
     Check every level below the outermost one against the values alive in it.
 
     Raises PassFailedException naming the level, the largest tensor, and the bytes.
     """
+    if (found := overflow(func, system, Sizes())) is not None:
+        raise PassFailedException(f"tile: {describe_overflow(found, system)}")
+
+
+def overflow(func: FuncOp, system: SystemOp, sizes: Sizes) -> Demand | None:
+    """Return the first demand in `func` that its level cannot hold, None if all fit."""
+    for demand, room in _limited(func, system, sizes):
+        if np.any(demand.total > room):
+            return demand
+    return None
+
+
+def spare_bytes(func: FuncOp, system: SystemOp, sizes: Sizes) -> Bytes:
+    """Return what the fullest level has left; negative where something does not fit."""
+    spare: Bytes = max((level.capacity or 0 for level in system.levels), default=0)
+    for demand, room in _limited(func, system, sizes):
+        spare = np.minimum(spare, room - demand.total)
+    return spare
+
+
+def _limited(
+    func: FuncOp, system: SystemOp, sizes: Sizes
+) -> Iterator[tuple[Demand, int]]:
+    """Yield the demands on levels below the outermost one, with their capacities."""
     capacity = {level.level_name: level.capacity for level in system.levels[1:]}
-    for demand in demands(func):
-        room = capacity.get(demand.level)
-        if room is None or demand.total <= room:
-            continue
-        name, size = max(demand.parts.items(), key=lambda item: item[1])
-        raise PassFailedException(
-            f"tile: level {demand.level} needs {demand.total} bytes and has {room}; "
-            f"the largest tile is that of %{name} with {size} bytes: raise the factors "
-            f"above {demand.level}, or fuse less"
-        )
+    for demand in demands(func, sizes):
+        if (room := capacity.get(demand.level)) is not None:
+            yield demand, room
 
 
-def demands(func: FuncOp) -> Iterator[Demand]:
+def describe_overflow(demand: Demand, system: SystemOp) -> str:
+    """Say which level overflows, by how much, and what takes most of it."""
+    name, size = max(demand.parts.items(), key=lambda item: int(np.max(item[1])))
+    return (
+        f"level {demand.level} needs {demand.total} bytes and has "
+        f"{system.level(demand.level).capacity}; the largest tile is that of %{name} "
+        f"with {size} bytes: raise the factors above {demand.level}, or fuse less"
+    )
+
+
+def demands(func: FuncOp, sizes: Sizes) -> Iterator[Demand]:
     """Yield what each level holds while each op of the tile trees in `func` runs."""
-    yield from _block_demands(func.body.block, {}, frozenset(), repeats=False)
+    yield from _Walk(sizes).block(func.body.block, {}, frozenset(), buffers=1)
 
 
-Held: TypeAlias = dict[SSAValue, int]
+Held: TypeAlias = dict[SSAValue, Bytes]
 """Bytes that each value alive takes in one instance of its level."""
 
 
-def _block_demands(
-    block: Block, outer: Held, views: AbstractSet[SSAValue], repeats: bool
-) -> Iterator[Demand]:
-    """
-    Yield the demands of the ops in `block`, on top of what outer blocks hold.
+@dataclass(frozen=True)
+class _Walk:
+    sizes: Sizes
 
-    A value is alive from its definition to its last use in the block. `views` are part
-    of values that outer blocks hold already. Tiles that come in from another level
-    while a loop repeats take two buffers, so that the next transfer can overlap.
-    """
-    last_use = _last_uses(block)
-    copies = 2 if repeats else 1
-    alive: Held = {a: copies * value_bytes(a) for a in block.args if a not in views}
-    for op in block.ops:
-        alive |= {r: _result_bytes(r) for r in op.results if r not in views}
-        held = outer | alive
-        if isinstance(op, NodeOp):
-            again = (
-                repeats if isinstance(op, SpatialOp) else prod(op.factors.values()) > 1
-            )
-            yield from _block_demands(op.body.block, held, _views(op), again)
-        yield from _level_demands(op, held)
-        for value in [value for value in alive if last_use.get(value) is op]:
-            del alive[value]
+    def block(
+        self, block: Block, outer: Held, views: AbstractSet[SSAValue], buffers: Bytes
+    ) -> Iterator[Demand]:
+        """
+        Yield the demands of the ops in `block`, on top of what outer blocks hold.
 
+        A value is alive from its definition to its last use in the block. `views` are
+        part of values that outer blocks hold already. Tiles that come in from another
+        level take two buffers where a loop repeats, so that transfers can overlap.
+        """
+        last_use = _last_uses(block)
+        size_of = self.sizes.bytes_of
+        alive: Held = {a: buffers * size_of(a) for a in block.args if a not in views}
+        for op in block.ops:
+            alive |= {r: self.result(r) for r in op.results if r not in views}
+            held = outer | alive
+            if isinstance(op, NodeOp):
+                inner = buffers
+                if not isinstance(op, SpatialOp):
+                    inner = np.minimum(self.sizes.iterations(op), 2)
+                yield from self.block(op.body.block, held, _views(op), inner)
+            yield from _level_demands(op, held)
+            for value in [value for value in alive if last_use.get(value) is op]:
+                del alive[value]
 
-def _iterations(op: NodeOp) -> int:
-    return prod(op.factors.values())
+    def result(self, result: OpResult) -> Bytes:
+        """Return the bytes of a result in one instance of its level."""
+        if isinstance(node := result.owner, SpatialOp):
+            share = node.yielded[result.index]
+            if level_of(share) == level_of(result):
+                return self.sizes.bytes_of(share)
+        return self.sizes.bytes_of(result)
 
 
 def _last_uses(block: Block) -> dict[SSAValue, Operation]:
@@ -115,17 +171,8 @@ def _views(node: NodeOp) -> frozenset[SSAValue]:
     )
 
 
-def _result_bytes(result: OpResult) -> int:
-    """Return the bytes of a result in one instance of its level."""
-    if isinstance(node := result.owner, SpatialOp):
-        share = node.yielded[result.index]
-        if level_of(share) == level_of(result):
-            return value_bytes(share)
-    return value_bytes(result)
-
-
 def _level_demands(op: Operation, held: Held) -> Iterator[Demand]:
-    by_level: dict[str, dict[str, int]] = {}
+    by_level: dict[str, dict[str, Bytes]] = {}
     for value, size in held.items():
         parts = by_level.setdefault(level_of(value) or "", {})
         name = value.name_hint or "unnamed"

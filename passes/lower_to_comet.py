@@ -64,15 +64,17 @@ def lower_module(module: ModuleOp) -> None:
     lower_function(func, plan_lowering(func, attached_system(module)))
 
 
-def plan_lowering(func: FuncOp, system: SystemOp) -> Plan:
+def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Plan:
     """
     Read from a function all that its files will say; changes nothing.
+
+    Without `absorb` every temporal node below a spatial one stays a node of its own.
 
     Raises PassFailedException for what the files cannot say.
     """
     _check_level(func)
     values = values_of(func)
-    tree = tree_of(func.body.block, values)
+    tree = tree_of(func.body.block, values, absorb=absorb)
     paths = paths_of(tree)
     extents = extents_for(paths, _outer_extents(func))
     returned = func.get_return_op()

@@ -92,14 +92,17 @@ class Child:
     bind: BindingKind = BindingKind.SEQUENTIAL
 
 
-def tree_of(block: Block, values: Values) -> Temporal:
+def tree_of(block: Block, values: Values, *, absorb: bool = True) -> Temporal:
     """
     Return the tree of a function at the schedule level, its root a temporal node.
+
+    Without `absorb`, siblings stay apart even where they could be one node: each
+    temporal node of the IR that stands below a spatial one is one of the tree.
 
     Raises PassFailedException for ops outside of the tree and for shapes of the tree
     that the COMET files have no place for.
     """
-    return _Builder(values).temporal((), block, ())
+    return _Builder(values, absorb).temporal((), block, ())
 
 
 Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
@@ -125,6 +128,7 @@ def _bind(op: Operation) -> BindingKind:
 @dataclass(frozen=True)
 class _Builder:
     values: Values
+    absorb: bool
 
     def temporal(self, rows: Rows, block: Block, notes: Notes) -> Temporal:
         """Return the temporal node whose body is `block`."""
@@ -153,12 +157,10 @@ class _Builder:
 
     def _spatial(self, op: NodeOp, rows: Rows) -> Spatial:
         """Return the spatial node that `op` is, or that stands for its border."""
-        return Spatial(
-            rows,
-            self._transfers(op),
-            tuple(_absorbed(list(self._children(op.body.block)))),
-            _notes(op),
-        )
+        children = list(self._children(op.body.block))
+        if self.absorb:
+            children = list(_absorbed(children))
+        return Spatial(rows, self._transfers(op), tuple(children), _notes(op))
 
     def _children(self, block: Block) -> Iterator[Child]:
         for op in _works(block):

@@ -1,0 +1,261 @@
+"""
+A tile tree without factors, and what factors would make of it.
+
+The tree is lowered once; candidates are numbers (or arrays of them, one element per
+candidate) put into the lowered `Problem`, never clones of IR. Nodes of one level that
+hold the same kinds of ops share their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from comet.cost.factors import Rows, with_factors
+from comet.cost.flow import FactorKey, Mappings, StepKey
+from comet.cost.from_ir import hardware_of, problem_of
+from comet.cost.hardware import Hardware
+from comet.cost.problem import Leaf, Problem, Tile, walk
+from comet.dialects.arch import SystemOp
+from comet.dialects.compound_dims import element_type_of, extents_of, merged_extents
+from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule_analysis import assign_combiners
+from comet.dialects.schedule_attributes import LoopAttr
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.capacity import Bytes, Sizes, spare_bytes
+from comet.passes.lower_to_comet import lower_function, plan_lowering
+from comet.passes.plan_string import node_kinds, node_level, plan_targets
+from comet.passes.retile import retile, set_rows
+
+CLASSES = ("contract", "reduce", "map")
+"""The kinds of ops whose nodes share rows."""
+
+Key: TypeAlias = tuple[str, str | None]
+"""Level and kind of a plan entry."""
+
+Factor: TypeAlias = tuple[Key, str]
+"""A row: the key of its nodes, and its dimension."""
+
+Values: TypeAlias = Mapping[Factor, NDArray[np.int64]]
+"""The factor of each row, one array element per candidate."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """A tile tree without factors, in IR and as a problem, and what may be looped."""
+
+    func: FuncOp
+    system: SystemOp
+    nodes: tuple[TemporalOp, ...]
+    problem: Problem
+    hardware: Hardware
+    letters: Mapping[str, str]
+    """What the problem calls each dimension."""
+
+    @cached_property
+    def keys(self) -> Mapping[TemporalOp, Key]:
+        """The plan key of each node: nodes with one key share their rows."""
+        return {node: _key(node) for node in self.nodes}
+
+    @cached_property
+    def extents(self) -> Mapping[TemporalOp, Mapping[str, int]]:
+        """The extents that each node has without any temporal factor."""
+        return {
+            node: merged_extents((*node.ins, *node.initial_carries()), node.name)
+            for node in self.nodes
+        }
+
+    @cached_property
+    def loops(self) -> Mapping[Key, tuple[str, ...]]:
+        """The dimensions that every node of a key can be cut along, outermost first."""
+        legal: dict[Key, dict[str, bool]] = {}
+        for node, key in self.keys.items():
+            for dim in self.extents[node]:
+                known = legal.setdefault(key, {})
+                known[dim] = known.get(dim, True) and _can_loop(node, dim)
+        return {
+            key: tuple(dim for dim, allowed in dims.items() if allowed)
+            for key, dims in legal.items()
+        }
+
+    @cached_property
+    def above(self) -> Mapping[Block, tuple[TemporalOp, ...]]:
+        """The temporal nodes around each block, outermost first."""
+        found: dict[Block, tuple[TemporalOp, ...]] = {self.func.body.block: ()}
+        for op in self.func.walk():
+            if isinstance(op, NodeOp) and op.parent is not None:
+                own = (op,) if isinstance(op, TemporalOp) else ()
+                found[op.body.block] = (*found[op.parent], *own)
+        return found
+
+    def extent(self, factor: Factor) -> int:
+        """
+        Return the most tiles that a row can make, no other factor applied.
+
+        That is the smallest extent below, where a spatial node may have split more.
+        """
+        key, dim = factor
+        owners = {node for node, own in self.keys.items() if own == key}
+        return min(
+            extents[dim]
+            for node, extents in self.extents.items()
+            if dim in extents and owners & set(self.above[node.body.block])
+        )
+
+    def rows(self, node: TemporalOp, plan: Mapping[Key, Rows]) -> Rows:
+        """Return the rows of `node` under a plan, in the problem's letters."""
+        known = self.extents[node]
+        rows = plan.get(self.keys[node], ())
+        return tuple((self.letters[dim], f) for dim, f in rows if dim in known)
+
+    def problem_for(self, plan: Mapping[Key, Rows]) -> Problem:
+        """Return the problem with the rows of a plan."""
+        return with_factors(self.problem, [self.rows(n, plan) for n in self.nodes])
+
+
+class Candidates:
+    """A template with many choices of factors at once."""
+
+    def __init__(self, template: Template, values: Values):
+        self.template = template
+        self.values = values
+        self.shares: dict[Block, dict[str, NDArray[np.int64]]] = {}
+        """How many tiles each dimension is cut into by the nodes around a block."""
+        for block, nodes in template.above.items():
+            shares: dict[str, NDArray[np.int64]] = {}
+            for node in nodes:
+                for dim, factor in self.factors(node).items():
+                    shares[dim] = shares[dim] * factor if dim in shares else factor
+            self.shares[block] = shares
+
+    def factors(self, node: TemporalOp) -> dict[str, NDArray[np.int64]]:
+        """Return the factor of each dimension that `node` loops over."""
+        key, known = self.template.keys[node], self.template.extents[node]
+        return {d: f for (k, d), f in self.values.items() if k == key and d in known}
+
+    def divide(self) -> NDArray[np.bool_]:
+        """Return where every factor divides what the nodes around it leave."""
+        legal = np.asarray(True)
+        for node, extents in self.template.extents.items():
+            for dim, share in self.shares[node.body.block].items():
+                legal = legal & (extents.get(dim, 0) % share == 0)
+        return legal
+
+    def fit(self) -> NDArray[np.bool_]:
+        """Return where every level holds what is alive in it."""
+        sizes = Sizes(self.bytes_of, self.iterations)
+        spare = spare_bytes(self.template.func, self.template.system, sizes)
+        return np.asarray(spare >= 0)
+
+    def mappings(self) -> Mappings:
+        """Return the candidates as mappings of the template's problem."""
+        factors: dict[FactorKey, NDArray[np.float64]] = {}
+        steps: dict[StepKey, NDArray[np.float64]] = {}
+        problem, letters = self.template.problem, self.template.letters
+        tiles = [n for n in walk(problem.root) if isinstance(n, Tile) and not n.spatial]
+        for tile, node in zip(tiles, self.template.nodes, strict=True):
+            rows = {letters[d]: f for d, f in self.factors(node).items()}
+            for place, entry in enumerate(tile.entries):
+                op = problem.operation.get(entry.tag)
+                dims = set(problem.dims if op is None else op.dims)
+                for dim in dims & set(rows):
+                    factors[tile.index, place, 0, dim] = rows[dim].astype(np.float64)
+            if tile.is_leaf:
+                shares = self.shares[node.body.block]
+                named = {letters[dim]: share for dim, share in shares.items()}
+                steps |= _steps(tile.leaf, problem, named)
+        return Mappings(problem, factors, steps)
+
+    def bytes_of(self, value: SSAValue) -> Bytes:
+        """Return the size of a value, tiled."""
+        owner = value.owner
+        block = owner.parent if isinstance(owner, Operation) else owner
+        shares = {} if block is None else self.shares.get(block, {})
+        size: Bytes = element_type_of(value).bitwidth
+        for dim, extent in extents_of(value).items():
+            size = size * (extent // shares.get(dim, 1))
+        return size // 8
+
+    def iterations(self, node: NodeOp) -> Bytes:
+        """Return how often the body of `node` runs on one instance."""
+        turns: Bytes = 1
+        if isinstance(node, TemporalOp):
+            for factor in self.factors(node).values():
+                turns = turns * factor
+        return turns
+
+
+def _steps(
+    leaf: Leaf, problem: Problem, shares: Mapping[str, NDArray[np.int64]]
+) -> dict[StepKey, NDArray[np.float64]]:
+    """Return the sizes of a leaf's tiles, for the dimensions that its operation has."""
+    relevant = set(problem.operation[leaf.operation].dims)
+    sizes = {"": dict(leaf.primitive), **leaf.steps}
+    return {
+        (leaf.index, tensor, dim): np.maximum(1, size // shares[dim]).astype(np.float64)
+        for tensor, dims in sizes.items()
+        for dim, size in dims.items()
+        if dim in relevant and dim in shares
+    }
+
+
+def make_template(func: FuncOp, system: SystemOp) -> Template:
+    """
+    Return the template of `func`: a copy without temporal factors, lowered once.
+
+    Raises PassFailedException for what the accelerator has no place for.
+    """
+    module = func.get_toplevel_object()
+    assert isinstance(module, ModuleOp)
+    copy = module.clone()
+    bare = _same_function(copy, func)
+    for node in plan_targets(bare):
+        set_rows(node, ())
+    retile(bare)
+    nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
+    lowered = copy.clone()
+    lowered_func = _same_function(lowered, func)
+    plan = plan_lowering(lowered_func, system, absorb=False)
+    lower_function(lowered_func, plan)
+    return Template(
+        bare, system, nodes, problem_of(lowered), hardware_of(system), plan.names.dims
+    )
+
+
+def _same_function(module: ModuleOp, func: FuncOp) -> FuncOp:
+    """Return the function of a cloned module that has the name of `func`."""
+    return next(
+        op
+        for op in module.body.block.ops
+        if isinstance(op, FuncOp) and op.sym_name == func.sym_name
+    )
+
+
+def _key(node: TemporalOp) -> Key:
+    """Return the plan key of a node: its level, and the class of its ops if one."""
+    classes = node_kinds(node) & set(CLASSES)
+    return node_level(node), next(iter(classes)) if len(classes) == 1 else None
+
+
+def _can_loop(node: TemporalOp, dim: str) -> bool:
+    """Return whether the body of `node` may run tile by tile along `dim`."""
+    root: NodeOp = node
+    while isinstance(above := root.parent_op(), NodeOp):
+        root = above
+    set_rows(node, (LoopAttr(dim, 1),))
+    try:
+        assign_combiners(root)
+    except VerifyException:
+        return False
+    finally:
+        set_rows(node, ())
+    return True
