@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from comet.cost.bindings import binding_kinds, binding_of
-from comet.cost.flow import Extents, Mappings, Real, elements_of, tile_extents
+from comet.cost.flow import Extents, Mappings, elements_of, tile_extents
 from comet.cost.hardware import Hardware
 from comet.cost.problem import BindingKind, Entry, Node, Problem, Tile, walk_tiles
+from comet.cost.reals import Real
 
 ROOT_MEMORY = "DRAM"
 """The level that holds everything."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Level, Memory, Network
 from comet.cost.problem import CollectiveKind
+from comet.cost.reals import Real
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Exchange:
     """One collective in numbers."""
 
     kind: CollectiveKind
-    read_bytes: Any
+    read_bytes: Real
     """Bytes of the tile one instance gives."""
-    written_bytes: Any
+    written_bytes: Real
     """Bytes of the tile one instance ends with (of a gather: of the whole)."""
     sources: int
     destinations: int
@@ -63,7 +63,7 @@ def link_network(level: Level) -> Network:
 
 def memory_cycles(
     exchange: Exchange, memory: Memory, network: Network, *, linear: bool = False
-) -> Any:
+) -> Real:
     """
     Cycles the link ports of one level need for a collective.
 
@@ -71,7 +71,7 @@ def memory_cycles(
     with `linear` each instance moves every tile once (arXiv 2509.00599, equation of
     T_col_mem). Raises `CostError` for a gather or scatter with one partner.
     """
-    formulas: dict[CollectiveKind, Callable[[Exchange, Ports, bool], Any]] = {
+    formulas: dict[CollectiveKind, Callable[[Exchange, Ports, bool], Real]] = {
         CollectiveKind.BROADCAST: _broadcast,
         CollectiveKind.REDUCTION: _reduction,
         CollectiveKind.ALL_GATHER: _all_gather,
@@ -82,7 +82,7 @@ def memory_cycles(
     return formulas[exchange.kind](exchange, Ports.of(memory, network), linear)
 
 
-def _broadcast(x: Exchange, ports: Ports, linear: bool) -> Any:
+def _broadcast(x: Exchange, ports: Ports, linear: bool) -> Real:
     """Reads repeat per destination where the network cannot copy."""
     del linear
     copies = 1 if ports.network.broadcast else x.destinations
@@ -90,7 +90,7 @@ def _broadcast(x: Exchange, ports: Ports, linear: bool) -> Any:
     return np.maximum(into, np.ceil(x.read_bytes / ports.read * copies))
 
 
-def _reduction(x: Exchange, ports: Ports, linear: bool) -> Any:
+def _reduction(x: Exchange, ports: Ports, linear: bool) -> Real:
     """One write per source but the root's own, and one pass to combine."""
     del linear
     out, into = x.read_bytes / ports.read, x.read_bytes / ports.write
@@ -100,7 +100,7 @@ def _reduction(x: Exchange, ports: Ports, linear: bool) -> Any:
     return np.ceil(np.maximum(out * others, into * others) + into)
 
 
-def _all_gather(x: Exchange, ports: Ports, linear: bool) -> Any:
+def _all_gather(x: Exchange, ports: Ports, linear: bool) -> Real:
     """Every instance writes the tiles of all."""
     factor = 1 if linear else x.factor
     reads = max(1, x.sources - 1) if linear else x.sources * factor
@@ -110,7 +110,7 @@ def _all_gather(x: Exchange, ports: Ports, linear: bool) -> Any:
     return np.maximum(into, np.ceil(x.read_bytes / ports.read * reads))
 
 
-def _all_reduce(x: Exchange, ports: Ports, linear: bool) -> Any:
+def _all_reduce(x: Exchange, ports: Ports, linear: bool) -> Real:
     """Reduce, then broadcast; the tool charges nothing with reduction support only."""
     tiles = 1 if linear else x.sources
     out, into = x.read_bytes * tiles / ports.read, x.written_bytes * tiles / ports.write
@@ -123,7 +123,7 @@ def _all_reduce(x: Exchange, ports: Ports, linear: bool) -> Any:
     return np.ceil((2 * out + into) * x.factor + into)
 
 
-def _gather(x: Exchange, ports: Ports, linear: bool) -> Any:
+def _gather(x: Exchange, ports: Ports, linear: bool) -> Real:
     """The root writes all tiles but its own, over two ports."""
     del linear
     if x.sources < 2:
@@ -138,7 +138,7 @@ def _gather(x: Exchange, ports: Ports, linear: bool) -> Any:
     return np.maximum(np.ceil(into), np.ceil(x.read_bytes / ports.read))
 
 
-def _scatter(x: Exchange, ports: Ports, linear: bool) -> Any:
+def _scatter(x: Exchange, ports: Ports, linear: bool) -> Real:
     """The root reads all tiles but its own, over two ports; each then writes one."""
     del linear
     if x.destinations < 2:
@@ -153,7 +153,7 @@ def _scatter(x: Exchange, ports: Ports, linear: bool) -> Any:
     return np.ceil(out) + np.ceil(into)
 
 
-def memory_energy(exchange: Exchange, memory: Memory, network: Network) -> Any:
+def memory_energy(exchange: Exchange, memory: Memory, network: Network) -> Real:
     """The pJ of a collective's reads and writes at one level (COMET tool)."""
     x = exchange
     reads, writes = access_tiles(x, network)

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from comet.cost.estimate import CostError
-from comet.cost.flow import Extents, Mappings, Real, leaf_dims, product
+from comet.cost.flow import Extents, Mappings, leaf_dims
 from comet.cost.hardware import Unit
 from comet.cost.problem import Leaf
+from comet.cost.reals import Real, product
 
 VECTOR_STEPS = {
     "exp": 3,

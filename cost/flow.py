@@ -28,10 +28,8 @@ from comet.cost.problem import (
     Problem,
     Tile,
 )
+from comet.cost.reals import Real, longest, product, total
 from comet.cost.volume import relevant
-
-Real: TypeAlias = "float | NDArray[np.float64]"
-"""A number, or one number per mapping."""
 
 Extents: TypeAlias = Mapping[str, Real]
 """A size per dimension."""
@@ -107,24 +105,9 @@ class Flow:
         return self.entry.bits / 8
 
 
-def product(values: Iterable[Real]) -> Real:
-    """The product of numbers or arrays, 1 of none."""
-    result: Real = 1.0
-    for value in values:
-        result = result * value
-    return result
-
-
 def elements_of(projection: Iterable[tuple[str, ...]], extents: Extents) -> Real:
     """The elements of a tile; dimensions that share an axis add up."""
-    return product(_axis(axis, extents) for axis in projection)
-
-
-def _axis(axis: tuple[str, ...], extents: Extents) -> Real:
-    total: Real = 0.0
-    for dim in axis:
-        total = total + extents.get(dim, 0.0)
-    return total
+    return product(total(extents.get(dim, 0.0) for dim in axis) for axis in projection)
 
 
 def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Real:
@@ -154,10 +137,7 @@ class Flows:
 
     def iterations(self, tile: Tile) -> Real:
         """The largest iteration count among a node's entries."""
-        largest: Real = 1.0
-        for flow in self.flows[tile.index]:
-            largest = np.maximum(largest, flow.iterations)
-        return largest
+        return longest(flow.iterations for flow in self.flows[tile.index])
 
 
 def build_flows(mappings: Mappings, hardware: Hardware) -> Flows:

@@ -114,7 +114,7 @@ class _Numbering:
         for child in op.body.block.ops:
             if isinstance(child, BindingOp):
                 bindings.append(
-                    Binding(self._next(), BindingKind(child.kind.data.value))
+                    Binding(self._next(), BindingKind(str(child.kind.data)))
                 )
             else:
                 children.append(self._node(child))
@@ -146,7 +146,7 @@ class _Numbering:
         return Leaf(
             self._next(),
             op.operation.data,
-            op.kind.data.value,
+            str(op.kind.data),
             tuple(steps),
             op.primitive.data,
             steps,
@@ -158,7 +158,7 @@ class _Numbering:
     def _collective(self, op: CollectiveOp) -> Collective:
         return Collective(
             self._next(),
-            CollectiveKind(op.kind.data.value),
+            CollectiveKind(str(op.kind.data)),
             op.target.data,
             op.tag.data,
             None if op.dimension is None else op.dimension.data,
@@ -177,7 +177,7 @@ def _reduction(op: CollectiveOp) -> str | None:
     if op.reduction_op is None:
         return None
     kind = op.reduction_op.data
-    return "add" if kind is ReductionKind.SUB else kind.value
+    return "add" if kind is ReductionKind.SUB else str(kind)
 
 
 def _entry(column: Column) -> Entry:

@@ -15,10 +15,11 @@ from typing import TypeAlias
 import numpy as np
 
 from comet.cost.compute import ideal_cycles
-from comet.cost.flow import Flow, Mappings, Real, build_flows, leaf_steps
+from comet.cost.flow import Flow, Mappings, build_flows, leaf_steps
 from comet.cost.hardware import Hardware
 from comet.cost.paper.energy import energies
 from comet.cost.problem import Tile
+from comet.cost.reals import Real
 from comet.cost.visits import Visit, visits
 
 Component: TypeAlias = tuple[str, str]

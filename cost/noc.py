@@ -9,14 +9,13 @@ instance counts may be numpy arrays where a formula has no table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Network
 from comet.cost.problem import CollectiveKind
+from comet.cost.reals import Precision, Real, double
 from comet.cost.router import mesh_energy
 
 TABLED_MESHES = {(1, 1): 0, (2, 2): 2, (4, 4): 6, (16, 16): 30}
@@ -68,7 +67,7 @@ def tabled_hops(mesh: tuple[int, int]) -> int:
     return hops
 
 
-def hops_to(network: Network, instances: Any) -> Any:
+def hops_to(network: Network, instances: Real) -> Real:
     """
     The hops of one phase over `instances` instances on any mesh, numbers or arrays.
 
@@ -89,15 +88,15 @@ def hops_to(network: Network, instances: Any) -> Any:
 def network_cycles(
     kind: CollectiveKind,
     network: Network,
-    hops: int,
-    size: Any,
-    instances: Any,
+    hops: Real,
+    size: Real,
+    instances: Real,
     element_bytes: float,
     *,
     explicit: bool = False,
     reduces: bool = False,
-    real: Callable[[Any], Any] = float,
-) -> Any:
+    real: Precision = double,
+) -> Real:
     """
     Cycles to move one tile of `size` elements across the mesh.
 
@@ -167,7 +166,9 @@ def network_energy(
     return float(np.float32(routed + combining))
 
 
-def mesh_bits_energy(network: Network, bits: Any, instances: Any, rounds: int) -> Any:
+def mesh_bits_energy(
+    network: Network, bits: Real, instances: Real, rounds: int
+) -> Real:
     """
     The pJ to move a tile of `bits` bits across a mesh `rounds` times, unrounded.
 
@@ -176,7 +177,7 @@ def mesh_bits_energy(network: Network, bits: Any, instances: Any, rounds: int) -
     """
     hops = hops_to(network, instances)
     edge = np.ceil(np.sqrt(instances))
-    meshes: Any = 1.0
+    meshes: Real = 1.0
     if network.mesh is not None:
         x, y = network.mesh
         edge = np.minimum(edge, max(x, y))

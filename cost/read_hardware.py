@@ -13,10 +13,6 @@ from comet.cost.estimate import CostError
 from comet.cost.fields import Fields, Yaml, as_fields
 from comet.cost.hardware import Hardware, Level, Memory, Network, Unit
 
-BANDWIDTHS = tuple(
-    f"{side}_{way}" for side in ("parent", "child", "link") for way in ("read", "write")
-)
-
 
 def read_hardware(document: Mapping[str, Yaml]) -> Hardware:
     """
@@ -45,7 +41,7 @@ def read_hardware(document: Mapping[str, Yaml]) -> Hardware:
 
 def _unit(item: Fields) -> Unit:
     name = item.text("name")
-    a = as_fields(item.get("attributes"), f"compute tile {name}")
+    a = item.below("attributes", f"compute tile {name}")
     if a.integer("computeOpC") == 0 or a.integer("computeLatency") == 0:
         raise CostError(
             f"compute tile {name} needs computeOpC and computeLatency above zero"
@@ -65,21 +61,30 @@ def _unit(item: Fields) -> Unit:
 
 def _memory(item: Fields) -> Memory:
     name = item.text("name")
-    a = as_fields(item.get("attributes"), f"memory type {name}")
-    bandwidth = {
-        key: a.integer("bw" if a.has("bw") else f"{key}_bw", 0) for key in BANDWIDTHS
-    }
-    energy = {f"{key}_energy": a.number(f"{key}_energy", 0.0) for key in BANDWIDTHS[:4]}
+    a = item.below("attributes", f"memory type {name}")
     return Memory(
         kind=name,
         width=a.integer("width", 1),
         depth=a.integer("depth", 1),
         ports=a.integer("ports", 1),
-        **{f"{key}_bandwidth": value for key, value in bandwidth.items()},
-        **energy,
+        parent_read_bandwidth=_bandwidth(a, "parent_read_bw"),
+        parent_write_bandwidth=_bandwidth(a, "parent_write_bw"),
+        child_read_bandwidth=_bandwidth(a, "child_read_bw"),
+        child_write_bandwidth=_bandwidth(a, "child_write_bw"),
+        link_read_bandwidth=_bandwidth(a, "link_read_bw"),
+        link_write_bandwidth=_bandwidth(a, "link_write_bw"),
+        parent_read_energy=a.number("parent_read_energy", 0),
+        parent_write_energy=a.number("parent_write_energy", 0),
+        child_read_energy=a.number("child_read_energy", 0),
+        child_write_energy=a.number("child_write_energy", 0),
         shares_ports=a.flag("parent_child_ports_shared"),
         contiguous=a.flag("dma_contiguous"),
     )
+
+
+def _bandwidth(a: Fields, key: str) -> int:
+    """Bytes per cycle; a plain `bw` stands for all six."""
+    return a.integer("bw" if a.has("bw") else key, 0)
 
 
 def _network(a: Fields, name: str) -> Network:
@@ -106,8 +111,10 @@ def _network(a: Fields, name: str) -> Network:
 
 def _mesh(a: Fields) -> tuple[int, int] | None:
     if a.has("mesh"):
-        sides = a.integers("mesh")
-        return (sides[0], sides[1] if len(sides) > 1 else 1)
+        x, y = (*a.items("mesh"), 1, 1)[:2]
+        if not isinstance(x, int) or not isinstance(y, int):
+            raise CostError(f"{a.where}: field 'mesh' must be a list of two integers")
+        return x, y
     return (a.integer("meshX"), a.integer("meshY", 1)) if a.has("meshX") else None
 
 
@@ -125,7 +132,7 @@ class _Hierarchy:
     def visit(self, item: Fields, parent: Level | None) -> None:
         name = re.sub(r"\[.*$", "", item.text("name")).strip()
         if parent is not None:
-            attributes = as_fields(item.get("attributes"), f"level {name}")
+            attributes = item.below("attributes", f"level {name}")
             self.networks[parent.name, name] = _network(attributes, name)
         if name in self.places:
             self._join(name, item, parent)
@@ -143,7 +150,7 @@ class _Hierarchy:
                 f"level {name} is of type {item.text('type')!r}, which is neither in "
                 "ComputeTiles nor in MemoryTypes"
             )
-        attributes = item.below("attributes")
+        attributes = item.below("attributes", f"level {name}")
         x, y = _mesh(attributes) or (1, 1)
         above = 1 if parent is None else parent.total_instances
         link = _network(attributes, name) if attributes.flag("link_transfers") else None

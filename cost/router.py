@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+
+from comet.cost.reals import Real
 
 VOLTS_SQUARED = 0.9**2
 GATE, DRAIN, OVERLAP = 5.34e-16, 2.67e-16, 1.068e-16
@@ -122,7 +123,9 @@ def router_events(width: int) -> RouterEvents:
     )
 
 
-def mesh_energy(width: int, hops: Any, queuing_delay: int, bits: Any, edge: Any) -> Any:
+def mesh_energy(
+    width: int, hops: Real, queuing_delay: int, bits: Real, edge: Real
+) -> Real:
     """
     The pJ of `bits` bits over `hops` hops on an `edge` x `edge` mesh whose channels
     carry `width` bits.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from comet.cost.flow import Flow, Flows, Mappings, Real
+from comet.cost.flow import Flow, Flows, Mappings
 from comet.cost.problem import Node, Tile
+from comet.cost.reals import Real
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ Formulas take Python numbers; the ones that say so take numpy arrays as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from comet.cost.hardware import Hardware, Memory, Network
 from comet.cost.problem import CollectiveKind, Entry, Projection, Sizes
+from comet.cost.reals import Precision, Real, double
 
 
 def elements(projection: Projection, extents: Sizes) -> int:
@@ -123,10 +122,10 @@ class Route:
 class Transfer:
     """One transfer between two levels: `unique` tiles over `spatial` instances."""
 
-    size: Any
+    size: Real
     """Elements of the tile of one child."""
-    unique: Any
-    spatial: Any
+    unique: Real
+    spatial: Real
     element_bytes: float
     writes: bool
     accumulates: bool
@@ -137,8 +136,8 @@ def memory_cycles(
     transfer: Transfer,
     *,
     ported: bool,
-    real: Callable[[Any], Any] = np.float64,
-) -> Any:
+    real: Precision = double,
+) -> Real:
     """
     Cycles of the two memories at the ends of one transfer, the slower of both.
 
@@ -167,7 +166,7 @@ def memory_cycles(
     return np.maximum(out, np.where(np.equal(tiles, 0), 0, into))
 
 
-def _shared(bandwidth: int, used: Any, ports: int) -> Any:
+def _shared(bandwidth: int, used: Real, ports: int) -> Real:
     return np.where(used < ports, bandwidth // ports * used, bandwidth)
 
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from comet.cost.collectives import link_network, memory_energy
 from comet.cost.compute import primitive_energy
-from comet.cost.flow import Flow, Flows, Mappings, Real, leaf_steps
+from comet.cost.flow import Flow, Flows, Mappings, leaf_steps
 from comet.cost.hardware import Hardware
 from comet.cost.noc import mesh_bits_energy, phases
 from comet.cost.problem import Collective, Tile
+from comet.cost.reals import Real
 from comet.cost.visits import Visit, visits
 
 

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from comet.cost.flow import Real
 from comet.cost.paper.nest import READ, Stream
+from comet.cost.reals import Real
 
 Key: TypeAlias = tuple[str, str]
 """Tensor and tag."""

@@ -17,7 +17,7 @@ import numpy as np
 from comet.cost.bindings import Group, binding_of, lanes_of, may_hide
 from comet.cost.collectives import link_network, memory_cycles
 from comet.cost.compute import primitive_cycles
-from comet.cost.flow import Flows, Mappings, Real, build_flows, leaf_steps
+from comet.cost.flow import Flows, Mappings, build_flows, leaf_steps
 from comet.cost.hardware import Hardware
 from comet.cost.noc import hops_to, network_cycles
 from comet.cost.paper.fills import Fills, fills_of, nested_fills, saved_cycles
@@ -32,6 +32,7 @@ from comet.cost.paper.nest import (
     used_ports,
 )
 from comet.cost.problem import Collective, Leaf, Node, Tile
+from comet.cost.reals import Real
 
 
 @dataclass(frozen=True)

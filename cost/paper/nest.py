@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from comet.cost.flow import Flow, Real
+from comet.cost.flow import Flow
 from comet.cost.hardware import Hardware
 from comet.cost.noc import hops_to, network_cycles
+from comet.cost.reals import Real
 from comet.cost.volume import Route, Transfer, memory_cycles, transfer_kind
 
 Ports: TypeAlias = Mapping[tuple[str, int], Real]

@@ -19,7 +19,7 @@ from comet.cost.compute import MAC_ENERGY, primitive_extents, vector_energy
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Unit
 from comet.cost.problem import Collective, Leaf, Tile
-from comet.cost.tool.latency import Latency
+from comet.cost.tool.state import Latency
 from comet.cost.tool.streams import Stream
 
 Counts: TypeAlias = dict[tuple[str, str], int]

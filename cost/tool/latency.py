@@ -8,9 +8,6 @@ overlaps them where bindings say so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from comet.cost import collectives
@@ -27,61 +24,16 @@ from comet.cost.hardware import Hardware
 from comet.cost.noc import mesh_used, network_cycles, network_energy, tabled_hops
 from comet.cost.problem import BindingKind, Collective, Node, Problem, Tile
 from comet.cost.tool.levels import (
-    LevelRecords,
-    NodeTotals,
     PortUsage,
     blank,
     fold_levels,
     merge_streams,
 )
-from comet.cost.tool.nest import CollectiveSizes, Nests, build_nests
-from comet.cost.tool.streams import Cycles, Setting, Stream, make_stream, single, u32
-
-
-@dataclass(frozen=True)
-class GroupCost:
-    """What one group of children costs a node."""
-
-    group: Group
-    records: LevelRecords
-    totals: NodeTotals
-    streams: tuple[Stream, ...] = ()
-
-
-@dataclass(frozen=True)
-class CollectiveCost:
-    """What one execution of a collective costs."""
-
-    cycles: int
-    memory_energy: float
-    network_energy: float
-
-
-@dataclass
-class Latency:
-    """The cost of every node, by node index."""
-
-    problem: Problem
-    hardware: Hardware
-    nests: Nests
-    cycles: dict[int, int] = field(default_factory=dict[int, int])
-    groups: dict[int, tuple[GroupCost, ...]] = field(
-        default_factory=dict[int, "tuple[GroupCost, ...]"]
-    )
-    collectives: dict[int, CollectiveCost] = field(
-        default_factory=dict[int, CollectiveCost]
-    )
-    ramps: dict[int, dict[tuple[str, str], int]] = field(
-        default_factory=dict[int, "dict[tuple[str, str], int]"]
-    )
-    reuse: dict[int, dict[tuple[str, str], tuple[int, int]]] = field(
-        default_factory=dict[int, "dict[tuple[str, str], tuple[int, int]]"]
-    )
-    """Reuse and moves of every entry of a spatial or leaf node."""
-
-    def iterations(self, tile: Tile) -> int:
-        """The largest iteration count among a node's entries."""
-        return self.nests.iterations(tile)
+from comet.cost.tool.nest import CollectiveSizes, build_nests
+from comet.cost.tool.pipeline import pipeline_cycles
+from comet.cost.tool.reuse import port_usage, record_ramps, shrink
+from comet.cost.tool.state import CollectiveCost, GroupCost, Latency
+from comet.cost.tool.streams import Setting, Stream, make_stream, single, u32
 
 
 def latencies(problem: Problem, hardware: Hardware) -> Latency:
@@ -140,25 +92,7 @@ def _finish(
     records = merge_streams(state.hardware, streams, iterations, usage)
     cost = GroupCost(group, records, fold_levels(records, iterations), tuple(streams))
     state.groups[tile.index] = (*state.groups.get(tile.index, ()), cost)
-    _record_ramps(state, tile, streams)
-
-
-def _record_ramps(state: Latency, tile: Tile, streams: list[Stream]) -> None:
-    """Remembers the read ramps of the level (or levels) where they add up to most."""
-    by_level: dict[str, dict[tuple[str, str], int]] = {}
-    for stream in streams:
-        if not stream.movement.writes:
-            by_level.setdefault(stream.source, {})[stream.movement.entry.key] = (
-                stream.ramp_up
-            )
-    if not by_level:
-        return
-    sums = {level: u32(sum(ramps.values())) for level, ramps in by_level.items()}
-    largest = max(sums.values())
-    known = state.ramps.setdefault(tile.index, {})
-    for level, ramps in by_level.items():
-        if sums[level] == largest:
-            known.update(ramps)
+    record_ramps(state, tile, streams)
 
 
 def _spatial(state: Latency, tile: Tile) -> None:
@@ -173,15 +107,13 @@ def _spatial(state: Latency, tile: Tile) -> None:
     if all(kind is BindingKind.SEQUENTIAL for kind in binding_kinds(tile)):
         state.cycles[tile.index] = state.groups[tile.index][0].totals.cycles
     else:
-        from comet.cost.tool.pipeline import pipeline_cycles
-
         state.cycles[tile.index] = pipeline_cycles(state, tile)
 
 
 def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
     work = u32(sum(state.cycles[node.index] for node in group.members))
     windows = np.full(state.iterations(tile), work, dtype=np.int64)
-    _shrink(state, tile, group, windows)
+    shrink(state, tile, group, windows)
     movements = state.nests.movements[tile.index]
     setting = Setting(windows, None, work, len({m.iterations for m in movements}) > 1)
     own = binding_of(state.problem.parent.get(tile.index), tile)
@@ -200,7 +132,7 @@ def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
     if not streams and not group.fused:
         _compute_only(state, tile, group, work)
         return
-    _finish(state, tile, group, streams, _usage(state, tile, group))
+    _finish(state, tile, group, streams, port_usage(state, tile, group))
 
 
 def _entries(node: Node):
@@ -228,82 +160,6 @@ def _compute_only(state: Latency, tile: Tile, group: Group, work: int) -> None:
         *state.groups.get(tile.index, ()),
         GroupCost(group, records, fold_levels(records, iterations)),
     )
-
-
-def _shrink(state: Latency, tile: Tile, group: Group, windows: Cycles) -> None:
-    """
-    A tensor that the node reuses need not be filled again below: its ramp leaves the
-    windows of reused iterations.
-    """
-    if group.fused:
-        for member in group.members:
-            _shrink_by(state, tile, member, windows)
-        return
-    member = group.members[0]
-    if not isinstance(member, Tile):
-        return
-    if member.is_leaf:
-        _shrink_by(state, tile, member, windows)
-        return
-    for child in member.children:
-        for _ in range(_shrink_by(state, tile, child, windows)):
-            for grandchild in child.children if isinstance(child, Tile) else ():
-                _shrink_by(state, tile, grandchild, windows)
-
-
-def _shrink_by(state: Latency, tile: Tile, member: Node, windows: Cycles) -> int:
-    """Shrinks by one member's ramps; returns how many entries matched."""
-    below = state.reuse.get(member.index, {})
-    matched = 0
-    for key, (reuse, _) in state.reuse[tile.index].items():
-        if reuse == 1 or key not in below or below[key][1] != 1:
-            continue
-        matched += 1
-        ramp = state.ramps.get(member.index, {}).get(key, 0)
-        reused = np.arange(len(windows)) % reuse != 0
-        windows[reused] = (windows[reused] - ramp) & 0xFFFFFFFF
-    return matched
-
-
-def _usage(state: Latency, tile: Tile, group: Group) -> PortUsage:
-    """
-    Cycles the ports of the levels below are busy on their other side, if any of them is
-    shared.
-    """
-    if not any(_shares(state.hardware, e.destination) for e in tile.entries):
-        return {}
-    nodes: tuple[Node, ...] = group.members
-    if not group.fused and isinstance(nodes[0], Tile) and not nodes[0].is_leaf:
-        nodes = nodes[0].children
-    usage: dict[tuple[str, int], int] = {}
-    for node in nodes:
-        for level, ports in level_records(state, node):
-            usage[level, 1] = u32(
-                usage.get((level, 1), 0) + ports[0].busy + ports[0].ramp_up
-            )
-            usage[level, 0] = u32(
-                usage.get((level, 0), 0) + ports[1].busy + ports[1].ramp_down
-            )
-    return usage
-
-
-def level_records(state: Latency, node: Node):
-    """All level records of a node, group by group."""
-    if isinstance(node, Collective):
-        ports = blank(1)
-        for port in ports:
-            port.busy = state.collectives[node.index].cycles
-        return [(node.level, ports)]
-    return [
-        item
-        for cost in state.groups.get(node.index, ())
-        for item in cost.records.items()
-    ]
-
-
-def _shares(hardware: Hardware, name: str) -> bool:
-    level = hardware.level(name)
-    return not level.is_unit and level.memory.shares_ports
 
 
 def _temporal(state: Latency, tile: Tile) -> None:
@@ -341,8 +197,6 @@ def _temporal(state: Latency, tile: Tile) -> None:
             )
         )
         return
-    from comet.cost.tool.pipeline import pipeline_cycles
-
     state.cycles[tile.index] = pipeline_cycles(state, tile)
 
 
@@ -381,7 +235,7 @@ def _collective(state: Latency, node: Collective) -> None:
             reduction=node.reduction,
         )
     state.cycles[node.index] = u32(memory + hop)
-    stored = collectives.memory_energy(exchange, level.memory, network)
+    stored = float(collectives.memory_energy(exchange, level.memory, network))
     state.collectives[node.index] = CollectiveCost(memory + hop, stored, energy)
 
 
@@ -397,14 +251,3 @@ def exchange_of(node: Collective, sizes: CollectiveSizes) -> collectives.Exchang
         sizes.destinations,
         factor,
     )
-
-
-def node_cycles(state: Latency) -> Mapping[str, int]:
-    """
-    Cycles of one execution of every node, by the node's name in the tool's report.
-    """
-    return {
-        n.name: state.cycles.get(n.index, 0)
-        for n in state.problem.nodes
-        if not hasattr(n, "primitive")
-    }

@@ -11,8 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from comet.cost.problem import BindingKind, Collective, Tile
-from comet.cost.tool.latency import Latency
 from comet.cost.tool.levels import NodeTotals
+from comet.cost.tool.state import Latency
 from comet.cost.tool.streams import u32
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from comet.cost.compute import leaf_cycles, primitive_extents
 from comet.cost.problem import Collective, Leaf, Problem, Tile, walk_tiles
 from comet.cost.tool.energy import Energy
-from comet.cost.tool.latency import GroupCost, Latency
+from comet.cost.tool.state import GroupCost, Latency
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ of `transfers`, to be hidden behind the window of its iteration.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,11 @@ from numpy.typing import NDArray
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Hardware
 from comet.cost.noc import mesh_used, network_cycles, network_energy, tabled_hops
+from comet.cost.reals import single
 from comet.cost.volume import Movement, Route, memory_cycles, transfer_kind
 
 Cycles: TypeAlias = NDArray[np.int64]
 """Cycles per iteration."""
-
-single: Callable[[Any], Any] = np.float32
-"""The tool's precision for times."""
 
 
 def u32(value: int) -> int:
