@@ -135,12 +135,14 @@ class LocalBody:
         now = sharding_of_state(self.states[local])
         if now == wanted:
             return local
+        # What is held whole already need not be gathered again.
+        if now and (whole := self._fetched.get((outer, ()))) is not None:
+            local, now = whole, {}
         if (swap := _swapped(now, wanted)) is not None:
             return self._exchange(outer, local, wanted, *swap)
-        kept = {dim: axes for dim, axes in now.items() if wanted.get(dim) == axes}
-        for dim in now.keys() - kept.keys():
+        for dim in [dim for dim, axes in now.items() if wanted.get(dim) != axes]:
             local = self._gather(outer, local, dim)
-        for dim in (dim for dim in wanted if dim not in kept):
+        for dim in [dim for dim, axes in wanted.items() if now.get(dim) != axes]:
             local = self._scatter(outer, local, dim, wanted[dim])
         return local
 

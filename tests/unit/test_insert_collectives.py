@@ -211,7 +211,7 @@ def test_rejects_the_graph_level():
 
 
 SPMD = "decompose,distribute{dim=N axes=cx,cy,kx,ky},insert-collectives"
-ALL_REDUCE = 'collective.all_reduce max %m on @mesh ["cx", "cy", "kx", "ky"]'
+ALL_REDUCE = 'collective.all_reduce add %l on @mesh ["cx", "cy", "kx", "ky"]'
 
 
 def mutated(change: str) -> tuple[ModuleOp, str]:
@@ -221,15 +221,15 @@ def mutated(change: str) -> tuple[ModuleOp, str]:
     assert ALL_REDUCE in text
     if change == "removed":
         line = next(line for line in text.splitlines() if ALL_REDUCE in line)
-        return module, text.replace(line, "").replace("%m_1", "%m")
+        return module, text.replace(line, "").replace("%l_1", "%l")
     return module, text.replace(ALL_REDUCE, change)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("removed", "a collective.all_reduce max is missing"),
-        (ALL_REDUCE.replace("max", "add"), r"partial\(max\)"),
+        ("removed", "a collective.all_reduce add is missing"),
+        (ALL_REDUCE.replace("add", "max"), r"partial\(add\)"),
         (ALL_REDUCE.replace('"cx", ', ""), "over axis 'cx'"),
     ],
 )
