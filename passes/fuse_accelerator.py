@@ -2,9 +2,9 @@
 Fusion on accelerators: which ops share a nest, as a plan, and its rewrite.
 
 The nest alternates temporal and spatial nodes: root, clusters, shared buffer, cores,
-one op. A strategy says where groups of ops part: `none` at the root, so that every
-intermediate goes through it; `partial` at the shared buffer, around each contraction;
-`full` nowhere above the cores.
+one op. A strategy says how far intermediates travel: `none` parts the ops at the root,
+so that every intermediate goes through it; `partial` sends the results of contractions
+through the shared buffer; `full` keeps them in the cores.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusePlan:
         for group in _root_groups(program, strategy)
     ]
     tree = Temporal(chain.root, tuple(groups))
-    resident = frozenset(_resident(tree, program, chain, aliases))
+    resident = frozenset(_resident(tree, program, chain, aliases, strategy))
     return FusePlan(tree, Nest(_Levels(chain, resident).at, aliases), program)
 
 
@@ -142,21 +142,6 @@ def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
     return groups
 
 
-def _shared_groups(units: Sequence[Unit], strategy: Strategy) -> list[list[Unit]]:
-    """Part the ops at the shared buffer: `partial` parts around contractions."""
-    if strategy != "partial":
-        return [list(units)]
-    groups: list[list[Unit]] = []
-    for unit in units:
-        if isinstance(unit[0], CollectiveOp) and groups:
-            groups[-1].append(unit)
-        elif groups and _is_contraction(unit) == _is_contraction(groups[-1][0]):
-            groups[-1].append(unit)
-        else:
-            groups.append([unit])
-    return groups
-
-
 def _is_contraction(unit: Unit) -> bool:
     return isinstance(unit[0], ContractOp)
 
@@ -169,19 +154,16 @@ def _cluster(
     aliases: Mapping[SSAValue, SSAValue],
 ) -> Spatial:
     """Return the node that spreads `units` over the clusters."""
-    children: list[Tree] = []
-    for group in _shared_groups(units, strategy):
-        items = list(_stages(group, program, chain, aliases))
-        # Row statistics are looped over the row where nothing is fused, so that their
-        # collectives wait for the whole loop.
-        tail = len(items)
-        while strategy == "none" and isinstance(items[tail - 1], Leaf):
-            tail -= 1
-        children.append(Temporal(chain.shared, tuple(items[:tail])))
-        children += items[tail:]
+    items = list(_stages(units, program, chain, aliases))
+    # Row statistics are looped over the row where nothing is fused, so that their
+    # collectives wait for the whole loop.
+    tail = len(items)
+    while strategy == "none" and tail > 1 and isinstance(items[tail - 1], Leaf):
+        tail -= 1
+    children = (Temporal(chain.shared, tuple(items[:tail])), *items[tail:])
     ops = [op for unit in units for op in unit]
     rows = _rows(ops, chain.cluster_axes, program)
-    return Spatial(chain.shared, program.mesh, rows, tuple(children))
+    return Spatial(chain.shared, program.mesh, rows, children)
 
 
 def _stages(
@@ -272,6 +254,7 @@ def _resident(
     program: FlatProgram,
     chain: MemoryChain,
     aliases: Mapping[SSAValue, SSAValue],
+    strategy: Strategy,
 ) -> Iterator[SSAValue]:
     """
     Yield the values that stay in the cores between two nodes of one shared group.
@@ -284,6 +267,8 @@ def _resident(
             stages = [c for c in _children(group) if isinstance(c, Spatial)]
             home = {op: stage for stage in stages for op in _ops(stage)}
             for op, stage in home.items():
+                if strategy == "partial" and isinstance(op, ContractOp):
+                    continue
                 for value in op.results:
                     users = list(nest.users(value))
                     if (
