@@ -77,6 +77,10 @@ def verify_spmd(op: Operation, mesh: MeshOp) -> None:
     for inner in op.body.block.ops:
         if isinstance(inner, YieldOp):
             break
+        if isinstance(inner, collective.CollectiveOp) and inner.mesh != op.mesh:
+            raise VerifyException(
+                f"'{inner.name}' op is on mesh {inner.mesh}, the region on {op.mesh}"
+            )
         state = transfer(inner, states)
         for result in inner.results:
             states[result] = state
@@ -101,6 +105,13 @@ def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) ->
                 f"'{op.name}' op yields a value that is {state.describe(axis)} over "
                 f"axis '{axis}' where its sharding says {expected.describe(axis)}"
                 + (_forgotten(state.partial[axis]) if axis in state.partial else "")
+            )
+    for dim, axes in sharding.items():
+        if not state.uniform and (own := holders(state.sharded, dim)) != axes:
+            raise VerifyException(
+                f"'{op.name}' op yields a value whose {dim} is split over "
+                f"{', '.join(own)}, major first, where its sharding says "
+                f"{', '.join(axes)}"
             )
 
 

@@ -104,10 +104,10 @@ class MeshOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         name = parser.parse_symbol_name().data
-        axes = dict(_parse_table(parser, parser.parse_integer))
+        axes = _parse_table(parser, parser.parse_integer)
         levels = None
         if parser.parse_optional_keyword("at") is not None:
-            levels = dict(_parse_table(parser, parser.parse_str_literal))
+            levels = _parse_table(parser, parser.parse_str_literal)
             if levels.keys() != axes.keys():
                 parser.raise_error("`at` gives a level for each axis")
         mesh = cls(name, axes, levels)
@@ -125,13 +125,18 @@ class MeshOp(IRDLOperation):
         printer.print_op_attributes(self.attributes)
 
 
-def _parse_table(parser: Parser, parse_value: Callable[[], T]) -> list[tuple[str, T]]:
-    def entry() -> tuple[str, T]:
-        key = parser.parse_identifier()
-        parser.parse_punctuation("=")
-        return key, parse_value()
+def _parse_table(parser: Parser, parse_value: Callable[[], T]) -> dict[str, T]:
+    table: dict[str, T] = {}
 
-    return parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry)
+    def entry() -> None:
+        key = parser.parse_identifier()
+        if key in table:
+            parser.raise_error(f"axis {key} is given twice")
+        parser.parse_punctuation("=")
+        table[key] = parse_value()
+
+    parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry)
+    return table
 
 
 def lookup_mesh(op: Operation, symbol: str) -> MeshOp:
