@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation as Op
 
 from comet.cost.estimate import CostError, Estimate, ModelName
+from comet.cost.gpu import Device
 from comet.cost.hardware import Hardware
 from comet.cost.problem import (
     Access,
@@ -64,6 +65,25 @@ def hardware_of(system: SystemOp) -> Hardware:
     contradicts another.
     """
     return read_hardware(fields_of_system(system))
+
+
+def device_of(system: SystemOp) -> Device:
+    """The GPU of an `arch.system`; raises `CostError` where the system has none."""
+    if (rates := system.gpu) is None:
+        raise CostError(
+            f"@{system.system_name} is no GPU: its hardware file has no comet.gpu "
+            "section; attach h200x1.yaml or the like"
+        )
+    return Device(
+        rates.clock,
+        rates.multiprocessors,
+        rates.tensor,
+        rates.vector,
+        rates.hbm_bandwidth,
+        rates.l2_bytes,
+        rates.l2_bandwidth,
+        rates.launch,
+    )
 
 
 def problem_of(module: ModuleOp) -> Problem:

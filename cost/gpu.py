@@ -1,0 +1,179 @@
+"""
+The time of one GPU kernel: a roofline with waves, load latency and a launch.
+
+The slowest resource sets the throughput (Williams, Waterman and Patterson, "Roofline",
+CACM 2009); programs that do not fill the last wave leave multiprocessors idle; loads that
+a software pipeline does not hide add their latency. Times are seconds, rates per second,
+sizes bytes; counts may be numpy arrays, one element per choice of block sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from comet.cost.estimate import CostError
+from comet.cost.reals import Real, longest
+
+
+@dataclass(frozen=True)
+class Device:
+    """What one GPU does per second, and what its control costs."""
+
+    clock: float
+    multiprocessors: int
+    tensor: Mapping[str, float]
+    """Dense matrix operations by element type; a fused multiply-add counts two."""
+    vector: Mapping[str, float]
+    """Other floating-point operations by element type."""
+    hbm_bandwidth: float
+    l2_bytes: int
+    l2_bandwidth: float
+    launch: float
+    register_bytes: int = 256 * 1024
+    """Registers of one multiprocessor."""
+    shared_bytes: int = 227 * 1024
+    """Shared memory of one multiprocessor."""
+    warps: int = 64
+    """Warps that one multiprocessor keeps."""
+    shared_per_clock: int = 128
+    """Bytes one multiprocessor reads from shared memory per clock: 32 banks of 4."""
+    load_latency: float = 0.6e-6
+    """From a load to its use; an order of magnitude, no data sheet gives it."""
+    iteration: float = 0.05e-6
+    """What control and synchronisation add to one iteration of a loop."""
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """What one kernel does; all but `programs` and `device_bytes` of one program."""
+
+    programs: Real
+    tensor_operations: Real
+    vector_operations: Real
+    """Weighted: a special function counts as the additions that take as long."""
+    shared_reads: Real
+    """Bytes that contractions read from shared memory."""
+    moved_bytes: Real
+    """Bytes loaded through L2 and stored."""
+    device_bytes: Real
+    """Bytes of device memory moved by all programs (see `device_traffic`)."""
+    rounds: Real
+    """Iterations of loops that wait for loads."""
+    element: str = "f16"
+    """Element type of the contractions' operands."""
+    stages: Real = 1
+    """Depth of the software pipeline."""
+    warps: Real = 4
+    registers: Real = 0
+    """Bytes of registers."""
+    shared: Real = 0
+    """Bytes of shared memory."""
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """Where the time of one launch goes, in seconds."""
+
+    launch: float
+    compute: Real
+    """Tensor cores, then vector lanes, idle multiprocessors of the last wave included."""
+    shared: Real
+    l2: Real
+    device: Real
+    latency: Real
+    """Loads that are waited for."""
+    control: Real
+    fits: Real
+    """1 where one program fits a multiprocessor, else 0."""
+
+    @property
+    def seconds(self) -> Real:
+        """The whole launch; infinite where a program does not fit."""
+        slowest = longest(
+            (self.compute, self.shared, self.l2, self.device, self.latency)
+        )
+        whole = self.launch + slowest + self.control
+        return np.where(np.greater(self.fits, 0), whole, np.inf)
+
+
+def resident_programs(work: KernelWork, device: Device) -> Real:
+    """Programs that one multiprocessor runs at a time; 0 where not even one fits."""
+    by_warps = device.warps // np.maximum(work.warps, 1)
+    by_registers = device.register_bytes // np.maximum(work.registers, 1)
+    by_shared = device.shared_bytes // np.maximum(work.shared, 1)
+    return np.minimum(np.minimum(by_warps, by_registers), by_shared)
+
+
+def wave_count(programs: Real, slots: Real) -> Real:
+    """Rounds in which `slots` programs run together until all have run."""
+    return np.ceil(programs / np.maximum(slots, 1))
+
+
+def kernel_time(work: KernelWork, device: Device) -> KernelTime:
+    """
+    The time of one launch.
+
+    Raises `CostError` where the device has no rate for the work's element type.
+    """
+    resident = resident_programs(work, device)
+    fits = np.greater_equal(resident, 1) * 1.0
+    waves = wave_count(work.programs, device.multiprocessors * resident)
+    # A multiprocessor serves its programs in turn: what counts is the fullest one.
+    turns = wave_count(work.programs, device.multiprocessors) * device.multiprocessors
+    shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
+    pipelined = 1 + np.maximum(work.rounds - 1, 0) / np.maximum(work.stages, 1)
+    return KernelTime(
+        device.launch,
+        turns * _compute(work, device),
+        turns * work.shared_reads / shared_rate,
+        turns * work.moved_bytes / device.l2_bandwidth,
+        work.device_bytes / device.hbm_bandwidth,
+        waves * device.load_latency * pipelined,
+        waves * device.iteration * work.rounds,
+        fits,
+    )
+
+
+def _compute(work: KernelWork, device: Device) -> Real:
+    """Seconds of one program if the whole device worked on it."""
+    # A vector rate counts a fused multiply-add as two; most vector work is not fused.
+    vector_rate = device.vector.get("f32", max(device.vector.values())) / 2
+    vector = work.vector_operations / vector_rate
+    if not np.any(np.greater(work.tensor_operations, 0)):
+        return vector
+    if (rate := device.tensor.get(work.element)) is None:
+        known = ", ".join(device.tensor)
+        raise CostError(
+            f"the GPU has no matrix rate for element type {work.element}; it has {known}"
+        )
+    return work.tensor_operations / rate + vector
+
+
+def device_traffic(
+    tensors: Mapping[str, float], loaded: Mapping[str, Real], device: Device
+) -> Real:
+    """
+    Bytes of device memory behind loads through L2.
+
+    Each tensor's bytes once where it fits L2, else what is loaded of it, but no less than
+    once. `tensors` gives sizes, `loaded` the bytes all programs load, both by name.
+    """
+    moved: Real = 0.0
+    for name, size in tensors.items():
+        once = size <= device.l2_bytes
+        moved = moved + (size if once else np.maximum(size, loaded.get(name, size)))
+    return moved
+
+
+def spill_pays(recomputed: Real, spilled_bytes: Real, device: Device) -> Real:
+    """
+    Whether writing an intermediate and reading it back beats computing it twice.
+
+    `recomputed` is the seconds of the second computation, `spilled_bytes` the size of the
+    intermediate; 1 where the spill is faster, else 0.
+    """
+    spill = 2 * spilled_bytes / device.hbm_bandwidth
+    return np.less(spill, recomputed) * 1.0
