@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml setup.py
 	touch $@
 
 demo: venv
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m comet.tools.demo
+	$(BIN)/python -m comet.tools.demo
 
 test: lint types filecheck pytest
 

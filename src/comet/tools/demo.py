@@ -123,7 +123,10 @@ def _run(*command: str, quiet: bool = False, into: Path | None = None) -> str:
     if not quiet:
         suffix = "" if into is None else f" > {into}"
         print(f"$ {shlex.join(command)}{suffix}", flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    tool = str(Path(sys.executable).with_name(command[0]))
+    done = subprocess.run(
+        (tool, *command[1:]), stdout=subprocess.PIPE, text=True, check=False
+    )
     if done.returncode != 0:
         sys.exit(done.returncode)  # the tool has said why
     return done.stdout
