@@ -8,6 +8,11 @@ from xdsl.passes import ModulePass
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Return a factory for every pass of comet, by name."""
 
+    def get_annotate_cost() -> type[ModulePass]:
+        from comet.passes.annotate_cost import AnnotateCostPass
+
+        return AnnotateCostPass
+
     def get_attach_hardware() -> type[ModulePass]:
         from comet.passes.attach_hardware import AttachHardwarePass
 
@@ -17,6 +22,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         from comet.passes.bind import BindPass
 
         return BindPass
+
+    def get_comet_accelerator() -> type[ModulePass]:
+        from comet.passes.comet_accelerator import CometAcceleratorPass
+
+        return CometAcceleratorPass
 
     def get_decompose() -> type[ModulePass]:
         from comet.passes.decompose import DecomposePass
@@ -74,8 +84,10 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         return TritonDistributedPass
 
     return {
+        "annotate-cost": get_annotate_cost,
         "attach-hardware": get_attach_hardware,
         "bind": get_bind,
+        "comet-accelerator": get_comet_accelerator,
         "decompose": get_decompose,
         "distribute": get_distribute,
         "fuse": get_fuse,

@@ -25,7 +25,10 @@ class FusePass(ModulePass):
     name = "fuse"
 
     strategy: Literal["none", "partial", "full", "auto"] = "none"
-    """Nothing shares a nest; all but contractions do; all do; the cheapest of these."""
+    """
+    How far intermediates travel: through the outermost level, not that far for some of
+    them, or nowhere; or the cheapest of these.
+    """
 
     between: Literal["recompute", "spill", "auto"] = "auto"
     """
@@ -34,11 +37,13 @@ class FusePass(ModulePass):
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from comet.passes import fuse_accelerator, fuse_gpu
+        from comet.passes import fuse_accelerator, fuse_auto, fuse_gpu
 
         system = attached_system(op)
         for func in compute_functions(op):
             if system.gpu is not None:
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
+            elif self.strategy == "auto":
+                fuse_auto.fuse_function(func, system)
             else:
                 fuse_accelerator.fuse_function(func, system, self.strategy)

@@ -1,0 +1,171 @@
+"""The `annotate-cost` pass: what a cost model expects, written on the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.estimate import CostError, Estimate, ModelName, NodeEstimate
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.comet import CollectiveOp as CometCollectiveOp
+from comet.dialects.comet import MappingOp, TileOp
+from comet.dialects.cost import Figures, Model, TimeUnit, annotate, estimate_of
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.functions import compute_functions
+from comet.passes.lower_to_comet import lower_function, plan_lowering
+
+
+@dataclass(frozen=True)
+class AnnotateCostPass(ModulePass):
+    """
+    Write estimates: `comet.cost` on functions or mappings, and on their nodes.
+
+    Before: a tile tree with factors, or a mapping of the `comet` dialect, and attached
+    hardware. After: the same, annotated. Accelerators are priced as the COMET files
+    that the tree lowers to; a GPU's kernels carry their estimates since `tile`.
+    """
+
+    name = "annotate-cost"
+
+    model: Literal["tool", "paper", "ideal"] = "paper"
+    """The COMET tool's own numbers, the same model mended, or perfect overlap."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        try:
+            for target, figures in plan_estimates(op, system, self.model):
+                annotate(target, figures)
+        except CostError as error:
+            raise PassFailedException(f"annotate-cost: {error}") from error
+
+
+def plan_estimates(
+    module: ModuleOp, system: SystemOp, model: ModelName
+) -> list[tuple[Operation, Figures]]:
+    """
+    Return the figures of every op that gets some; changes nothing.
+
+    Raises CostError for what cannot be priced, and PassFailedException for a function
+    that has no tile tree.
+    """
+    mappings = [op for op in module.body.block.ops if isinstance(op, MappingOp)]
+    if mappings:
+        return list(_mapping_estimates(module, mappings[0], model))
+    found: list[tuple[Operation, Figures]] = []
+    for func in compute_functions(module):
+        if not any(isinstance(op, NodeOp) for op in func.walk()):
+            raise PassFailedException(
+                f"annotate-cost: @{func.sym_name.data} has no tile tree; run fuse and "
+                "tile first"
+            )
+        estimates = _tree_estimates if system.gpu is None else _kernel_estimates
+        found += estimates(func, system, model)
+    return found
+
+
+def _mapping_estimates(
+    module: ModuleOp, mapping: MappingOp, model: ModelName
+) -> Iterator[tuple[Operation, Figures]]:
+    from comet.cost.from_ir import estimate_module
+
+    estimate = estimate_module(module, model)
+    yield mapping, total_figures(estimate)
+    nodes = [op for op in mapping.walk() if isinstance(op, TileOp | CometCollectiveOp)]
+    yield from _node_figures(nodes, estimate)
+
+
+def _tree_estimates(
+    func: FuncOp, system: SystemOp, model: ModelName
+) -> Iterator[tuple[Operation, Figures]]:
+    """Price a copy that is lowered; its nodes stand in the order of those of `func`."""
+    yield func, total_figures(lowered_estimate(func, system, model, absorb=True))
+    nodes = [op for op in func.walk() if isinstance(op, NodeOp | CollectiveOp)]
+    estimate = lowered_estimate(func, system, model, absorb=False)
+    yield from _node_figures(nodes, estimate)
+
+
+def lowered_estimate(
+    func: FuncOp, system: SystemOp, model: ModelName, *, absorb: bool
+) -> Estimate:
+    """
+    Return the price of the COMET files that `func` lowers to.
+
+    Raises CostError if the mapping cannot be priced or does not fit.
+    """
+    from comet.cost.from_ir import estimate_module
+
+    module = func.get_toplevel_object()
+    assert isinstance(module, ModuleOp)
+    copy = module.clone()
+    for other in compute_functions(copy):
+        if other.sym_name == func.sym_name:
+            lower_function(other, plan_lowering(other, system, absorb=absorb))
+    return estimate_module(copy, model)
+
+
+def _node_figures(
+    nodes: Sequence[Operation], estimate: Estimate
+) -> Iterator[tuple[Operation, Figures]]:
+    """Pair nodes with their estimates, unless lowering has changed their number."""
+    if len(nodes) != len(estimate.nodes):
+        return
+    for op, node in zip(nodes, estimate.nodes, strict=True):
+        yield op, _figures(node, estimate.model)
+
+
+def _figures(node: NodeEstimate, model: ModelName) -> Figures:
+    return Figures(
+        Model(model),
+        TimeUnit.CYCLES,
+        node.cycles,
+        compulsory_stalls=node.compulsory_stalls,
+        optional_stalls=node.optional_stalls,
+        memory_window=node.memory_window,
+    )
+
+
+def total_figures(estimate: Estimate) -> Figures:
+    """Return the figures of a whole mapping."""
+    return Figures(
+        Model(estimate.model),
+        TimeUnit.CYCLES,
+        estimate.latency,
+        energy=estimate.energy,
+        compulsory_stalls=estimate.compulsory_stalls,
+        optional_stalls=estimate.optional_stalls,
+        memory_window=estimate.memory_window,
+    )
+
+
+def _kernel_estimates(
+    func: FuncOp, system: SystemOp, model: ModelName
+) -> Iterator[tuple[Operation, Figures]]:
+    """Add up the kernels of a GPU and their launches."""
+    kernels = [op for op in func.walk() if isinstance(op, SpatialOp)]
+    figures = [estimate_of(op) for op in kernels]
+    latencies = [each.latency for each in figures if each is not None]
+    if len(latencies) != len(kernels) or system.gpu is None:
+        raise PassFailedException(
+            f"annotate-cost: the kernels of @{func.sym_name.data} have no estimates; "
+            "run tile first"
+        )
+    launches = system.gpu.launch * 1e9 * len(kernels)
+    yield (
+        func,
+        Figures(
+            Model(model),
+            TimeUnit.NS,
+            sum(latencies) + launches,
+            launch_tax=launches,
+        ),
+    )
