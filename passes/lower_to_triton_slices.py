@@ -110,10 +110,10 @@ class DimSlice:
                 self._offsets = self.home.add(offsets, hint)
         return self._offsets
 
-    def mask(self) -> SSAValue | None:
+    def mask(self, always: bool = False) -> SSAValue | None:
         """Return which elements of a block are in the slice; None if all are."""
         offsets = self.offsets()
-        if self.exact or offsets is None:
+        if offsets is None or (self.exact and not always):
             return None
         if self._mask is None:
             compare = tl.CmpOp(CompareKind.LT, offsets, self.stop)

@@ -123,10 +123,16 @@ def widened(scope: Scope, value: SSAValue) -> SSAValue:
     return scope.insert(tl.CastOp(value, f32))
 
 
-def masked(scope: Scope, tile: Tile, dim: str, neutral: float) -> Tile:
-    """Return the tile with `neutral` in all elements beyond the end of `dim`."""
-    mask = scope.slices[dim].mask()
-    if mask is None or tile.padding.get(dim) == neutral:
+def masked(
+    scope: Scope, tile: Tile, dim: str, neutral: float, always: bool = False
+) -> Tile:
+    """
+    Return the tile with `neutral` in all elements beyond the end of `dim`.
+
+    `always` asks for the selection even where it changes nothing.
+    """
+    mask = scope.slices[dim].mask(always)
+    if mask is None or (tile.padding.get(dim) == neutral and not always):
         return tile
     if dim in tile.dims:
         mask = aligned(scope, Tile(mask, (dim,)), tile.dims)

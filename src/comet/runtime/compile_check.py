@@ -24,6 +24,7 @@ from typing import Any
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
@@ -127,15 +128,21 @@ def resources(launch: Launch, target: str) -> Resources:
 
 
 def _cuda_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
-    """Return registers and bytes of stack, as cuobjdump reports them."""
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(asm["cubin"])
-        file.flush()
-        command = [str(tool), "--dump-resource-usage", file.name]
+    """Return registers and bytes of spill stores, as ptxas reports them."""
+    target = re.search(r"\.target (sm_(\d+)\w*)", asm["ptx"])
+    assert target is not None
+    ptxas = get_ptxas(int(target.group(2))).path
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "kernel.ptx"
+        source.write_text(asm["ptx"])
+        command = [ptxas, "-v", f"--gpu-name={target.group(1)}"]
+        command += [str(source), "-o", str(Path(folder) / "kernel.cubin")]
         text = subprocess.run(command, capture_output=True, text=True, check=True)
-    numbers = dict(re.findall(r"(REG|STACK):(\d+)", text.stdout))
-    return int(numbers["REG"]), int(numbers["STACK"])
+    used = re.search(r"Used (\d+) registers", text.stderr)
+    spilled = re.search(r"(\d+) bytes spill stores", text.stderr)
+    assert used is not None
+    assert spilled is not None
+    return int(used.group(1)), int(spilled.group(1))
 
 
 def _hip_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
