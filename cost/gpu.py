@@ -2,9 +2,9 @@
 The time of one GPU kernel: a roofline with waves, load latency and a launch.
 
 The slowest resource sets the throughput (Williams, Waterman and Patterson, "Roofline",
-CACM 2009); programs that do not fill the last wave leave multiprocessors idle; loads that
-a software pipeline does not hide add their latency. Times are seconds, rates per second,
-sizes bytes; counts may be numpy arrays, one element per choice of block sizes.
+CACM 2009); programs that do not fill the last wave leave multiprocessors idle; loads
+that a software pipeline does not hide add their latency. Times are seconds, rates per
+second, sizes bytes; counts may be numpy arrays, one element per choice of block sizes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class KernelTime:
 
     launch: float
     compute: Real
-    """Tensor cores, then vector lanes, idle multiprocessors of the last wave included."""
+    """
+    Tensor cores, then vector lanes, idle multiprocessors of the last wave included.
+    """
     shared: Real
     l2: Real
     device: Real
@@ -147,7 +149,8 @@ def _compute(work: KernelWork, device: Device) -> Real:
     if (rate := device.tensor.get(work.element)) is None:
         known = ", ".join(device.tensor)
         raise CostError(
-            f"the GPU has no matrix rate for element type {work.element}; it has {known}"
+            f"the GPU has no matrix rate for element type {work.element}; it has "
+            f"{known}"
         )
     return work.tensor_operations / rate + vector
 
@@ -158,8 +161,9 @@ def device_traffic(
     """
     Bytes of device memory behind loads through L2.
 
-    Each tensor's bytes once where it fits L2, else what is loaded of it, but no less than
-    once. `tensors` gives sizes, `loaded` the bytes all programs load, both by name.
+    Each tensor's bytes once where it fits L2, else what is loaded of it, but no less
+    than once. `tensors` gives sizes, `loaded` the bytes all programs load, both by
+    name.
     """
     moved: Real = 0.0
     for name, size in tensors.items():
@@ -172,8 +176,8 @@ def spill_pays(recomputed: Real, spilled_bytes: Real, device: Device) -> Real:
     """
     Whether writing an intermediate and reading it back beats computing it twice.
 
-    `recomputed` is the seconds of the second computation, `spilled_bytes` the size of the
-    intermediate; 1 where the spill is faster, else 0.
+    `recomputed` is the seconds of the second computation, `spilled_bytes` the size of
+    the intermediate; 1 where the spill is faster, else 0.
     """
     spill = 2 * spilled_bytes / device.hbm_bandwidth
     return np.less(spill, recomputed) * 1.0
