@@ -89,11 +89,10 @@ def show_gpu() -> None:
     source = _run("comet-opt", SAMPLE, "-p", H200, "-t", "triton", into=TRITON_FILE)
     TRITON_FILE.write_text(source)
     text = _run("comet-run", str(TRITON_FILE), "--check", "--json")
-    report = cast(dict[str, object], json.loads(text))
+    report = cast(dict[str, float], json.loads(text))
     print(
-        f"\nLargest error against the reference: {report['max_error']}"
-        f" (tolerance {report['tolerance']}, backend {report['backend']},"
-        f" {report['seconds']} s)"
+        f"\nLargest error against the reference: {report['max_error']:.2e}"
+        f" (tolerance {report['tolerance']:.2e}; {report['seconds']:.2f} s)"
     )
 
 

@@ -1,0 +1,38 @@
+"""The demonstration: both targets, a table, an error within its tolerance."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def demo(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "comet.tools.demo"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+
+
+def test_the_demo_compiles_for_both_targets(tmp_path: Path):
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    done = demo(tmp_path)
+    assert done.returncode == 0, done.stderr
+    files = {path.name for path in (tmp_path / "out" / "demo" / "comet").iterdir()}
+    assert files == {"arch.yaml", "problem.yaml", "mapping.yaml", "constants.yaml"}
+    assert (tmp_path / "out" / "demo" / "gemm_softmax.py").exists()
+    assert re.search(r"gemm +M=\d+ N=\d+ K=\d+ +GEMM", done.stdout)
+    assert re.search(r"latency +[\d,]+ cycles", done.stdout)
+    assert re.search(r"energy +[\d,]+ pJ", done.stdout)
+    error, tolerance = re.findall(r"(?:reference:|tolerance) ([\d.e-]+)", done.stdout)
+    assert 0 < float(error) <= float(tolerance)
+
+
+def test_the_demo_needs_the_checkout(tmp_path: Path):
+    done = demo(tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("demo: error: samples/gemm_softmax.mlir is not here")
