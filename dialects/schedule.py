@@ -35,6 +35,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective_mesh import lookup_mesh
+from comet.dialects.compound import YieldOp as MergeYieldOp
+from comet.dialects.compound_dims import names_of
 from comet.dialects.schedule_attributes import (
     BindingAttr,
     Combiner,
@@ -132,6 +134,7 @@ class TemporalOp(NodeOp):
                 )
         if len(self.factors) != len(self.loops):
             raise VerifyException(f"'{self.name}' op has one row per dimension")
+        verify_node(self)
         if Combiner.FOLD in self.combiners and not self.carry:
             raise VerifyException(
                 f"'{self.name}' op result combined by fold starts from a carry"
@@ -140,7 +143,6 @@ class TemporalOp(NodeOp):
             raise VerifyException(
                 f"'{self.name}' op has iterations, not instances: no combiner 'root'"
             )
-        verify_node(self)
         _verify_tree(self)
 
 
@@ -276,12 +278,39 @@ class SpatialOp(NodeOp):
                 )
 
     def verify_(self) -> None:
-        if Combiner.FOLD in self.combiners and self.merge is None:
-            raise VerifyException(
-                f"'{self.name}' op result combined by fold needs a merge region"
-            )
         verify_node(self)
+        self._verify_merge()
         _verify_tree(self)
+
+    def _verify_merge(self) -> None:
+        """Check that `merge` takes two sets of `fold` results and gives one."""
+        folds = [
+            value
+            for value, combiner in zip(self.yielded, self.combiners, strict=True)
+            if combiner is Combiner.FOLD
+        ]
+        if bool(folds) != (self.merge is not None):
+            raise VerifyException(
+                f"'{self.name}' op has a merge region if, and only if, it has results "
+                "combined by fold"
+            )
+        if self.merge is None:
+            return
+        if len({frozenset(self.factors.keys() - names_of(v)) for v in folds}) > 1:
+            raise VerifyException(
+                f"'{self.name}' op results combined by fold lack the same dimensions"
+            )
+        types = [value.type for value in folds]
+        block, last = self.merge.block, self.merge.block.last_op
+        if [arg.type for arg in block.args] != types * 2:
+            raise VerifyException(
+                f"'{self.name}' op region merge takes the fold results of two instances"
+            )
+        if not isinstance(last, MergeYieldOp) or [v.type for v in last.values] != types:
+            raise VerifyException(
+                f"'{self.name}' op region merge ends in a compound.yield of the fold "
+                "results of one instance"
+            )
 
 
 Schedule = Dialect(
