@@ -1,4 +1,9 @@
-"""The partials of a fold over a sharded dimension: gathered, then merged one by one."""
+"""
+The partials of a fold over a sharded dimension: gathered, then merged by a local fold.
+
+A fold of a known form joins all partials of a chunk at once. Of any other only the
+merge of two is known, so its partials are merged element by element.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +22,24 @@ from comet.dialects.compound_dims import (
 )
 from comet.passes.local_body import LocalBody
 from comet.passes.shardings import part_dim
+from comet.passes.streams import form_of
 
 
 def merge_partials(
     body: LocalBody, local: FoldOp, axes: tuple[str, ...]
 ) -> Sequence[SSAValue]:
     """Append the all-gathers of a fold's results over `axes`, and their merge."""
+    form = form_of(local)
     count = body.mesh.size(axes)
     dim = part_dim(axes)
     stacks = [_stack(body, out, dim, count, axes) for out in local.outs]
     inits = list(local.init)
-    step = _merge_step(local, stacks, dim)
+    if form is None:
+        step = _merge_step(local, stacks, dim)
+    else:
+        step = form.join_region(
+            dim, [s.type for s in stacks], [out.type for out in local.outs]
+        )
     merged = FoldOp(dim, stacks, inits, step, local.merge.clone())
     for old, new in zip(local.outs, merged.outs, strict=True):
         new.name_hint = old.name_hint

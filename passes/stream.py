@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import FoldOp, ReduceOp, YieldOp
+from comet.dialects.compound import FoldOp, ReduceOp
 from comet.passes.emitter import Emitter
 from comet.passes.functions import compute_functions
 from comet.passes.shardings import iteration_dims
 from comet.passes.streams import FORMS
-from comet.passes.streams.form import Statistics
+from comet.passes.streams.form import Statistics, name_values
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,15 @@ def _named(value: SSAValue) -> str:
 
 def insert_fold(statistics: Statistics, dim: str) -> None:
     """Compute `statistics` by a fold, and drop what nobody needs any more."""
-    first, form = statistics.ops[0], statistics.form
+    first, form, chunk = statistics.ops[0], statistics.form, statistics.input
     assert isinstance(first, ReduceOp)
-    init = form.init(Emitter(first), first.result)
-    step, merge = _step(statistics, dim, init), _merge(statistics, init)
-    fold = FoldOp(dim, [statistics.input], list(init), step, merge)
+    init = list(form.init(Emitter(first), first.result))
+    carries = [value.type for value in init]
+    step = form.step_region(dim, chunk.type, carries)
+    step.block.args[0].name_hint = chunk.name_hint
+    fold = FoldOp(dim, [chunk], init, step, form.merge_region(carries))
     Rewriter.insert_op(fold, InsertPoint.before(first))
-    _name(fold.outs, form.carries)
+    name_values(fold.outs, form.carries)
     for old, new in zip(statistics.replaced, fold.outs, strict=True):
         if old is not None:
             new.name_hint = old.name_hint
@@ -127,27 +129,3 @@ def insert_fold(statistics: Statistics, dim: str) -> None:
     for op in reversed(statistics.ops):
         if not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
-
-
-def _step(statistics: Statistics, dim: str, init: Sequence[SSAValue]) -> Region:
-    chunk, form = statistics.input, statistics.form
-    block = Block(arg_types=[chunk.type, *(carry.type for carry in init)])
-    _name(block.args, [chunk.name_hint, *(f"{name}_old" for name in form.carries)])
-    now = form.step(Emitter(block), dim, block.args[0], block.args[1:])
-    block.add_op(YieldOp(*now))
-    return Region(block)
-
-
-def _merge(statistics: Statistics, init: Sequence[SSAValue]) -> Region:
-    form = statistics.form
-    block = Block(arg_types=[carry.type for carry in (*init, *init)])
-    sides = ("one", "other")
-    _name(block.args, [f"{name}_{side}" for side in sides for name in form.carries])
-    one, other = block.args[: len(init)], block.args[len(init) :]
-    block.add_op(YieldOp(*form.merge(Emitter(block), one, other)))
-    return Region(block)
-
-
-def _name(values: Sequence[SSAValue], names: Sequence[str | None]) -> None:
-    for value, name in zip(values, names, strict=True):
-        value.name_hint = name

@@ -1,7 +1,23 @@
 """The streaming forms that `stream` knows: one file and one entry per form."""
 
+from comet.dialects.compound import FoldOp
 from comet.passes.streams.form import Form
 from comet.passes.streams.softmax import SoftmaxForm
 from comet.passes.streams.welford import WelfordForm
 
 FORMS: tuple[Form, ...] = (SoftmaxForm(), WelfordForm())
+
+
+def form_of(fold: FoldOp) -> Form | None:
+    """Return the form whose step and merge a fold has, None if it has another's."""
+    carries = [value.type for value in fold.init]
+    for form in FORMS:
+        if len(fold.ins) != 1 or len(form.carries) != len(carries):
+            continue
+        step = form.step_region(fold.dim.data, fold.ins[0].type, carries)
+        merge = form.merge_region(carries)
+        if fold.step.is_structurally_equivalent(
+            step
+        ) and fold.merge.is_structurally_equivalent(merge):
+            return form
+    return None

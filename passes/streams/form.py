@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
+from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp, YieldOp
 from comet.passes.emitter import Emitter
 
 Carries = Sequence[SSAValue]
@@ -50,6 +50,48 @@ class Form(ABC):
     @abstractmethod
     def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
         """Return the statistics of two sets of elements together; one may be empty."""
+
+    @abstractmethod
+    def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
+        """Return the statistics of all sets together, which are laid along `dim`."""
+
+    def step_region(
+        self, dim: str, chunk: Attribute, carries: Sequence[Attribute]
+    ) -> Region:
+        """Return the step of a fold of this form on one input."""
+        block = Block(arg_types=[chunk, *carries])
+        name_values(block.args[1:], [f"{name}_old" for name in self.carries])
+        now = self.step(Emitter(block), dim, block.args[0], block.args[1:])
+        block.add_op(YieldOp(*now))
+        return Region(block)
+
+    def merge_region(self, carries: Sequence[Attribute]) -> Region:
+        """Return the merge of a fold of this form."""
+        block = Block(arg_types=[*carries, *carries])
+        sides = ("one", "other")
+        names = [f"{name}_{side}" for side in sides for name in self.carries]
+        name_values(block.args, names)
+        one, other = block.args[: len(carries)], block.args[len(carries) :]
+        block.add_op(YieldOp(*self.merge(Emitter(block), one, other)))
+        return Region(block)
+
+    def join_region(
+        self, dim: str, stacks: Sequence[Attribute], carries: Sequence[Attribute]
+    ) -> Region:
+        """Return the step of a fold over `dim`, along which statistics are laid."""
+        block, count = Block(arg_types=[*stacks, *carries]), len(carries)
+        names = [f"{name}_{part}" for part in ("set", "old") for name in self.carries]
+        name_values(block.args, names)
+        emit = Emitter(block)
+        joined = self.join(emit, dim, block.args[:count])
+        block.add_op(YieldOp(*self.merge(emit, block.args[count:], joined)))
+        return Region(block)
+
+
+def name_values(values: Sequence[SSAValue], names: Sequence[str | None]) -> None:
+    """Give every value a name hint."""
+    for value, name in zip(values, names, strict=True):
+        value.name_hint = name
 
 
 def map_users(value: SSAValue, kind: MapKind) -> Iterator[MapOp]:

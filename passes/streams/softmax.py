@@ -65,6 +65,12 @@ class SoftmaxForm(Form):
         terms = [_rescaled(emit, part[0], part[1], m) for part in (one, other)]
         return m, emit.map(MapKind.ADD, *terms, name="l")
 
+    def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
+        """Rescale all sums to the largest maximum and add them."""
+        m = emit.reduce(ReduceKind.MAX, sets[0], dim, name="top")
+        terms = _rescaled(emit, sets[0], sets[1], m)
+        return m, emit.reduce(ReduceKind.ADD, terms, dim, name="added")
+
 
 def _rescaled(emit: Emitter, old: SSAValue, total: SSAValue, m: SSAValue) -> SSAValue:
     """Return a sum of terms relative to the maximum `old` relative to `m` instead."""

@@ -80,6 +80,18 @@ class WelfordForm(Form):
         within = emit.map(MapKind.ADD, one[2], other[2], name="within")
         return n, mean, emit.map(MapKind.ADD, within, apart, name="m2")
 
+    def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
+        """Return the total count, its mean, and M2 of all sets around that mean."""
+        n = emit.reduce(ReduceKind.ADD, sets[0], dim, name="count")
+        sums = emit.map(MapKind.MULT, sets[1], sets[0], name="sums")
+        total = emit.reduce(ReduceKind.ADD, sums, dim, name="sum")
+        mean = emit.map(MapKind.DIV, total, _at_least_one(emit, n), name="mean")
+        distance = emit.map(MapKind.SUB, sets[1], mean, name="distance")
+        between = emit.map(MapKind.MULT, distance, distance, name="between")
+        apart = emit.map(MapKind.MULT, between, sets[0], name="apart")
+        within = emit.map(MapKind.ADD, sets[2], apart, name="within")
+        return n, mean, emit.reduce(ReduceKind.ADD, within, dim, name="squares")
+
 
 def _means(total: ReduceOp, dim: str) -> Iterator[MapOp]:
     """Yield the products of a row sum with 1 / (number of elements in the row)."""

@@ -1,5 +1,6 @@
 """`insert-collectives`: meaning on every mesh, the collectives chosen, and errors."""
 
+from functools import partial
 from itertools import product
 
 import pytest
@@ -9,7 +10,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound import FoldOp
 from comet.dialects.compound_dims import names_of
+from comet.interpreter import Steps
 
 OPS = ("gemm_softmax", "gemm_layernorm")
 GRID = MESHES[4]
@@ -28,7 +31,9 @@ def collectives(module: ModuleOp) -> list[str]:
 def check_meaning(before: ModuleOp, pipeline: str) -> ModuleOp:
     """Return the module after `pipeline`, having checked that it means the same."""
     after = run_passes(before, pipeline)
-    assert_same_meaning(before, after, "main", seed=5)
+    halves = partial(assert_same_meaning, chunks=lambda n: Steps((n // 2, n - n // 2)))
+    for check in (assert_same_meaning, halves):
+        check(before, after, "main", seed=5)
     return after
 
 
@@ -107,9 +112,10 @@ def test_a_sharded_fold_gathers_its_partials():
     pipeline = "decompose,stream,distribute{dim=N axes=rank},insert-collectives"
     after = run_passes(program("gemm_layernorm", (3, 4, 9), {"rank": 4}), pipeline)
     assert collectives(after) == ["all_gather"] * 3
-    folds = [op for op in after.walk() if op.name == "compound.fold"]
+    folds = [op for op in after.walk() if isinstance(op, FoldOp)]
     dims = [names_of(fold.operands[0])[-1] for fold in folds]
     assert dims == ["N", "rank_part"]
+    assert not any(fold.element_by_element for fold in folds)
 
 
 def test_an_operand_used_in_two_shardings_comes_in_twice():
@@ -160,7 +166,9 @@ def test_a_fold_that_uses_a_value_from_outside():
     )
     for dim in ("M", "N"):
         pipeline = f"distribute{{dim={dim} axes=rank}},insert-collectives"
-        check_meaning(parse_module(text), pipeline)
+        after = check_meaning(parse_module(text), pipeline)
+        folds = [op for op in after.walk() if isinstance(op, FoldOp)]
+        assert any(fold.element_by_element for fold in folds) == (dim == "N")
 
 
 def test_without_shardings_nothing_changes():
