@@ -1,0 +1,543 @@
+// RUN: comet-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+
+// CHECK: factor 0 of N is positive
+"test.op"() {loop = #schedule.loop<N = 0>} : () -> ()
+
+// -----
+
+// CHECK: launch numbers are positive
+"test.op"() {launch = #schedule.launch<warps = 4, stages = 0, group = 1>} : () -> ()
+
+// -----
+
+// CHECK: warps is a power of two, got 3
+"test.op"() {launch = #schedule.launch<warps = 3, stages = 1, group = 1>} : () -> ()
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op loops over K, which no operand has
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [K = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op has 1 operands and 2 block arguments
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !t, %u: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.temporal' op has 1 results and yields 0
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !t):
+  schedule.yield
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op has 1 results and 2 combiners
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["max", "add"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op has no combiner 'min'; there are none, add, max, fold, same, root
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["min"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+// CHECK: 'schedule.temporal' op tensor<8x4xf32, #compound.dims<M, N @OB>> is not a tile of tensor<8x12xf16, #compound.dims<M, N @GB>>: names and element type stay
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: tensor<8x4xf32, #compound.dims<M, N @OB>>):
+  %m = compound.reduce max %t : tensor<8x4xf32, #compound.dims<M, N @OB>> -> tensor<8xf32, #compound.dims<M @OB>>
+  schedule.yield %m : tensor<8xf32, #compound.dims<M @OB>>
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op values of a schedule live at a memory level; tensor<8x12xf16, #compound.dims<M, N @GB>> over tensor<8x4xf16, #compound.dims<M, N>> lacks one
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: tensor<8x4xf16, #compound.dims<M, N>>):
+  %m = compound.reduce max %t : tensor<8x4xf16, #compound.dims<M, N>> -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op result has M = 7, the operands have 8
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(tensor<7xf16, #compound.dims<M @GB>>) combine ["max"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op factor 2 of N = 12 does not give tiles of 4
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 2] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op factor 2 of M = 8 does not give tiles of 8
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [M = 2] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op result tensor<8xf16, #compound.dims<M @GB>> lacks the looped dimension N and names no combiner (add, max, fold, same or root)
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R)  {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.temporal' op result tensor<8x12xf16, #compound.dims<M, N @GB>> has every looped dimension; there is nothing to combine by max
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!C) combine ["max"] {
+^bb0(%t: !t):
+  schedule.yield %t : !t
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op rows have no axis, got x: N
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [x: N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op has one row per dimension
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 1, N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op result combined by fold starts from a carry
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["fold"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op has iterations, not instances: no combiner 'root'
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["root"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op has one carry for each `fold` result, of its type
+%c = "test.op"() : () -> !C
+%z = compound.fill 0.0 : !r
+%m = schedule.temporal [N = 3] ins(%c : !C) carry(%z, %z : !r, !r) outs(!R) combine ["fold"] {
+^bb0(%t: !t, %o: !r, %p: !r):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op is bound to its next sibling, and there is none
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !t):
+  %m = schedule.temporal [M = 8] ins(%t : !t) outs(!r) attributes {schedule.bind = #schedule.binding<pipeline>} {
+  ^bb0(%u: tensor<1x4xf16, #compound.dims<M, N @OB>>):
+    %n = compound.reduce max %u : tensor<1x4xf16, #compound.dims<M, N @OB>> -> tensor<1xf16, #compound.dims<M @OB>>
+    schedule.yield %n : tensor<1xf16, #compound.dims<M @OB>>
+  }
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op dimension M has extent 8 and 7; operands that share a dimension share its extent
+%c = "test.op"() : () -> !C
+%d = "test.op"() : () -> tensor<7xf16, #compound.dims<M @GB>>
+%m = schedule.temporal [N = 3] ins(%c, %d : !C, tensor<7xf16, #compound.dims<M @GB>>) outs(!R) combine ["max"] {
+^bb0(%t: !t, %u: tensor<7xf16, #compound.dims<M @GB>>):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.temporal' op combines by add a result that needs max
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["add"] {
+^bb0(%t: !t):
+  %m = compound.reduce max %t : !t -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+// CHECK: 'compound.reduce' op add of a value that is partial(max) over axis 'loop N (0)'; a collective.all_reduce max is missing
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [M = 2, N = 3] ins(%c : !C) outs(tensor<f16, #compound.dims<@GB>>) combine ["max"] {
+^bb0(%t: tensor<4x4xf16, #compound.dims<M, N @OB>>):
+  %a = compound.reduce max %t : tensor<4x4xf16, #compound.dims<M, N @OB>> -> tensor<4xf16, #compound.dims<M @OB>>
+  %b = compound.reduce add %a : tensor<4xf16, #compound.dims<M @OB>> -> tensor<f16, #compound.dims<@OB>>
+  schedule.yield %b : tensor<f16, #compound.dims<@OB>>
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op row of N has no axis
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [N = 2] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op names axis x twice
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2, x: M = 1] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op mesh @m has no axis z; its axes are x, y
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [z: N = 2] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op there is no mesh @m
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op factor 2 on axis y is neither 1 nor its extent, 3
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [y: N = 2] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op factor 3 of N = 12 does not give tiles of 6
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on grid [g0: N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+// CHECK: 'schedule.spatial' op result tensor<f16, #compound.dims<@GB>> needs two combiners, add and same; split the node
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2, y: M = 3] ins(%c : !C) outs(tensor<f16, #compound.dims<@GB>>) combine ["max"] {
+^bb0(%t: tensor<3x6xf16, #compound.dims<M, N @OB>>):
+  %e = compound.extent "N" of %t : tensor<3x6xf16, #compound.dims<M, N @OB>> -> tensor<f16, #compound.dims<@OB>>
+  schedule.yield %e : tensor<f16, #compound.dims<@OB>>
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'collective.all_reduce' op axis 'y' is not one of an enclosing spatial node
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  %a = collective.all_reduce max %m on @m ["y"] : !r -> !r
+  schedule.yield %a : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'collective.all_reduce' op reduces by max over axis 'x' a value that is partial(add)
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2] ins(%c : !C) outs(!R) combine ["same"] {
+^bb0(%t: !h):
+  %m = compound.reduce add %t : !h -> !r
+  %a = collective.all_reduce max %m on @m ["x"] : !r -> !r
+  schedule.yield %a : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op result tensor<8xf16, #compound.dims<M @GB>> is held by instance 1 of x only; a collective.broadcast is missing
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2] ins(%c : !C) outs(!R) combine ["root"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  %g = collective.gather "P" %m root 1 on @m ["x"] : !r -> tensor<8x2xf16, #compound.dims<M, P @OB>>
+  %n = compound.reduce max %g : tensor<8x2xf16, #compound.dims<M, P @OB>> -> !r
+  schedule.yield %n : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op has a merge region if, and only if, it has results combined by fold
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2] ins(%c : !C) outs(!R) combine ["fold"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op has a merge region if, and only if, it has results combined by fold
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2] ins(%c : !C) outs(!R) combine ["max"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+} merge {
+^bb0(%p: !r, %q: !r):
+  %s = compound.map max %p, %q : !r, !r -> !r
+  compound.yield %s : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op region merge takes the fold results of two instances
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2] ins(%c : !C) outs(!R) combine ["fold"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+} merge {
+^bb0(%q: !r):
+  %s = compound.map max %q, %q : !r, !r -> !r
+  compound.yield %s : !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+!h = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.spatial' op region merge ends in a compound.yield of the fold results of one instance
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m = schedule.spatial on @m [x: N = 2] ins(%c : !C) outs(!R) combine ["fold"] {
+^bb0(%t: !h):
+  %m = compound.reduce max %t : !h -> !r
+  schedule.yield %m : !r
+} merge {
+^bb0(%p: !r, %q: !r):
+  %s = compound.map max %p, %q : !r, !r -> !r
+  compound.yield %p, %q : !r, !r
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!R = tensor<8xf16, #compound.dims<M @GB>>
+!r = tensor<8xf16, #compound.dims<M @OB>>
+// CHECK: 'schedule.spatial' op results combined by fold lack the same dimensions
+collective.mesh @m {x = 2, y = 3}
+%c = "test.op"() : () -> !C
+%m:2 = schedule.spatial on @m [x: N = 2, y: M = 3] ins(%c : !C) outs(!R, tensor<f16, #compound.dims<@GB>>) combine ["fold", "fold"] {
+^bb0(%t: tensor<3x6xf16, #compound.dims<M, N @OB>>):
+  %m = compound.reduce max %t : tensor<3x6xf16, #compound.dims<M, N @OB>> -> tensor<3xf16, #compound.dims<M @OB>>
+  %o = compound.reduce max %t : tensor<3x6xf16, #compound.dims<M, N @OB>> -> tensor<f16, #compound.dims<@OB>>
+  schedule.yield %m, %o : tensor<3xf16, #compound.dims<M @OB>>, tensor<f16, #compound.dims<@OB>>
+} merge {
+^bb0(%p: !r, %q: !r):
+  %s = compound.map max %p, %q : !r, !r -> !r
+  compound.yield %s : !r
+}
