@@ -1,14 +1,15 @@
 """
-The search for factors on accelerators: coordinate descent over batches of mappings.
+The search for factors on accelerators: sampling, then steepest descent.
 
-From the finest tiles, which fit if anything does, one factor, one pair of factors or
-one loop order at a time takes its best value, until nothing improves. Equal latency is
-decided by energy.
+It starts from the finest tiles, which fit if anything does, or the best of many random
+plans. Each step prices all plans that differ in one factor, in two that belong
+together, or in one loop order, and takes the best, until none is better. Equal latency
+is decided by energy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from typing import TypeAlias
@@ -36,8 +37,8 @@ from comet.passes.tile_template import (
 CHOICES = 12
 """How many divisors of an extent the search tries."""
 
-ROUNDS = 4
-"""How often the search goes over all factors."""
+SAMPLES = 2000
+"""How many random plans the search looks at before it descends."""
 
 Plan: TypeAlias = Mapping[Key, Rows]
 """The rows of each key, outermost first, those of factor 1 included."""
@@ -70,7 +71,7 @@ def choose(func: FuncOp, system: SystemOp) -> str:
 
 def search(template: Template, model: ModelName = "paper") -> Choice:
     """
-    Return the best plan that coordinate descent finds.
+    Return the best plan that the search finds, with its estimate.
 
     Raises PassFailedException if even the finest tiles do not fit, naming the level.
     """
@@ -79,13 +80,11 @@ def search(template: Template, model: ModelName = "paper") -> Choice:
     best = descent.estimate(plan)
     if best is None:
         raise _failure(template, plan)
-    for _ in range(ROUNDS):
-        before = best
-        for trials in descent.moves(plan):
-            plan, best = descent.improve(plan, best, trials)
-        if best is before:
-            break
-    return Choice(plan, best)
+    found = Choice(plan, best)
+    found = descent.best(found, samples(template, plan)) or found
+    while (better := descent.step(found)) is not None:
+        found = better
+    return found
 
 
 def finest(template: Template) -> Plan:
@@ -114,63 +113,48 @@ def divisors(extent: int) -> list[int]:
     return [found[place] for place in places]
 
 
-Settings: TypeAlias = Mapping[Factor, Sequence[int]]
-"""Factors that vary together: element i of each is trial i."""
-
-
 @dataclass(frozen=True)
 class _Descent:
     template: Template
     model: ModelName
 
-    def moves(self, plan: Plan) -> Iterator[Settings | Key]:
-        """Yield what may vary at a time: factors, or the loop order of a key."""
-        factors = [(key, dim) for key, rows in plan.items() for dim, _ in rows]
-        for one, other in combinations(factors, 2):
-            if one[1] == other[1]:
-                yield _joint(self.template, (one, other))
-        for key, rows in plan.items():
-            for one, other in combinations([dim for dim, _ in rows], 2):
-                yield _joint(self.template, ((key, one), (key, other)))
-        for factor in factors:
-            yield _joint(self.template, (factor,))
-        for key, rows in plan.items():
-            if len(rows) > 1:
-                yield key
+    def step(self, current: Choice) -> Choice | None:
+        """Return the best neighbour of `current`, None where none is better."""
+        trials = neighbours(self.template, current.plan)
+        return self.best(current, trials) or self.reordered(current)
 
-    def improve(
-        self, plan: Plan, best: Estimate, move: Settings | Key
-    ) -> tuple[Plan, Estimate]:
-        """Return the best of `plan` and its variants, with its estimate."""
-        if isinstance(move, Mapping):
-            variants = self.ranked(plan, best, move)
-        else:
-            variants = _orders(plan, move)
-        for variant in variants:
-            found = self.estimate(variant)
-            if found is not None and _rank(found) < _rank(best):
-                plan, best = variant, found
-        return plan, best
-
-    def ranked(self, plan: Plan, best: Estimate, settings: Settings) -> Iterator[Plan]:
-        """Yield the variants that the model expects to beat `best`, best first."""
-        values = _values(plan, settings)
-        candidates = Candidates(self.template, values)
-        legal = candidates.divide()
+    def best(self, current: Choice, trials: Values) -> Choice | None:
+        """Return the best legal one of `trials`, None where none beats `current`."""
+        legal = Candidates(self.template, trials).divide()
+        kept = {factor: array[legal] for factor, array in trials.items()}
         if not legal.any():
-            return
-        kept = {factor: array[legal] for factor, array in values.items()}
+            return None
         candidates = Candidates(self.template, kept)
         prices = price_many(candidates.mappings(), self.template.hardware, self.model)
-        count = int(legal.sum())
-        latency = np.broadcast_to(prices.latency, count)
-        energy = np.broadcast_to(prices.energy, count)
-        fits = np.broadcast_to(candidates.fit(), count)
+        shape = next(iter(kept.values())).shape
+        latency = np.broadcast_to(prices.latency, shape)
+        energy = np.broadcast_to(prices.energy, shape)
+        fits = np.broadcast_to(candidates.fit(), shape)
         for index in np.lexsort((energy, latency)):
-            if (float(latency[index]), float(energy[index])) >= _rank(best):
-                return
-            if fits[index]:
-                yield _chosen(plan, kept, int(index))
+            if (float(latency[index]), float(energy[index])) >= _rank(current.estimate):
+                return None
+            if not fits[index]:
+                continue
+            plan = _chosen(current.plan, kept, int(index))
+            found = self.estimate(plan)
+            if found is not None and _rank(found) < _rank(current.estimate):
+                return Choice(plan, found)
+        return None
+
+    def reordered(self, current: Choice) -> Choice | None:
+        """Return the best other loop order of one key, None where none is better."""
+        best = current
+        for key in current.plan:
+            for plan in _orders(current.plan, key):
+                found = self.estimate(plan)
+                if found is not None and _rank(found) < _rank(best.estimate):
+                    best = Choice(plan, found)
+        return None if best is current else best
 
     def estimate(self, plan: Plan) -> Estimate | None:
         """Return what a plan costs, None where it is not legal."""
@@ -184,31 +168,46 @@ class _Descent:
             return None
 
 
-def _joint(template: Template, factors: Sequence[Factor]) -> Settings:
-    """Return all combinations of the divisors of some factors."""
-    choices = product(*(divisors(template.extent(factor)) for factor in factors))
-    return dict(zip(factors, zip(*choices, strict=True), strict=True))
+def factors_of(plan: Plan) -> dict[Factor, int]:
+    """Return the factor of every row of a plan."""
+    return {(key, dim): factor for key, rows in plan.items() for dim, factor in rows}
+
+
+def samples(template: Template, plan: Plan) -> Values:
+    """Return random factors for the rows of a plan; the same ones at every call."""
+    random = np.random.default_rng(0)
+    return {
+        factor: random.choice(divisors(template.extent(factor)), SAMPLES)
+        for factor in factors_of(plan)
+    }
+
+
+def neighbours(template: Template, plan: Plan) -> Values:
+    """Return the plans that differ in one factor, or in two of one dimension or key."""
+    current = factors_of(plan)
+    moves = [(factor,) for factor in current] + [
+        pair
+        for pair in combinations(current, 2)
+        if pair[0][1] == pair[1][1] or pair[0][0] == pair[1][0]
+    ]
+    columns: dict[Factor, list[int]] = {factor: [] for factor in current}
+    for move in moves:
+        choices = product(*(divisors(template.extent(factor)) for factor in move))
+        for chosen in choices:
+            trial = current | dict(zip(move, chosen, strict=True))
+            for factor, value in trial.items():
+                columns[factor].append(value)
+    return {factor: np.asarray(column) for factor, column in columns.items()}
 
 
 def _orders(plan: Plan, key: Key) -> Iterator[Plan]:
-    """Yield the plan with every order of the rows of `key` that turn."""
+    """Yield the plan with every other order of the rows of `key` that turn."""
     rows = dict(plan[key])
-    turning = [dim for dim, factor in rows.items() if factor > 1]
-    if len(turning) < 2:
-        return
+    turning = tuple(dim for dim, factor in rows.items() if factor > 1)
     for order in permutations(turning):
-        ordered = {dim: rows[dim] for dim in (*order, *rows)}
-        yield {**plan, key: tuple(ordered.items())}
-
-
-def _values(plan: Plan, settings: Settings) -> Values:
-    """Return the factors of all rows: those of `settings`, the rest as in `plan`."""
-    fixed = {(key, dim): f for key, rows in plan.items() for dim, f in rows}
-    count = len(next(iter(settings.values())))
-    return {
-        factor: np.asarray(settings.get(factor, [value] * count), np.int64)
-        for factor, value in fixed.items()
-    }
+        if order != turning:
+            ordered = {dim: rows[dim] for dim in (*order, *rows)}
+            yield {**plan, key: tuple(ordered.items())}
 
 
 def _chosen(plan: Plan, values: Values, index: int) -> Plan:
