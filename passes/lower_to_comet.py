@@ -19,6 +19,7 @@ from comet.dialects.schedule_node import NodeOp
 from comet.passes.functions import compute_functions
 from comet.passes.lower_to_comet_build import Plan, build_mapping, build_problem
 from comet.passes.lower_to_comet_factors import extents_for, paths_of
+from comet.passes.lower_to_comet_merge import merge_neighbours
 from comet.passes.lower_to_comet_names import names_for
 from comet.passes.lower_to_comet_tree import tree_of
 from comet.passes.lower_to_comet_values import values_of
@@ -68,13 +69,14 @@ def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Pla
     """
     Read from a function all that its files will say; changes nothing.
 
-    Without `absorb` every temporal node below a spatial one stays a node of its own.
+    Without `absorb` every node of the tree stays a node of its own, even where the
+    COMET tool cannot price it apart from its neighbour.
 
     Raises PassFailedException for what the files cannot say.
     """
     _check_level(func)
     values = values_of(func)
-    tree = tree_of(func.body.block, values, absorb=absorb)
+    tree = tree_of(func.body.block, values)
     paths = paths_of(tree)
     extents = extents_for(paths, _outer_extents(func))
     returned = func.get_return_op()
@@ -90,6 +92,7 @@ def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Pla
         system=system,
         inputs=inputs,
         outputs=outputs,
+        absorb=absorb,
     )
 
 
@@ -123,3 +126,5 @@ def lower_function(func: FuncOp, plan: Plan) -> None:
     block.insert_ops_before([ConstantsOp({}), build_problem(plan), mapping], func)
     func.detach()
     func.erase()
+    if plan.absorb:
+        merge_neighbours(mapping)

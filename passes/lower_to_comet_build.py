@@ -73,6 +73,8 @@ class Plan:
     system: SystemOp
     inputs: tuple[SSAValue, ...]
     outputs: tuple[SSAValue, ...]
+    absorb: bool = True
+    """Whether to merge nodes that the COMET tool cannot price apart."""
 
     @property
     def dims(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.utils.exceptions import PassFailedException
@@ -101,23 +101,33 @@ def loop_order(paths: Sequence[Rows], dims: Sequence[str]) -> list[str]:
     """
     Return `dims` in one order, innermost first, that is the order of every path.
 
-    Dimensions that no path loops over come innermost. Raises PassFailedException if
-    the paths disagree, or one of them comes back to a dimension.
+    Raises PassFailedException if the paths disagree, or one of them comes back to a
+    dimension.
     """
-    looped = [_looped(path) for path in paths]
-    order: list[str] = []
-    left = [dim for dim in dims if any(dim in path for path in looped)]
+    return merged_order([_looped(path) for path in paths], dims)
+
+
+def merged_order(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> list[str]:
+    """
+    Return `dims` innermost first, such that all `orders`, outermost first, are kept.
+
+    Dimensions that are in none come innermost. Raises PassFailedException if the
+    orders disagree.
+    """
+    given = list(dims)
+    merged: list[str] = []
+    left = [dim for dim in given if any(dim in order for order in orders)]
     while left:
-        free = [dim for dim in left if not any(_waits(dim, p, left) for p in looped)]
+        free = [dim for dim in left if not any(_waits(dim, o, left) for o in orders)]
         if not free:
             raise PassFailedException(
                 "lower-to-comet: the nests below one node loop over "
                 f"{' and '.join(left)} in different orders, and the COMET files give "
                 "a node one permutation; order their rows alike"
             )
-        order.append(free[0])
+        merged.append(free[0])
         left.remove(free[0])
-    return [*(dim for dim in dims if dim not in order), *reversed(order)]
+    return [*(dim for dim in given if dim not in merged), *reversed(merged)]
 
 
 def _looped(path: Rows) -> list[str]:

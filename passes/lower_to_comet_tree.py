@@ -92,17 +92,14 @@ class Child:
     bind: BindingKind = BindingKind.SEQUENTIAL
 
 
-def tree_of(block: Block, values: Values, *, absorb: bool = True) -> Temporal:
+def tree_of(block: Block, values: Values) -> Temporal:
     """
     Return the tree of a function at the schedule level, its root a temporal node.
-
-    Without `absorb`, siblings stay apart even where they could be one node: each
-    temporal node of the IR that stands below a spatial one is one of the tree.
 
     Raises PassFailedException for ops outside of the tree and for shapes of the tree
     that the COMET files have no place for.
     """
-    return _Builder(values, absorb).temporal((), block, ())
+    return _Builder(values).temporal((), block, ())
 
 
 Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
@@ -128,7 +125,6 @@ def _bind(op: Operation) -> BindingKind:
 @dataclass(frozen=True)
 class _Builder:
     values: Values
-    absorb: bool
 
     def temporal(self, rows: Rows, block: Block, notes: Notes) -> Temporal:
         """Return the temporal node whose body is `block`."""
@@ -157,10 +153,8 @@ class _Builder:
 
     def _spatial(self, op: NodeOp, rows: Rows) -> Spatial:
         """Return the spatial node that `op` is, or that stands for its border."""
-        children = list(self._children(op.body.block))
-        if self.absorb:
-            children = list(_absorbed(children))
-        return Spatial(rows, self._transfers(op), tuple(children), _notes(op))
+        children = tuple(self._children(op.body.block))
+        return Spatial(rows, self._transfers(op), children, _notes(op))
 
     def _children(self, block: Block) -> Iterator[Child]:
         for op in _works(block):
@@ -241,36 +235,3 @@ def _reject_shared_loops(items: Sequence[Item]) -> None:
                 "COMET files give every operation a nest of its own; put it into a "
                 "temporal node alone"
             )
-
-
-def _absorbed(children: list[Child]) -> Iterator[Child]:
-    """
-    Move collectives into the temporal node before them where it has no rows.
-
-    Below a spatial node the tool credits the energy of a collective to that node, so
-    they stay there only where a loop stands before them.
-    """
-    while children:
-        child = children.pop(0)
-        node = child.node
-        while (
-            isinstance(node, Temporal)
-            and node.leaf is None
-            and children
-            and (more := _appendable(children[0].node)) is not None
-            and _unlooped(node)
-        ):
-            last = replace(node.items[-1], bind=child.bind)
-            node = Temporal((*node.items[:-1], last, *more), node.notes)
-            child = Child(node, children.pop(0).bind)
-        yield child
-
-
-def _appendable(node: Temporal | Exchange) -> tuple[Item, ...] | None:
-    if isinstance(node, Exchange):
-        return (Item((), node),)
-    return node.items if node.leaf is None and _unlooped(node) else None
-
-
-def _unlooped(node: Temporal) -> bool:
-    return all(row.factor == 1 for item in node.items for row in item.rows)
