@@ -1,5 +1,7 @@
 """`decompose`: meaning, the names of dimensions, and what it rejects."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from programs import ODD_SIZES, graph_text
@@ -34,6 +36,7 @@ def layernorm(inputs: list[Array]) -> Array:
     return normal * inputs[2] + inputs[3]
 
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 EXPECTED = {"gemm_softmax": softmax, "gemm_layernorm": layernorm}
 
 
@@ -46,6 +49,17 @@ def test_meaning(op: str, sizes: tuple[int, int, int], accumulator: str):
     inputs = random_inputs(before, "main", seed=3)
     assert_close(run(after, "main", inputs), [EXPECTED[op](inputs)])
     assert_same_meaning(after, after, "main", after_name="main__reference")
+
+
+@pytest.mark.parametrize("op", EXPECTED)
+def test_samples(op: str):
+    """The samples keep their meaning; their dimensions can be told apart by size."""
+    module = parse_module((SAMPLES / f"{op}.mlir").read_text())
+    inputs = random_inputs(module, op)
+    after = run_passes(module, "decompose")
+    assert_close(run(after, op, inputs), [EXPECTED[op](inputs)])
+    (m, k), (_, n) = inputs[0].shape, inputs[1].shape
+    assert len({m, k, n}) == 3
 
 
 @pytest.mark.parametrize(
