@@ -171,6 +171,33 @@ def test_a_fold_that_uses_a_value_from_outside():
         assert any(fold.element_by_element for fold in folds) == (dim == "N")
 
 
+@pytest.mark.parametrize("dim", ["M", "K", "N"])
+def test_all_kinds_of_returned_values(dim: str):
+    """A product, a renamed one, a constant, an argument, and one value twice."""
+    text = (
+        mesh_text({"rank": 4})
+        + """
+    func.func @main(%a: tensor<3x5xf32, #compound.dims<M, K>>,
+                    %b: tensor<5x7xf32, #compound.dims<K, N>>)
+        -> (tensor<3x7xf32, #compound.dims<M, N>>, tensor<3x7xf32, #compound.dims<P, Q>>,
+            tensor<3xf32, #compound.dims<M>>, tensor<3x5xf32, #compound.dims<M, K>>,
+            tensor<3x7xf32, #compound.dims<M, N>>) {
+      %c = compound.contract %a, %b : tensor<3x5xf32, #compound.dims<M, K>>,
+          tensor<5x7xf32, #compound.dims<K, N>> -> tensor<3x7xf32, #compound.dims<M, N>>
+      %r = compound.rename %c : tensor<3x7xf32, #compound.dims<M, N>>
+          -> tensor<3x7xf32, #compound.dims<P, Q>>
+      %f = compound.fill 2.0 : tensor<3xf32, #compound.dims<M>>
+      func.return %c, %r, %f, %a, %c : tensor<3x7xf32, #compound.dims<M, N>>,
+          tensor<3x7xf32, #compound.dims<P, Q>>, tensor<3xf32, #compound.dims<M>>,
+          tensor<3x5xf32, #compound.dims<M, K>>, tensor<3x7xf32, #compound.dims<M, N>>
+    }
+    """
+    )
+    pipeline = f"distribute{{dim={dim} axes=rank}},insert-collectives"
+    after = check_meaning(parse_module(text), pipeline)
+    assert collectives(after) == (["all_reduce"] if dim == "K" else [])
+
+
 def test_without_shardings_nothing_changes():
     before = run_passes(program("gemm_softmax", (3, 4, 5), {"rank": 2}), "decompose")
     assert str(run_passes(before, "insert-collectives")) == str(before)
