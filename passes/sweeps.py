@@ -171,7 +171,7 @@ def _outputs(
     wanted: Collection[SSAValue],
     spilled: Collection[SSAValue],
 ) -> dict[int, tuple[SSAValue, ...]]:
-    """Return what each sweep yields."""
+    """Return what each sweep yields, reductions first."""
     used = {value for op in ops for value in op.operands}
     outputs: dict[int, tuple[SSAValue, ...]] = {}
     for op in ops:
@@ -187,7 +187,10 @@ def _outputs(
         if kept and isinstance(op, FoldOp):
             kept = tuple(op.outs)
         outputs[phases.of[op]] = (*outputs.get(phases.of[op], ()), *kept)
-    return outputs
+    return {
+        index: tuple(sorted(values, key=lambda v: phases.dim in names_of(v)))
+        for index, values in outputs.items()
+    }
 
 
 def _body(

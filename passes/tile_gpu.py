@@ -27,6 +27,7 @@ from comet.passes.tile_gpu_cost import (
     fits,
     gpu_of,
     kernel_seconds,
+    register_need,
     shared_need,
 )
 from comet.passes.tile_gpu_model import (
@@ -39,10 +40,11 @@ from comet.passes.tile_gpu_model import (
 from comet.passes.tile_gpu_plan import plan_entries
 
 LAUNCHES = tuple(
-    LaunchAttr(warps, stages) for warps, stages in product((4, 8, 16), (1, 2, 3, 4))
+    LaunchAttr(warps, stages) for warps, stages in product((4, 8, 16), (3, 4, 2, 1))
 )
+"""What is tried; of equals the first is taken."""
 DOT_BLOCKS = (16, 32, 64, 128, 256)
-MAX_DOT_GRID_BLOCK = 128
+MAX_DOT_GRID_BLOCK = 256
 GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
 LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -83,7 +85,7 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Gpu) -> str:
     """Say why no tiling of a kernel fits, and what to do, in one sentence."""
     summary = summarize(node, levels)
     smallest = min(_candidates(summary), key=lambda b: sum(b.values()))
-    registers = round(summary.peak(summary.registers, smallest))
+    registers = round(register_need(summary, smallest))
     shared = round(shared_need(summary, smallest, 1))
     made = ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
     return (

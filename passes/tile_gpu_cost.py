@@ -20,11 +20,17 @@ from comet.passes.tile_gpu_model import Blocks, KernelSummary
 MEMORY_LATENCY = 0.6e-6
 """Seconds from a load to its use; an order of magnitude, no data sheet gives it."""
 
-DATA_REGISTERS = 96
+ITERATION = 0.05e-6
+"""Seconds that control and synchronisation add to one iteration of a loop."""
+
+DATA_REGISTERS = 128
 """
 Registers of 4 bytes that a thread may fill with tiles; the rest of its 255 are for
-addresses, masks and operand fragments.
+addresses, masks and what the compiler keeps twice.
 """
+
+GROUP_ROWS = 64
+"""From so many rows on, matrix instructions read operands from shared memory."""
 
 MAX_WARPS = 64
 """Warps that one multiprocessor keeps."""
@@ -54,18 +60,32 @@ def gpu_of(system: SystemOp, levels: GpuLevels) -> Gpu:
 
 
 def shared_need(summary: KernelSummary, blocks: Blocks, stages: int) -> float:
-    """Return the bytes of shared memory that one program takes."""
-    return summary.peak(summary.shared, blocks) * max(stages - 1, 1)
+    """Return the bytes of shared memory that one program takes, at least twice."""
+    return summary.peak(summary.shared, blocks) * max(stages, 2)
+
+
+def register_need(summary: KernelSummary, blocks: Blocks) -> float:
+    """
+    Return the bytes of registers that one program takes.
+
+    Operands of a contraction pass through registers unless the instruction reads
+    shared memory: f16 and bf16 in groups of rows.
+    """
+    alive = summary.peak(summary.registers, blocks)
+    grouped = all(blocks[dim] >= GROUP_ROWS for dim in summary.dot_rows)
+    if grouped and summary.dot_type != "f32":
+        return alive
+    return max(alive, summary.peak(summary.fragments, blocks))
 
 
 def fits(summary: KernelSummary, blocks: Blocks, launch: LaunchAttr, gpu: Gpu) -> bool:
     """Return whether the tiles of one program fit its registers and shared memory."""
-    threads = 32 * launch.warps
-    registers = summary.peak(summary.registers, blocks)
+    registers = register_need(summary, blocks)
+    shared = shared_need(summary, blocks, launch.stages)
     return (
-        registers <= threads * DATA_REGISTERS * 4
-        and 2 * registers <= gpu.register_bytes * 1.5
-        and shared_need(summary, blocks, launch.stages) <= 0.75 * gpu.shared_bytes
+        registers <= 32 * launch.warps * DATA_REGISTERS * 4
+        and summary.peak(summary.crowded, blocks) <= gpu.register_bytes
+        and shared <= 0.75 * gpu.shared_bytes
     )
 
 
@@ -74,7 +94,7 @@ def _resident(
 ) -> int:
     """Return how many programs one multiprocessor runs at a time."""
     threads = 32 * launch.warps
-    registers = max(summary.peak(summary.registers, blocks), threads * 32 * 4) * 1.5
+    registers = max(register_need(summary, blocks), threads * 32 * 4) * 1.5
     shared = max(shared_need(summary, blocks, launch.stages), 1)
     limits = (
         MAX_WARPS // launch.warps,
@@ -127,4 +147,5 @@ def kernel_seconds(
         _memory_bytes(summary, waves, rates) / rates.hbm_bandwidth,
     )
     latency = waves * MEMORY_LATENCY * _rounds(summary, blocks, launch.stages)
-    return rates.launch + max(throughput, latency)
+    control = waves * ITERATION * _rounds(summary, blocks, 1)
+    return rates.launch + max(throughput, latency) + control

@@ -73,6 +73,8 @@ class KernelSummary:
     loops: tuple[str, ...]
     dot_dims: frozenset[str]
     """Dimensions of contractions; their blocks have a minimum."""
+    dot_rows: frozenset[str]
+    """Those of the left operands that results keep."""
     batch_dims: frozenset[str]
     """Dimensions that all values of a contraction have; their blocks are 1."""
     tensors: tuple[Term, ...]
@@ -91,6 +93,10 @@ class KernelSummary:
     """The loops around each place where a program waits for loads."""
     registers: tuple[tuple[Term, ...], ...]
     """What is alive together in registers, bytes, at each place."""
+    crowded: tuple[tuple[Term, ...], ...]
+    """The same while each op runs, its operands and results counted."""
+    fragments: tuple[tuple[Term, ...], ...]
+    """The same at each contraction, operands from shared memory included."""
     shared: tuple[tuple[Term, ...], ...]
     """What is alive together in shared memory, bytes, in each loop."""
     dot_type: str
@@ -128,8 +134,11 @@ class _Walk:
         self.vectors: list[Term] = []
         self.rounds: list[tuple[str, ...]] = []
         self.registers: list[tuple[Term, ...]] = []
+        self.crowded: list[tuple[Term, ...]] = []
+        self.fragments: list[tuple[Term, ...]] = []
         self.shared: list[tuple[Term, ...]] = []
         self.dot_dims: set[str] = set()
+        self.dot_rows: set[str] = set()
         self.batch_dims: set[str] = set()
         self.dot_type = "f32"
 
@@ -164,21 +173,27 @@ class _Walk:
         alive = dict.fromkeys([*outer, *block.args, *_accumulators(op)])
         for inner in block.ops:
             self._record(alive)
+            crowd = dict.fromkeys((*alive, *inner.results))
+            self.crowded.append(self._in_registers(crowd))
             if isinstance(inner, NodeOp):
                 self.node(inner, loops, [v for v in alive if v not in inner.operands])
             else:
-                self._count(inner, loops)
+                self._count(inner, loops, alive)
             for value in [v for v in alive if last.get(v) is inner]:
                 del alive[value]
             alive |= dict.fromkeys(inner.results)
         self._record(alive)
 
     def _record(self, alive: Mapping[SSAValue, None]) -> None:
-        registers = self.levels.registers
-        tiles = [value for value in alive if level_of(value) == registers]
-        self.registers.append(tuple(_bytes(tile) for tile in tiles))
+        self.registers.append(self._in_registers(alive))
 
-    def _count(self, op: Operation, loops: tuple[str, ...]) -> None:
+    def _in_registers(self, alive: Mapping[SSAValue, None]) -> tuple[Term, ...]:
+        registers = self.levels.registers
+        return tuple(_bytes(tile) for tile in alive if level_of(tile) == registers)
+
+    def _count(
+        self, op: Operation, loops: tuple[str, ...], alive: Mapping[SSAValue, None]
+    ) -> None:
         if not op.results or isinstance(op, FillOp):
             return
         dims = iteration_dims(op)
@@ -191,7 +206,11 @@ class _Walk:
         kept, summed = set(names_of(op.result)), set(names_of(op.lhs))
         batch = kept & summed & set(names_of(op.rhs))
         self.dot_dims |= set(dims) - batch
+        self.dot_rows |= (kept & summed) - batch
         self.batch_dims |= batch
+        together = dict.fromkeys((*alive, op.result))
+        operands = [_bytes(value) for value in op.operands]
+        self.fragments.append((*self._in_registers(together), *operands))
         self.dot_type = str(element_type_of(op.lhs))
         self.dot_reads += [_bytes(value, loops) for value in op.operands]
 
@@ -237,6 +256,7 @@ def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
         grid=tuple(node.factors),
         loops=tuple(loops),
         dot_dims=frozenset(walk.dot_dims),
+        dot_rows=frozenset(walk.dot_rows),
         batch_dims=frozenset(walk.batch_dims),
         tensors=tuple(map(_bytes, _tensors(node, levels))),
         loads=tuple(walk.loads),
@@ -246,6 +266,8 @@ def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
         vectors=tuple(walk.vectors),
         rounds=tuple(walk.rounds),
         registers=tuple(walk.registers),
+        crowded=tuple(walk.crowded),
+        fragments=tuple(walk.fragments),
         shared=tuple(walk.shared),
         dot_type=walk.dot_type,
     )
