@@ -56,7 +56,12 @@ def estimate_module(module: ModuleOp, model: ModelName = "paper") -> Estimate:
     """
     from comet.cost.model import price
 
-    return price(problem_of(module), hardware_of(_only(module, SystemOp)), model)
+    return price(problem_of(module), system_hardware(module), model)
+
+
+def system_hardware(module: ModuleOp) -> Hardware:
+    """The machine of the only `arch.system` of a module; raises `CostError`."""
+    return hardware_of(_only(module, SystemOp))
 
 
 def hardware_of(system: SystemOp) -> Hardware:

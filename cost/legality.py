@@ -170,7 +170,7 @@ def check_extents(problem: Problem, hardware: Hardware) -> None:
             if size != problem.dims.get(dim, 0):
                 raise CostError(
                     f"the factors of tensor {entry.tensor} for {entry.tag} cover "
-                    f"{size} of dimension {dim}, whose extent is "
+                    f"{int(size)} of dimension {dim}, whose extent is "
                     f"{problem.dims.get(dim, 0)}; make the TileSteps times all factors "
                     "equal it"
                 )

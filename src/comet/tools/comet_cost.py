@@ -1,0 +1,176 @@
+"""comet-cost: prices COMET files with the COMET tool's flags, so it can replace it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from comet.cost.problem import BindingKind, Collective, Leaf, Node, Problem, Tile
+from comet.cost.report import Report, report
+from comet.tools.diagnostics import UsageError, one_sentence_errors
+
+TOOL = "comet-cost"
+FLAGS = ("arch_file", "problem_file", "mapping_file", "constants_file")
+BAR = 30
+"""Characters of the longest energy bar."""
+
+
+class _Parser(ArgumentParser):
+    """Reports a mistake in the flags like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {TOOL} --help")
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Price the files that the flags name, and print a report."""
+    with one_sentence_errors(TOOL):
+        options = _parser().parse_args(args)
+        texts = _read(options)
+        if options.to_ir:
+            _print_files(texts)
+            return
+        problem, figures = _price(texts, options)
+        if options.json:
+            print(json.dumps(figures.keys))
+        else:
+            print("\n".join(lines(problem, figures)))
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(prog=TOOL, description=__doc__, allow_abbrev=False)
+    for flag in FLAGS:
+        what = flag.removesuffix("_file")
+        parser.add_argument(f"--{flag}", required=True, help=f"the {what} YAML file")
+    parser.add_argument(
+        "--calc_noc_energy", action="store_true", help="count the networks' energy"
+    )
+    parser.add_argument(
+        "--logging_verbosity", type=int, default=2, help="accepted, and ignored"
+    )
+    parser.add_argument(
+        "--model",
+        choices=("tool", "paper", "ideal"),
+        default="tool",
+        help="tool: the COMET tool bit for bit (default); paper: its defects mended; "
+        "ideal: perfect overlap",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--to-ir",
+        action="store_true",
+        help="print the files as one stream, which comet-opt -f comet reads",
+    )
+    return parser
+
+
+def _read(options: Namespace) -> dict[str, str]:
+    """The texts by the names that a file set has in one stream."""
+    paths = {flag: Path(getattr(options, flag)) for flag in FLAGS}
+    return {
+        f"{flag.removesuffix('_file')}.yaml": path.read_text(encoding="utf-8")
+        for flag, path in paths.items()
+    }
+
+
+def _print_files(texts: Mapping[str, str]) -> None:
+    from comet.codegen.comet import join_files
+    from comet.codegen.comet_reader import FILES, read_files
+
+    read_files(texts).verify()
+    sys.stdout.write(join_files({name: texts[name] for name in FILES}))
+
+
+def _price(texts: Mapping[str, str], options: Namespace) -> tuple[Problem, Report]:
+    from comet.codegen.comet_reader import read_files
+    from comet.cost.from_ir import problem_of, system_hardware
+
+    module = read_files(texts)
+    module.verify()
+    problem = problem_of(module)
+    figures = report(
+        problem,
+        system_hardware(module),
+        options.model,
+        network_energy=options.calc_noc_energy,
+    )
+    return problem, figures
+
+
+def lines(problem: Problem, figures: Report) -> Iterator[str]:
+    """The report for people: tree, stalls, utilization and energy, with units."""
+    yield f"model {figures.model}: {figures.root_cycles:,.0f} cycles"
+    if figures.total_cycles != figures.root_cycles:
+        yield f'the COMET tool\'s "Total Cycles": {figures.total_cycles:,.0f} cycles'
+    yield f"energy: {figures.total_energy_pj:,.0f} pJ"
+    if figures.nodes:
+        yield from ("", "node (cycles of one execution)")
+        yield from _tree(problem.root, figures.nodes, 0)
+    if figures.table:
+        yield from ("", *_table(figures))
+    yield from ("", "operation (ideal cycles, all instances busy)")
+    yield from _columns({k: f"{v:,.1f}" for k, v in figures.ideal_cycles.items()})
+    yield from ("", "unit (utilization)")
+    yield from _columns({k: f"{v:.2%}" for k, v in figures.utilization.items()})
+    yield from ("", "energy by level (pJ)")
+    yield from _bars(figures.energy_by_level)
+
+
+def _tree(node: Node, cycles: Mapping[str, float], depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    match node:
+        case Leaf():
+            yield f"{indent}{node.kind} {node.operation}"
+        case Collective():
+            what = f"{node.kind.value} of {node.input} at {node.level}"
+            yield f"{indent}{what}: {cycles[node.name]:,.0f}"
+        case Tile():
+            kind = "spatial" if node.spatial else "temporal"
+            sources = " ".join(dict.fromkeys(e.source for e in node.entries))
+            targets = " ".join(dict.fromkeys(e.destination for e in node.entries))
+            where = f"{kind} {sources} > {targets}"
+            yield f"{indent}{where}: {cycles[node.name]:,.0f}"
+            for place, child in enumerate(node.children):
+                if place and (text := _binding(node, place - 1)):
+                    yield f"{indent}  ({text})"
+                yield from _tree(child, cycles, depth + 1)
+
+
+def _binding(tile: Tile, place: int) -> str | None:
+    """The binding before a child, where it is worth a line."""
+    binding = tile.bindings[place]
+    if binding is None or binding.kind is BindingKind.SEQUENTIAL:
+        return None
+    return binding.kind.value
+
+
+def _table(figures: Report) -> Iterator[str]:
+    columns = ("CS", "OS", "TMW", "Total")
+    wide = max(len(unit) for unit in figures.table)
+    yield f"{'cycles'.ljust(wide)}" + "".join(f"{c:>16}" for c in columns)
+    for unit, cells in figures.table.items():
+        texts = (f"{cells[c]:,.0f}" if c in cells else "-" for c in columns)
+        yield unit.ljust(wide) + "".join(f"{text:>16}" for text in texts)
+    yield "CS compulsory stalls, OS optional stalls, TMW work of units"
+
+
+def _columns(values: Mapping[str, str]) -> Iterator[str]:
+    wide = max((len(name) for name in values), default=0)
+    for name, text in values.items():
+        yield f"{name.ljust(wide)}  {text:>14}"
+
+
+def _bars(energy: Mapping[str, float]) -> Iterator[str]:
+    largest = max(energy.values(), default=0.0) or 1.0
+    wide = max((len(name) for name in energy), default=0)
+    for name, value in sorted(energy.items(), key=lambda item: -item[1]):
+        bar = "#" * round(BAR * value / largest)
+        yield f"{name.ljust(wide)}  {value:>18,.0f}  {bar}".rstrip()
+
+
+if __name__ == "__main__":
+    main()

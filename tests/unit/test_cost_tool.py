@@ -1,0 +1,132 @@
+"""The model `tool` gives what the COMET tool reported, run by run."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comet.codegen.comet_reader import read_files
+from comet.codegen.comet_yaml import FileFormatError
+from comet.cost.estimate import CostError
+from comet.cost.from_ir import problem_of, system_hardware
+from comet.cost.hardware import Hardware
+from comet.cost.model import price
+from comet.cost.problem import Problem
+from comet.cost.report import report
+from comet.cost.tool.energy import energies
+from comet.cost.tool.latency import latencies
+from comet.cost.tool.state import node_cycles
+
+DATA = Path(__file__).parents[1] / "data" / "cost"
+ARCHS: dict[str, str] = json.loads((DATA / "archs.json").read_text())
+RUNS: list[dict[str, Any]] = json.loads((DATA / "runs.json").read_text())["items"]
+REJECTED: list[dict[str, Any]] = json.loads((DATA / "rejected.json").read_text())[
+    "items"
+]
+REASONS = {
+    "softmax-gather": "do not fit OB: C (131072 bytes), H (131072 bytes) need 262144",
+    "attention-part": "do not fit WB: B (32768 bytes), V (1024 bytes) need 33792 bytes",
+    "pipeline-gather": "need 133120 bytes together",
+    "reject-dim-mismatch": "cover 256 of dimension N, whose extent is 512",
+    "reject-capacity": "do not fit GB",
+    "reject-mesh3x3": "no hop count for a 3x3 mesh",
+    "reject-unknown-level": "no level 'XX'; it has DRAM, GB, OB",
+    "reject-unknown-tensor": "'Q' is missing",
+    "reject-no-factors": "is missing",
+    "reject-no-link": "set link_transfers: true",
+    "reject-col-input-not-produced": "no tile to its left lists it",
+    "reject-unknown-op-type": "'gelu'",
+    "reject-parallel-spatial": "by parallel only",
+    "reject-sharing-spatial": "by sharing only",
+    "reject-missing-T": "'reduction_factors' is missing",
+    "reject-T-not-in-primitive": "has no extent 7",
+}
+"""What the sentence about each kind of rejected input must say."""
+
+runs = pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r['family']}-{r['id']}")
+
+
+def parsed(run: Mapping[str, Any]) -> tuple[Problem, Hardware]:
+    """The problem and machine of a record."""
+    texts = {f"{key}.yaml": run[key] for key in ("problem", "mapping", "constants")}
+    module = read_files({"arch.yaml": ARCHS[run["arch"]], **texts})
+    return problem_of(module), system_hardware(module)
+
+
+def digits(value: float, count: int = 6) -> float:
+    """A number as it prints with so many significant digits."""
+    return float(f"{value:.{count - 1}e}")
+
+
+@runs
+def test_cycles_of_every_node(run: Mapping[str, Any]) -> None:
+    latency = latencies(*parsed(run))
+    assert node_cycles(latency) == run["result"]["nodes"]
+    assert latency.cycles[0] == run["result"]["root_cycles"]
+
+
+@runs
+def test_report(run: Mapping[str, Any]) -> None:
+    expected = run["result"]
+    network = run["network_energy"]
+    got = report(*parsed(run), "tool", network_energy=network).keys
+    assert got["root_cycles"] == expected["root_cycles"]
+    assert got["total_cycles"] == expected["total_cycles"]
+    assert got["table"] == expected["table"]
+    assert got["ideal_cycles"] == expected["ideal"]
+    assert digits(float(str(got["total_energy_pj"])), 7) == expected["total_energy"]
+    by_level = got["energy_by_level"]
+    assert isinstance(by_level, dict)
+    levels = {k: round(v, 2) for k, v in expected["energy_by_level"].items()}
+    for name in levels.keys() - {"Total"}:
+        assert f"{by_level[name]:.2f}" == f"{levels[name]:.2f}", name
+    assert by_level.keys() == levels.keys()
+    utilization = got["utilization"]
+    assert isinstance(utilization, dict)
+    rounded = {k: float(f"{np.float32(v):.2f}") for k, v in utilization.items()}
+    assert rounded == pytest.approx(expected["utilization"], abs=0.0101)
+
+
+@runs
+def test_energy_of_every_node(run: Mapping[str, Any]) -> None:
+    problem, hardware = parsed(run)
+    energy = energies(latencies(problem, hardware))
+    names = {node.index: node.name for node in problem.nodes}
+    memory = {
+        names[i]: {k: digits(v) for k, v in spent.items()}
+        for i, spent in energy.memory.items()
+    }
+    assert memory == run["result"]["energy_tree"]
+    if run["network_energy"]:
+        network = {
+            names[i]: {k: digits(v) for k, v in spent.items()}
+            for i, spent in energy.network.items()
+            if spent
+        }
+        assert network == run["result"]["noc_tree"]
+
+
+@runs
+def test_estimate_agrees_with_the_report(run: Mapping[str, Any]) -> None:
+    estimate = price(*parsed(run), "tool")
+    assert estimate.latency == run["result"]["root_cycles"]
+    assert estimate.energy > 0
+    assert {n.name: n.cycles for n in estimate.nodes} == run["result"]["nodes"]
+
+
+@pytest.mark.parametrize("run", REJECTED, ids=lambda r: r["family"])
+def test_rejected_inputs_say_why(run: Mapping[str, Any]) -> None:
+    with pytest.raises((CostError, FileFormatError)) as raised:
+        price(*parsed(run), "tool")
+    assert REASONS[run["family"]] in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_levels_stand_in_another_order_after_a_large_mapping() -> None:
+    large = next(r for r in RUNS if r["family"] == "softmax-unfusedall")
+    small = next(r for r in RUNS if r["family"] == "softmax-unfused2")
+    for run, first in ((large, "GEMMEngine"), (small, "DRAM")):
+        assert latencies(*parsed(run)).hardware.levels[0].name == first
