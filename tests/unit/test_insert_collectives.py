@@ -179,8 +179,9 @@ def test_all_kinds_of_returned_values(dim: str):
         + """
     func.func @main(%a: tensor<3x5xf32, #compound.dims<M, K>>,
                     %b: tensor<5x7xf32, #compound.dims<K, N>>)
-        -> (tensor<3x7xf32, #compound.dims<M, N>>, tensor<3x7xf32, #compound.dims<P, Q>>,
-            tensor<3xf32, #compound.dims<M>>, tensor<3x5xf32, #compound.dims<M, K>>,
+        -> (tensor<3x7xf32, #compound.dims<M, N>>,
+            tensor<3x7xf32, #compound.dims<P, Q>>, tensor<3xf32, #compound.dims<M>>,
+            tensor<3x5xf32, #compound.dims<M, K>>,
             tensor<3x7xf32, #compound.dims<M, N>>) {
       %c = compound.contract %a, %b : tensor<3x5xf32, #compound.dims<M, K>>,
           tensor<5x7xf32, #compound.dims<K, N>> -> tensor<3x7xf32, #compound.dims<M, N>>
