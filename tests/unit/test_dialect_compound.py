@@ -1,0 +1,169 @@
+"""Constructors and pure functions of the compound dialect."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from semantics import comet_context
+from xdsl.dialects.builtin import AnyFloat, TensorType, bf16, f16, f32, f64, i32
+from xdsl.ir import Block, Region
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.test_value import create_ssa_value
+
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    FoldOp,
+    GemmLayernormOp,
+    GemmSoftmaxOp,
+    MapKind,
+    MapOp,
+    ReduceKind,
+    ReduceOp,
+    RenameOp,
+    YieldOp,
+)
+from comet.dialects.compound_dims import (
+    DimsAttr,
+    element_type_of,
+    extents_of,
+    level_of,
+    merged_extents,
+    names_of,
+    tensor,
+    with_element_type,
+    with_extents,
+    with_level,
+)
+from comet.dialects.compound_neutral import lowest_finite, neutral_element
+
+MK = tensor({"M": 4, "K": 8}, f16)
+KN = tensor({"K": 8, "N": 2}, f16)
+MN = tensor({"M": 4, "N": 2}, f32)
+M = tensor({"M": 4}, f32)
+
+identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
+
+
+@given(
+    names=st.lists(identifiers, unique=True, max_size=4),
+    level=st.none() | identifiers,
+)
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_dims_print_and_parse(names: list[str], level: str | None):
+    dims = DimsAttr(names, level)
+    again = Parser(comet_context(), str(dims)).parse_attribute()
+    assert again == dims
+    assert isinstance(again, DimsAttr)
+    assert [name.data for name in again.names] == names
+    assert again.level == level
+
+
+@pytest.mark.parametrize("name", ["1x", "a b", "", "M-N"])
+def test_dims_are_identifiers(name: str):
+    with pytest.raises(VerifyException, match="is not an identifier"):
+        DimsAttr([name])
+
+
+def test_dims_print():
+    assert str(DimsAttr([])) == "#compound.dims<>"
+    assert str(DimsAttr([], "OB")) == "#compound.dims<@OB>"
+    assert str(DimsAttr(["M", "N"], "OB")) == "#compound.dims<M, N @OB>"
+
+
+def test_reading_a_type():
+    type_ = tensor([("M", 4), ("N", 2)], f32, "OB")
+    value = create_ssa_value(type_)
+    assert names_of(value) == names_of(type_) == ("M", "N")
+    assert extents_of(value) == {"M": 4, "N": 2}
+    assert list(extents_of(value)) == ["M", "N"]
+    assert level_of(value) == "OB"
+    assert level_of(MN) is None
+    assert element_type_of(value) == f32
+
+
+def test_changing_a_type():
+    assert with_extents(MN, {"N": 1, "K": 5}) == tensor({"M": 4, "N": 1}, f32)
+    assert with_level(MN, "GB") == tensor({"M": 4, "N": 2}, f32, "GB")
+    assert with_level(with_level(MN, "GB"), None) == MN
+    assert with_element_type(with_level(MN, "GB"), f16) == tensor(
+        {"M": 4, "N": 2}, f16, "GB"
+    )
+
+
+def test_merged_extents():
+    assert merged_extents([MK, KN], "op") == {"M": 4, "K": 8, "N": 2}
+    with pytest.raises(VerifyException, match="'op' op dimension K has extent 8 and 7"):
+        merged_extents([MK, tensor({"K": 7}, f16)], "op")
+
+
+def test_types_without_names():
+    plain = TensorType(f32, [4, 2])
+    with pytest.raises(VerifyException, match="has no named dimensions"):
+        names_of(plain)
+    with pytest.raises(VerifyException, match="expected a tensor with named"):
+        names_of(f32)
+    with pytest.raises(VerifyException, match="is not a tensor of floats"):
+        element_type_of(TensorType(i32, [4, 2]))
+
+
+def test_elementary_constructors():
+    a, b = create_ssa_value(MK), create_ssa_value(KN)
+    c = ContractOp(a, b, MN)
+    m = ReduceOp(ReduceKind.MAX, c.result, M)
+    s = MapOp(MapKind.SUB, [c.result, m.result], MN)
+    h = CastOp(s.result, tensor({"M": 4, "N": 2}, bf16))
+    r = RenameOp(c.result, tensor({"M": 4, "P": 2}, f32))
+    f = FillOp(0.5, M)
+    n = ExtentOp("N", c.result)
+    for op in (c, m, s, h, r, f, n):
+        op.verify()
+    assert c.contracted == ("K",)
+    assert m.reduced == ("N",)
+    assert r.renaming == {"M": "M", "N": "P"}
+    assert n.result.type == tensor({}, f32)
+
+
+def test_extent_stays_at_the_level():
+    n = ExtentOp("N", create_ssa_value(with_level(MN, "OB")))
+    assert n.result.type == tensor({}, f32, "OB")
+
+
+def test_fold_constructor():
+    step, merge = Block(arg_types=[MN, M]), Block(arg_types=[M, M])
+    step.add_op(YieldOp(step.args[1]))
+    merge.add_op(YieldOp(merge.args[0]))
+    values = create_ssa_value(MN), create_ssa_value(M)
+    fold = FoldOp("N", [values[0]], [values[1]], Region(step), Region(merge))
+    fold.verify()
+    assert [out.type for out in fold.outs] == [M]
+
+
+def test_named_constructors():
+    a, b, v = (
+        create_ssa_value(TensorType(f16, shape)) for shape in ([4, 8], [8, 2], [2])
+    )
+    out = TensorType(f16, [4, 2])
+    softmax = GemmSoftmaxOp(a, b, out)
+    norm = GemmLayernormOp([a, b, v, v], out)
+    softmax.verify()
+    norm.verify()
+    assert norm.epsilon.value.data == 1e-5
+    assert softmax.named_extents() == norm.named_extents() == {"M": 4, "K": 8, "N": 2}
+
+
+@pytest.mark.parametrize(
+    ("type_", "lowest"),
+    [
+        (f16, -65504.0),
+        (bf16, -3.3895313892515355e38),
+        (f32, -3.4028234663852886e38),
+        (f64, -1.7976931348623157e308),
+    ],
+)
+def test_neutral_elements(type_: AnyFloat, lowest: float):
+    assert lowest_finite(type_) == lowest
+    assert neutral_element(ReduceKind.MAX, type_) == lowest
+    assert neutral_element(ReduceKind.ADD, type_) == 0.0
