@@ -1,0 +1,53 @@
+"""The documents tell the truth: examples verify, and the pass table is complete."""
+
+import re
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.func import Func
+from xdsl.parser import Parser
+
+from comet.dialects import get_all_dialects
+from comet.passes import get_all_passes
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = re.findall(r"```mlir\n(.*?)```", (ROOT / "docs/ir.md").read_text(), re.S)
+ROWS = {
+    row[0].strip(" `"): row[1].strip()
+    for line in (ROOT / "docs/passes.md").read_text().splitlines()
+    if line.startswith("| `") and (row := line.strip("|").split("|"))
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_verify(example: str):
+    ctx = Context()
+    ctx.load_dialect(Builtin)
+    ctx.load_dialect(Func)
+    for name, factory in get_all_dialects().items():
+        ctx.register_dialect(name, factory)
+    Parser(ctx, example).parse_module().verify()
+
+
+def test_every_level_has_an_example():
+    assert len(EXAMPLES) == 6
+
+
+def test_the_table_names_every_pass():
+    assert set(ROWS) == set(get_all_passes())
+
+
+def _text(field: "Field[object]") -> str:
+    if field.default is MISSING:
+        return f"`{field.name}`"
+    default = "none" if field.default is None else f"`{field.default}`"
+    return f"`{field.name}` ({default.replace('True', 'true')})"
+
+
+@pytest.mark.parametrize("name", sorted(get_all_passes()))
+def test_the_table_lists_every_option(name: str):
+    options = fields(get_all_passes()[name]())
+    assert ROWS[name] == ", ".join(_text(option) for option in options)
