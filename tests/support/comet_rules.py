@@ -11,6 +11,7 @@ Checks COMET files against the rules of the format, those the tool leaves unchec
 * `levels`: levels that exist and are joined; leaves that end at compute units;
 * `factors`: TileSteps times all factors is the size, for every operation;
 * `even`: the entries that share a node make the same number of iterations;
+* `known`: every priced node touches a tensor that a node above has moved;
 * `mesh`: only the mesh shapes that the tool can price;
 * `leaf`: tensors, tiles and attributes of the operations;
 * `unit`: what the compute unit cannot or would wrongly compute;
@@ -256,6 +257,22 @@ def _check_mesh(files: Files) -> Iterator[str]:
                 yield f"{copies} copies of {level.name}, there are {level.instances}"
 
 
+def _check_known(files: Files) -> Iterator[str]:
+    """The energy walk needs a tensor that a spatial node above has moved."""
+
+    def walk(tile: TileOp, moved: frozenset[str]) -> Iterator[str]:
+        left: set[str] = set()
+        below = moved if tile.is_temporal else moved | {e.tensor for e in tile.entries}
+        for child in child_tiles(tile):
+            left |= {entry.tensor for entry in child.entries}
+            priced = not child.is_temporal or leaf_of(child) is not None
+            if priced and parent_tile(tile) is not None and not left & below:
+                yield f"the energy walk knows no tensor at the {place(child)}"
+            yield from walk(child, below)
+
+    yield from walk(files.mapping.root, frozenset())
+
+
 _RULES = {
     "problem": _check_problem,
     "tree": _check_tree,
@@ -265,4 +282,5 @@ _RULES = {
     "factors": _check_factors,
     "even": _check_even,
     "mesh": _check_mesh,
+    "known": _check_known,
 }
