@@ -91,6 +91,12 @@ def test_a_pass_error_names_the_op(good: str, plugin: str):
     assert result.stdout == ""
 
 
+def test_an_op_made_by_a_pass_is_named_by_function_and_result():
+    result = comet_opt("samples/gemm_softmax.mlir", "-p", "decompose,decompose")
+    start = "in @gemm_softmax, 'compound.contract' op %c: error: "
+    assert the_sentence(result).startswith(start)
+
+
 def test_a_pass_that_breaks_the_ir_is_named(good: str, plugin: str):
     result = comet_opt(good, "--load-pass-plugin", plugin, "-p", "fail{how=verify}")
     sentence = the_sentence(result)
