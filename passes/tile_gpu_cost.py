@@ -84,6 +84,7 @@ def fits(summary: KernelSummary, blocks: Blocks, launch: LaunchAttr, gpu: Gpu) -
     shared = shared_need(summary, blocks, launch.stages)
     return (
         registers <= 32 * launch.warps * DATA_REGISTERS * 4
+        and registers <= gpu.register_bytes / 2
         and summary.peak(summary.crowded, blocks) <= gpu.register_bytes
         and shared <= 0.75 * gpu.shared_bytes
     )

@@ -1,0 +1,119 @@
+"""Fusion on GPUs keeps the meaning, and obeys and explains its options."""
+
+import pytest
+from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import LevelOp, SystemOp
+from comet.dialects.cost import estimate_of
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.passes.gpu_levels import gpu_levels
+
+OPTIONS = (
+    "strategy=full",
+    "strategy=partial between=recompute",
+    "strategy=partial between=spill",
+    "strategy=none",
+    "strategy=auto",
+)
+SIZES = ({"M": 7, "N": 13, "K": 5}, {"M": 1, "N": 1, "K": 1}, {"M": 6, "N": 16, "K": 3})
+
+
+def fused(text: str, options: str, before: str = "decompose") -> ModuleOp:
+    return run_passes(parse_module(text), f"{H200},{before},fuse{{{options}}}")
+
+
+def kernels(module: ModuleOp) -> list[SpatialOp]:
+    return [op for op in module.walk() if isinstance(op, SpatialOp)]
+
+
+def loops(node: SpatialOp) -> list[str]:
+    """Return the dimension of every loop, in order of appearance."""
+    nodes = [op for op in node.walk() if isinstance(op, TemporalOp)]
+    return [dim for op in nodes for dim in op.factors]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("streamed", ["decompose", "decompose,stream"])
+@pytest.mark.parametrize("text", [SOFTMAX, LAYERNORM], ids=["softmax", "layernorm"])
+def test_named_ops_keep_their_meaning(text: str, streamed: str, options: str) -> None:
+    for size in SIZES:
+        before = run_passes(parse_module(text.format(**size)), f"{H200},{streamed}")
+        after = run_passes(before, f"fuse{{{options}}}")
+        assert_same_meaning(before, after, "f")
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_any_graph_keeps_its_meaning(name: str, options: str) -> None:
+    before = run_passes(parse_module(GRAPHS[name]), H200)
+    after = run_passes(before, f"fuse{{{options}}}")
+    assert_same_meaning(before, after, "f")
+
+
+def test_full_is_one_kernel_that_loops_over_the_contraction_only() -> None:
+    (kernel,) = kernels(fused(SOFTMAX.format(M=7, N=13, K=5), "strategy=full"))
+    assert list(kernel.factors) == ["M"]
+    assert loops(kernel) == ["K"]
+
+
+def test_partial_sweeps_as_often_as_reductions_demand() -> None:
+    text = SOFTMAX.format(M=7, N=13, K=5)
+    (plain,) = kernels(fused(text, "strategy=partial between=recompute"))
+    assert loops(plain) == ["N", "K"] * 3
+    streamed = fused(text, "strategy=partial between=recompute", "decompose,stream")
+    assert loops(kernels(streamed)[0]) == ["N", "K"] * 2
+
+
+def test_spilling_computes_the_product_once() -> None:
+    text = SOFTMAX.format(M=7, N=13, K=5)
+    (kernel,) = kernels(fused(text, "strategy=partial between=spill"))
+    assert loops(kernel) == ["N", "K", "N", "N"]
+
+
+def test_none_gives_the_contraction_a_kernel_of_its_own() -> None:
+    product, rest = kernels(fused(SOFTMAX.format(M=7, N=13, K=5), "strategy=none"))
+    assert list(product.factors) == ["M", "N"]
+    assert list(rest.factors) == ["M"]
+
+
+def test_a_wide_row_is_swept_by_auto_and_refused_by_full() -> None:
+    text = SOFTMAX.format(M=64, N=100_000, K=64)
+    chosen = kernels(fused(text, "strategy=auto", "decompose,stream"))
+    assert "N" in loops(chosen[-1])
+    with pytest.raises(PassFailedException, match=r"bytes of REG .*strategy=partial"):
+        fused(text, "strategy=full")
+
+
+def test_auto_takes_the_cheapest_strategy() -> None:
+    text = LAYERNORM.format(M=512, N=256, K=128)
+
+    def nanoseconds(options: str) -> float:
+        module = fused(text, options, "decompose,stream")
+        estimates = [estimate_of(kernel) for kernel in kernels(module)]
+        return sum(figures.latency for figures in estimates if figures is not None)
+
+    assert nanoseconds("strategy=auto") == min(map(nanoseconds, OPTIONS[:-1]))
+
+
+def test_named_ops_must_be_decomposed_first() -> None:
+    module = parse_module(SOFTMAX.format(M=7, N=13, K=5))
+    with pytest.raises(PassFailedException, match="run decompose before fuse"):
+        run_passes(module, f"{H200},fuse{{strategy=full}}")
+
+
+def test_regions_of_several_ranks_are_refused() -> None:
+    with pytest.raises(PassFailedException, match="compile with ranks=1"):
+        fused(
+            SOFTMAX.format(M=8, N=16, K=4),
+            "strategy=full",
+            "decompose,distribute{dim=N axes=rank},insert-collectives",
+        )
+
+
+def test_a_shallow_hierarchy_is_no_gpu() -> None:
+    system = SystemOp("toy", [LevelOp("HBM", "HBM")])
+    with pytest.raises(PassFailedException, match="device memory, shared memory"):
+        gpu_levels(system)

@@ -1,0 +1,108 @@
+"""The analysis of sweeps: how many, what each computes, what crosses between them."""
+
+from gpu_graphs import ATTENTION, GATED_PRODUCT, SOFTMAX, STATISTICS, TWO_PRODUCTS
+from semantics import parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from comet.passes.functions import compute_functions
+from comet.passes.sweeps import (
+    Sweep,
+    crossing_values,
+    looped_dims,
+    plan_sweeps,
+    producers,
+    sweep_count,
+    without_constants,
+)
+
+
+def body(module: ModuleOp) -> tuple[Operation, ...]:
+    (function,) = compute_functions(module)
+    return without_constants(tuple(function.body.block.ops)[:-1])
+
+
+def softmax(pipeline: str = "decompose") -> tuple[Operation, ...]:
+    text = SOFTMAX.format(M=7, N=13, K=5)
+    return body(run_passes(parse_module(text), pipeline))
+
+
+def named(ops: tuple[Operation, ...], name: str) -> SSAValue:
+    """Return the value with a name hint."""
+    values = [value for op in ops for value in op.results]
+    return next(value for value in values if value.name_hint == name)
+
+
+def hints(values: tuple[SSAValue, ...]) -> list[str | None]:
+    return [value.name_hint for value in values]
+
+
+def made(sweep: Sweep) -> list[str | None]:
+    return [op.results[0].name_hint for op in sweep.ops]
+
+
+def test_a_reduction_ends_a_sweep() -> None:
+    assert sweep_count(softmax(), "N") == 3
+    assert sweep_count(softmax("decompose,stream"), "N") == 2
+    assert sweep_count(softmax(), "K") == 1
+    assert sweep_count(softmax(), "Q") == 0
+
+
+def test_a_chain_of_reductions_of_one_value_needs_one_sweep() -> None:
+    assert sweep_count(body(parse_module(TWO_PRODUCTS)), "N") == 1
+    assert sweep_count(body(parse_module(STATISTICS)), "C") == 2
+    assert sweep_count(body(parse_module(ATTENTION)), "N") == 2
+
+
+def test_loops_over_what_is_reduced_last_stand_outermost() -> None:
+    assert looped_dims(softmax()) == ("N", "K")
+    assert looped_dims(body(parse_module(TWO_PRODUCTS))) == ("N", "K")
+    assert looped_dims(body(parse_module(GATED_PRODUCT))) == ("K",)
+
+
+def test_later_sweeps_recompute_what_they_need() -> None:
+    ops = softmax()
+    plan = plan_sweeps(ops, "N", set(ops[-1].results))
+    assert [made(sweep) for sweep in plan.sweeps] == [
+        ["c", "m"],
+        ["c", "s", "e", "l"],
+        ["c", "s", "e", "p", "p"],
+    ]
+    assert [hints(sweep.outputs) for sweep in plan.sweeps] == [["m"], ["l"], ["p"]]
+    assert plan.between == ((), (), (), ())
+
+
+def test_a_spilled_tile_is_yielded_once_and_not_recomputed() -> None:
+    ops = softmax()
+    plan = plan_sweeps(ops, "N", set(ops[-1].results), {named(ops, "c")})
+    assert hints(plan.sweeps[0].outputs) == ["m", "c"]
+    assert [made(sweep) for sweep in plan.sweeps] == [
+        ["c", "m"],
+        ["s", "e", "l"],
+        ["s", "e", "p", "p"],
+    ]
+
+
+def test_ops_without_the_dimension_stand_between_sweeps() -> None:
+    ops = body(parse_module(STATISTICS))
+    plan = plan_sweeps(ops, "C", {*ops[-1].results, named(ops, "m")})
+    assert [[op.results[0].name_hint for op in part] for part in plan.between] == [
+        [],
+        ["m"],
+        [],
+    ]
+
+
+def test_all_results_of_a_fold_leave_its_sweep() -> None:
+    ops = softmax("decompose,stream")
+    plan = plan_sweeps(ops, "N", set(ops[-1].results))
+    assert hints(plan.sweeps[0].outputs) == ["m", "l"]
+
+
+def test_crossing_values_and_their_producers() -> None:
+    ops = softmax()
+    assert hints(crossing_values(ops, "N")) == ["c", "e"]
+    e, c = named(ops, "e"), named(ops, "c")
+    assert [op.results[0].name_hint for op in producers(e, ops)] == ["c", "m", "s", "e"]
+    kept = producers(e, ops, {c, named(ops, "m")})
+    assert [op.results[0].name_hint for op in kept] == ["s", "e"]

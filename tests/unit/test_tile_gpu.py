@@ -1,0 +1,160 @@
+"""Tiles on GPUs: powers of two that fit, plans that are obeyed, meaning kept."""
+
+import pytest
+from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import attached_system
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.cost import estimate_of
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.passes.functions import compute_functions
+from comet.passes.gpu_levels import gpu_levels
+from comet.passes.plan_string import PLAN, parse_plan
+from comet.passes.tile_gpu import best_tiling, grid_nodes
+from comet.passes.tile_gpu_cost import fits, gpu_of, kernel_seconds
+from comet.passes.tile_gpu_model import summarize
+
+SWEPT = "strategy=partial between=recompute"
+
+
+def tiled(text: str, options: str, factors: str = "auto") -> ModuleOp:
+    pipeline = f"{H200},decompose,stream,fuse{{{options}}}"
+    return run_passes(parse_module(text), f'{pipeline},tile{{factors="{factors}"}}')
+
+
+def plan_of(module: ModuleOp) -> str:
+    (function,) = compute_functions(module)
+    plan = function.attributes[PLAN]
+    assert isinstance(plan, StringAttr)
+    return plan.data
+
+
+@pytest.mark.parametrize("strategy", ["full", "partial", "none"])
+@pytest.mark.parametrize("text", [SOFTMAX, LAYERNORM], ids=["softmax", "layernorm"])
+def test_chosen_tiles_keep_the_meaning(text: str, strategy: str) -> None:
+    before = run_passes(
+        parse_module(text.format(M=37, N=101, K=53)), f"{H200},decompose"
+    )
+    after = run_passes(before, f"stream,fuse{{strategy={strategy}}},tile")
+    assert_same_meaning(before, after, "f")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_any_graph_can_be_tiled(name: str) -> None:
+    before = run_passes(parse_module(GRAPHS[name]), H200)
+    after = run_passes(before, "fuse{strategy=partial},tile")
+    assert_same_meaning(before, after, "f")
+
+
+@pytest.mark.parametrize("between", ["recompute", "spill"])
+@pytest.mark.parametrize("text", [SOFTMAX, LAYERNORM], ids=["softmax", "layernorm"])
+def test_given_factors_keep_the_meaning(text: str, between: str) -> None:
+    plan = "grid: M=3; REG/contract: K=2; REG/reduce: N=5; HBM: N=3"
+    before = run_passes(parse_module(text.format(M=11, N=23, K=7)), f"{H200},decompose")
+    fuse = f"fuse{{strategy=partial between={between}}}"
+    after = run_passes(before, f'stream,{fuse},tile{{factors="{plan}"}}')
+    assert_same_meaning(before, after, "f")
+
+
+def test_a_plan_written_by_auto_gives_the_same_tiles_again() -> None:
+    text = LAYERNORM.format(M=300, N=700, K=90)
+    for options in (SWEPT, "strategy=partial between=spill", "strategy=none"):
+        chosen = tiled(text, options)
+        again = tiled(text, options, plan_of(chosen))
+        assert str(again) == str(chosen)
+
+
+def test_blocks_are_powers_of_two() -> None:
+    module = tiled(SOFTMAX.format(M=1000, N=3000, K=700), SWEPT)
+    for op in module.walk():
+        if not isinstance(op, SpatialOp | TemporalOp):
+            continue
+        for dim, factor in op.factors.items():
+            tiles = {
+                extents_of(tile)[dim] for tile in op.tiles if dim in extents_of(tile)
+            }
+            assert factor == 1 or all(t & (t - 1) == 0 for t in tiles)
+
+
+def test_contractions_get_blocks_that_a_tensor_core_takes() -> None:
+    module = tiled(SOFTMAX.format(M=1000, N=3000, K=700), SWEPT)
+    for op in module.walk():
+        if isinstance(op, ContractOp) and op.parent_op() is not None:
+            extents = extents_of(op.lhs) | extents_of(op.rhs)
+            if isinstance(op.parent_op(), TemporalOp):
+                assert min(extents.values()) >= 16
+
+
+def test_kernels_get_launch_numbers_and_an_estimate() -> None:
+    module = tiled(SOFTMAX.format(M=64, N=48, K=32), "strategy=none")
+    for node in module.walk():
+        if isinstance(node, SpatialOp):
+            figures = estimate_of(node)
+            assert node.launch is not None
+            assert figures is not None
+            assert figures.latency > 0
+
+
+def test_launch_numbers_written_by_hand_stay() -> None:
+    text = SOFTMAX.format(M=64, N=48, K=32)
+    fused = run_passes(parse_module(text), f"{H200},decompose,fuse{{strategy=full}}")
+    launch = "#schedule.launch<warps = 16, stages = 1, group = 1>"
+    marked = str(fused).replace(
+        "comet.cost =", f"schedule.launch = {launch}, comet.cost ="
+    )
+    module = run_passes(parse_module(marked), "tile")
+    (node,) = (op for op in module.walk() if isinstance(op, SpatialOp))
+    assert str(node.launch) == launch
+
+
+def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
+    text = SOFTMAX.format(M=256, N=512, K=256)
+    module = run_passes(parse_module(text), f"{H200},decompose,fuse{{strategy=full}}")
+    (function,) = compute_functions(module)
+    system = attached_system(module)
+    levels = gpu_levels(system)
+    gpu = gpu_of(system, levels)
+    (node,) = grid_nodes(function)
+    best = best_tiling(node, levels, gpu)
+    assert best is not None
+    summary = summarize(node, levels)
+    assert fits(summary, best.blocks, best.launch, gpu)
+    larger = {**best.blocks, "M": best.blocks["M"] * 4}
+    if fits(summary, larger, best.launch, gpu):
+        assert kernel_seconds(summary, larger, best.launch, gpu) >= best.seconds
+
+
+def test_summary_counts_the_work_of_all_programs() -> None:
+    text = SOFTMAX.format(M=64, N=128, K=32)
+    module = run_passes(
+        parse_module(text), f"{H200},decompose,fuse{{{SWEPT}}},canonicalize"
+    )
+    (function,) = compute_functions(module)
+    (node,) = grid_nodes(function)
+    summary = summarize(node, gpu_levels(attached_system(module)))
+    blocks = {"M": 16, "N": 32, "K": 16}
+    programs = summary.programs(blocks)
+    assert programs == 4
+    sweeps = 3
+    assert programs * summary.per_program(summary.dots, blocks) == (
+        sweeps * 2 * 64 * 128 * 32
+    )
+    assert summary.per_program(summary.stores, blocks) == 16 * 128 * 2
+
+
+def test_an_infeasible_whole_row_is_explained() -> None:
+    text = SOFTMAX.format(M=16, N=512, K=16)
+    module = run_passes(parse_module(text), f"{H200},decompose,fuse{{strategy=full}}")
+    wide = str(module).replace("512", "200000")
+    with pytest.raises(PassFailedException, match=r"makes %p needs .* bytes of REG"):
+        run_passes(parse_module(wide), "tile")
+
+
+def test_plan_entries_parse_back() -> None:
+    module = tiled(LAYERNORM.format(M=300, N=700, K=90), "strategy=none")
+    entries = parse_plan(plan_of(module))
+    assert {entry.level for entry in entries} >= {"grid", "REG"}
