@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from semantics import assert_close, parse_module
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from semantics import assert_close, parse_module, random_inputs
 from xdsl.utils.exceptions import InterpretationError, VerifyException
 
 from comet.interpreter import run
@@ -217,3 +219,68 @@ def test_an_idle_axis_is_one_instance():
     text = SAME.replace("[x: N = 2]", "[x: N = 1]").replace("5x6", "5x11")
     c = A @ B
     assert_close(results(text, c), [c.sum(axis=1)])
+
+
+@st.composite
+def nests(draw: st.DrawFn) -> tuple[dict[str, int], str]:
+    """Extents, and a softmax over N split over a mesh and cut into tiles."""
+    extents = {dim: draw(st.integers(1, 9)) for dim in "MNK"}
+    mesh = {axis: draw(st.integers(1, 3)) for axis in "xy"}
+    share = -(-extents["N"] // (mesh["x"] * mesh["y"]))
+    shares = extents | {"N": share}
+    tile = {dim: draw(st.integers(1, shares[dim])) for dim in "MNK"}
+    rows = ", ".join(f"{dim} = {-(-shares[dim] // tile[dim])}" for dim in "NKM")
+
+    def type_(names: str, sizes: dict[str, int], level: str) -> str:
+        shape = "".join(f"{sizes[name]}x" for name in names)
+        return f"tensor<{shape}f64, #compound.dims<{', '.join(names)} @{level}>>"
+
+    types = {
+        f"!{names}{suffix}": type_(names, sizes, level)
+        for names in ("MK", "KN", "MN", "M")
+        for suffix, sizes, level in (
+            ("g", extents, "GB"),
+            ("s", shares, "GB"),
+            ("t", tile, "OB"),
+        )
+    }
+    head = "".join(f"{name} = {text}\n" for name, text in types.items())
+    return (
+        extents,
+        f"""{head}
+collective.mesh @m {{x = {mesh["x"]}, y = {mesh["y"]}}}
+func.func @f(%a: !MKg, %b: !KNg) -> (!MNg, !Mg) {{
+  %p, %l = schedule.spatial on @m [x: N = {mesh["x"]}, y: N = {mesh["y"]}]
+      ins(%a, %b : !MKg, !KNg) outs(!MNg, !Mg) combine ["none", "add"] {{
+  ^bb0(%as: !MKs, %bs: !KNs):
+    %c = schedule.temporal [{rows}] ins(%as, %bs : !MKs, !KNs) outs(!MNs)
+        combine ["add"] {{
+    ^bb0(%at: !MKt, %bt: !KNt):
+      %ct = compound.contract %at, %bt : !MKt, !KNt -> !MNt
+      schedule.yield %ct : !MNt
+    }}
+    %m = compound.reduce max %c : !MNs -> !Ms
+    %m1 = collective.all_reduce max %m on @m ["x", "y"] : !Ms -> !Ms
+    %s = compound.map sub %c, %m1 : !MNs, !Ms -> !MNs
+    %e = compound.map exp %s : !MNs -> !MNs
+    %part = compound.reduce add %e : !MNs -> !Ms
+    %all = collective.all_reduce add %part on @m ["x", "y"] : !Ms -> !Ms
+    %d = compound.map div %e, %all : !MNs, !Ms -> !MNs
+    schedule.yield %d, %part : !MNs, !Ms
+  }}
+  func.return %p, %l : !MNg, !Mg
+}}
+""",
+    )
+
+
+@given(nest=nests())
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_any_factors_compute_the_same(nest: tuple[dict[str, int], str]):
+    extents, text = nest
+    module = parse_module(text)
+    a, b = random_inputs(module, "f", extents["M"])
+    c = a @ b
+    e = np.exp(c - c.max(axis=1, keepdims=True))
+    total = e.sum(axis=1)
+    assert_close(run(module, "f", [a, b]), [e / total[:, None], total])
