@@ -23,6 +23,9 @@ MEMORY_LATENCY = 0.6e-6
 ITERATION = 0.05e-6
 """Seconds that control and synchronisation add to one iteration of a loop."""
 
+EXPOSED = 0.1
+"""Share of the shorter of work and waiting that the longer one does not hide."""
+
 DATA_REGISTERS = 128
 """
 Registers of 4 bytes that a thread may fill with tiles; the rest of its 255 are for
@@ -149,4 +152,5 @@ def kernel_seconds(
     )
     latency = waves * MEMORY_LATENCY * _rounds(summary, blocks, launch.stages)
     control = waves * ITERATION * _rounds(summary, blocks, 1)
-    return rates.launch + max(throughput, latency) + control
+    longer, shorter = max(throughput, latency), min(throughput, latency)
+    return rates.launch + longer + EXPOSED * shorter + control
