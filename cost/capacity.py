@@ -14,7 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from comet.cost.bindings import binding_kinds, binding_of
-from comet.cost.flow import Extents, Mappings, elements_of, tile_extents
+from comet.cost.flow import (
+    Extents,
+    Mappings,
+    TileExtents,
+    elements_of,
+    tile_extents,
+)
 from comet.cost.hardware import Hardware
 from comet.cost.problem import BindingKind, Entry, Node, Problem, Tile, walk_tiles
 from comet.cost.reals import Real
@@ -46,13 +52,13 @@ class Occupancy:
         return ", ".join(f"{tensor} ({int(-size)} bytes)" for size, tensor in ordered)
 
 
-def fits(mappings: Mappings, hardware: Hardware) -> np.bool_ | np.ndarray:
-    """Whether every level but the root memory holds what is alive in it."""
-    room = np.True_
-    for occupancy in live_occupancy(mappings, hardware):
+def fits(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Real:
+    """1 where every level but the root memory holds what is alive in it, else 0."""
+    room: Real = 1.0
+    for occupancy in live_occupancy(mappings, extents):
         if occupancy.level != ROOT_MEMORY:
             capacity = hardware.level(occupancy.level).memory.capacity
-            room = room & np.less_equal(occupancy.total, capacity)
+            room = room * np.less_equal(occupancy.total, capacity)
     return room
 
 
@@ -128,7 +134,7 @@ def _tile_bytes(problem: Problem, entry: Entry, extents: Extents) -> Real:
 
 
 def live_occupancy(
-    mappings: Mappings, hardware: Hardware, *, double_buffered: bool = False
+    mappings: Mappings, extents: TileExtents, *, double_buffered: bool = False
 ) -> Iterator[Occupancy]:
     """
     The bytes alive at each level while each temporal node runs.
@@ -138,7 +144,6 @@ def live_occupancy(
     drained to another level count twice.
     """
     problem = mappings.template
-    extents = tile_extents(mappings, hardware)
     tiles = [t for t in walk_tiles(problem.root) if t is not problem.root]
     places = [t for t in tiles if not t.spatial]
     live = _Live(

@@ -34,6 +34,9 @@ from comet.cost.volume import relevant
 Extents: TypeAlias = Mapping[str, Real]
 """A size per dimension."""
 
+TileExtents: TypeAlias = Mapping[int, tuple[Extents, ...]]
+"""The extents of each entry's tile above each node's loops, by node index."""
+
 FactorKey: TypeAlias = tuple[int, int, int, str]
 """Node index, entry position, row, dimension."""
 
@@ -132,8 +135,7 @@ class Flows:
 
     flows: Mapping[int, tuple[Flow, ...]]
     exchanges: Mapping[int, Exchange]
-    tiles: Mapping[int, tuple[Extents, ...]]
-    """The extents of each entry's tile above a node's loops."""
+    tiles: TileExtents
 
     def iterations(self, tile: Tile) -> Real:
         """The largest iteration count among a node's entries."""
@@ -155,9 +157,7 @@ def build_flows(mappings: Mappings, hardware: Hardware) -> Flows:
     return Flows(flows, builder.exchanges, builder.tiles)
 
 
-def tile_extents(
-    mappings: Mappings, hardware: Hardware
-) -> Mapping[int, tuple[Extents, ...]]:
+def tile_extents(mappings: Mappings, hardware: Hardware) -> TileExtents:
     """The extents of each entry's tile above each node's loops, by node index."""
     builder = _Builder(mappings, hardware)
     builder.visit(mappings.template.root)
@@ -245,7 +245,10 @@ class _Builder:
         extents = self.reached[tile.entries[place].key]
         for row in range(len(tile.entries[place].factors)):
             for dim, factor in self.mappings.row(tile, place, row).items():
-                extents[dim] = extents.get(dim, 0.0) * factor
+                if not (isinstance(factor, float) and factor == 1.0):
+                    extents[dim] = extents.get(dim, 0.0) * factor
+                elif dim not in extents:
+                    extents[dim] = 0.0
 
 
 def _connect(

@@ -15,6 +15,7 @@ from xdsl.ir import Operation as Op
 from comet.cost.estimate import CostError, Estimate, ModelName
 from comet.cost.gpu import Device
 from comet.cost.hardware import Hardware
+from comet.cost.model import price
 from comet.cost.problem import (
     Access,
     Binding,
@@ -54,8 +55,6 @@ def estimate_module(module: ModuleOp, model: ModelName = "paper") -> Estimate:
     Raises `CostError` with one sentence where an op is missing or the mapping cannot be
     priced.
     """
-    from comet.cost.model import price
-
     return price(problem_of(module), system_hardware(module), model)
 
 

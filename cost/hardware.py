@@ -34,6 +34,8 @@ class Memory:
     child_write_energy: float = 0
     shares_ports: bool = False
     """Whether transfers with the parent and with the children use the same ports."""
+    one_bus: bool = False
+    """Whether reads and writes share one bandwidth: the file gives a single `bw`."""
     contiguous: bool = False
     """Whether a direct memory access engine pays the network once, not per tile."""
 

@@ -15,15 +15,41 @@ from typing import TypeAlias
 import numpy as np
 
 from comet.cost.compute import ideal_cycles
-from comet.cost.flow import Flow, Mappings, build_flows, leaf_steps
+from comet.cost.estimate import Estimate
+from comet.cost.flow import Flow, Flows, Mappings, build_flows, leaf_steps
 from comet.cost.hardware import Hardware
+from comet.cost.legality import check
 from comet.cost.paper.energy import energies
-from comet.cost.problem import Tile
+from comet.cost.problem import Problem, Tile
 from comet.cost.reals import Real
 from comet.cost.visits import Visit, visits
 
 Component: TypeAlias = tuple[str, str]
 """A level, and what of it is busy: bus, read, write or work."""
+
+
+def price(problem: Problem, hardware: Hardware) -> Estimate:
+    """The cost of one mapping; raises `CostError` where it is illegal."""
+    check(problem, hardware)
+    mappings = Mappings(problem)
+    cost = ideal_cost(mappings, hardware, build_flows(mappings, hardware))
+    latency, work = float(cost.latency), float(cost.work)
+    return Estimate(
+        "ideal",
+        latency,
+        float(cost.energy),
+        0.0,
+        max(0.0, latency - work),
+        work,
+        (),
+        {name: float(value) for name, value in sorted(cost.by_level.items())},
+    )
+
+
+def costs(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Real, Real]:
+    """Latency (cycles) and energy (pJ) of mappings whose flows are known."""
+    cost = ideal_cost(mappings, hardware, flows)
+    return cost.latency, cost.energy
 
 
 @dataclass
@@ -67,9 +93,8 @@ class IdealCost:
         return _longest(sums)
 
 
-def ideal_cost(mappings: Mappings, hardware: Hardware) -> IdealCost:
-    """The ideal cost; raises `CostError` as `build_flows` does."""
-    flows = build_flows(mappings, hardware)
+def ideal_cost(mappings: Mappings, hardware: Hardware, flows: Flows) -> IdealCost:
+    """The ideal cost of mappings whose flows are known."""
     cost = IdealCost()
     for visit in visits(mappings, flows):
         for flow in visit.flows:

@@ -64,12 +64,11 @@ def check_tool(problem: Problem, hardware: Hardware) -> None:
 
 
 def check_live(problem: Problem, hardware: Hardware) -> None:
-    """
-    `check`, and the capacity of every level against the values alive in it at the same
-    time.
-    """
+    """`check`, and every level's capacity against the values alive in it at a time."""
     check(problem, hardware)
-    _check_capacity(hardware, live_occupancy(Mappings(problem), hardware))
+    mappings = Mappings(problem)
+    extents = tile_extents(mappings, hardware)
+    _check_capacity(hardware, live_occupancy(mappings, extents))
 
 
 def _check_entry(

@@ -78,6 +78,7 @@ def _memory(item: Fields) -> Memory:
         child_read_energy=a.number("child_read_energy", 0),
         child_write_energy=a.number("child_write_energy", 0),
         shares_ports=a.flag("parent_child_ports_shared"),
+        one_bus=a.has("bw"),
         contiguous=a.flag("dma_contiguous"),
     )
 

@@ -13,8 +13,20 @@ from comet.cost.compute import throughput
 from comet.cost.estimate import Estimate, ModelName, NodeEstimate
 from comet.cost.flow import leaf_dims
 from comet.cost.hardware import Hardware
+from comet.cost.legality import check_tool
 from comet.cost.model import price
 from comet.cost.problem import Collective, Leaf, Problem, Tile, walk_tiles
+from comet.cost.tool.energy import energies
+from comet.cost.tool.latency import latencies
+from comet.cost.tool.report import (
+    energy_report,
+    ideal_cycles,
+    stall_rows,
+    stall_table,
+    total_cycles,
+    utilization,
+)
+from comet.cost.tool.state import node_cycles
 
 Table: TypeAlias = dict[str, dict[str, float]]
 """
@@ -102,19 +114,6 @@ def _without_networks(estimate: Estimate) -> Estimate:
 def _tool_report(
     problem: Problem, hardware: Hardware, *, network_energy: bool
 ) -> Report:
-    from comet.cost.legality import check_tool
-    from comet.cost.tool.energy import energies
-    from comet.cost.tool.latency import latencies
-    from comet.cost.tool.report import (
-        energy_report,
-        ideal_cycles,
-        stall_rows,
-        stall_table,
-        total_cycles,
-        utilization,
-    )
-    from comet.cost.tool.state import node_cycles
-
     check_tool(problem, hardware)
     latency = latencies(problem, hardware)
     energy = energies(latency)

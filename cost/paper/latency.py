@@ -9,7 +9,7 @@ siblings that overlap share ports and units.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from comet.cost.bindings import Group, binding_of, lanes_of, may_hide
 from comet.cost.collectives import link_network, memory_cycles
 from comet.cost.compute import primitive_cycles
-from comet.cost.flow import Flows, Mappings, build_flows, leaf_steps
+from comet.cost.flow import Flows, Mappings, leaf_steps
 from comet.cost.hardware import Hardware
 from comet.cost.noc import hops_to, network_cycles
 from comet.cost.paper.fills import Fills, fills_of, nested_fills, saved_cycles
@@ -32,7 +32,7 @@ from comet.cost.paper.nest import (
     used_ports,
 )
 from comet.cost.problem import Collective, Leaf, Node, Tile
-from comet.cost.reals import Real
+from comet.cost.reals import Real, longest, total
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Latency:
         return self.nodes[self.mappings.template.root.index]
 
 
-def latencies(mappings: Mappings, hardware: Hardware) -> Latency:
+def latencies(mappings: Mappings, hardware: Hardware, flows: Flows) -> Latency:
     """The cost of every node; raises `CostError` where the mapping cannot be priced."""
-    state = Latency(mappings, hardware, build_flows(mappings, hardware))
+    state = Latency(mappings, hardware, flows)
     _visit(state, mappings.template.root)
     return state
 
@@ -131,7 +131,7 @@ def _leaf(state: Latency, tile: Tile) -> NodeCost:
     work = iterations * leaf_steps(state.mappings, tile.leaf) * step
     flows = state.flows.flows[tile.index]
     streams = [stream_of(state.hardware, flow, hidden=True) for flow in flows]
-    nest = nest_cost(streams, iterations, work, {})
+    nest = nest_cost(state.hardware, streams, iterations, work, {})
     state.nests.setdefault(tile.index, []).append(nest)
     ports = used_ports(streams)
     busy = add_ports([(ports, 1.0), ({(unit.name, READ): work}, 1.0)])
@@ -175,21 +175,14 @@ def _member(state: Latency, tile: Tile, node: Node, iterations: Real) -> NodeCos
 
 def _in_turn(parts: Sequence[NodeCost]) -> NodeCost:
     return NodeCost(
-        _sum(p.cycles for p in parts),
-        _sum(p.window for p in parts),
-        _sum(p.compulsory for p in parts),
-        _sum(p.optional for p in parts),
+        total(p.cycles for p in parts),
+        total(p.window for p in parts),
+        total(p.compulsory for p in parts),
+        total(p.optional for p in parts),
         add_ports([(p.ports, 1.0) for p in parts]),
         add_ports([(p.busy, 1.0) for p in parts]),
         tuple(fills for p in parts for fills in p.fills),
     )
-
-
-def _sum(values: Iterable[Real]) -> Real:
-    total: Real = 0.0
-    for value in values:
-        total = total + value
-    return total
 
 
 def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
@@ -198,7 +191,9 @@ def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> Nod
     streams = _streams(state, tile, group)
     saved = saved_cycles(streams, once.fills, iterations)
     work = iterations * once.cycles - saved
-    nest = nest_cost(streams, iterations, work, _shared(state, once.ports))
+    nest = nest_cost(
+        state.hardware, streams, iterations, work, _shared(state, once.ports)
+    )
     state.nests.setdefault(tile.index, []).append(nest)
     ports = used_ports(streams)
     ramps = nest.fill + nest.drain + nest.forced
@@ -257,19 +252,16 @@ def _overlap(lanes: Sequence[Sequence[NodeCost]], iterations: Real) -> NodeCost:
     """
     groups = [group for lane in lanes for group in lane]
     busy = add_ports([(g.busy, 1.0) for g in groups])
-    cycles: Real = 0.0
-    for lane in lanes:
-        cycles = np.maximum(cycles, _pipelined(lane, iterations))
-    for use in busy.values():
-        cycles = np.maximum(cycles, use)
-    longest, window, compulsory = (
+    lanes_take = longest(_pipelined(lane, iterations) for lane in lanes)
+    cycles = np.maximum(lanes_take, longest(busy.values()))
+    most, window, compulsory = (
         groups[0].cycles,
         groups[0].window,
         groups[0].compulsory,
     )
     for group in groups[1:]:
-        longer = np.greater(group.cycles, longest)
-        longest = np.where(longer, group.cycles, longest)
+        longer = np.greater(group.cycles, most)
+        most = np.where(longer, group.cycles, most)
         window = np.where(longer, group.window, window)
         compulsory = np.where(longer, group.compulsory, compulsory)
     return NodeCost(
@@ -284,10 +276,5 @@ def _overlap(lanes: Sequence[Sequence[NodeCost]], iterations: Real) -> NodeCost:
 
 
 def _pipelined(stages: Sequence[NodeCost], iterations: Real) -> Real:
-    total: Real = 0.0
-    longest: Real = 0.0
-    for stage in stages:
-        one = stage.cycles / iterations
-        total = total + one
-        longest = np.maximum(longest, one)
-    return total + (iterations - 1) * longest
+    once = [stage.cycles / iterations for stage in stages]
+    return total(once) + (iterations - 1) * longest(once)

@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 
 from comet.cost.flow import Flow
-from comet.cost.hardware import Hardware
+from comet.cost.hardware import Hardware, Memory
 from comet.cost.noc import hops_to, network_cycles
-from comet.cost.reals import Real
+from comet.cost.reals import Real, longest, total
 from comet.cost.volume import Route, Transfer, memory_cycles, transfer_kind
 
 Ports: TypeAlias = Mapping[tuple[str, int], Real]
@@ -97,6 +97,7 @@ def stream_of(hardware: Hardware, flow: Flow, *, hidden: bool) -> Stream:
 
 
 def nest_cost(
+    hardware: Hardware,
     streams: Sequence[Stream],
     iterations: Real,
     work: Real,
@@ -109,93 +110,114 @@ def nest_cost(
     other transfers on ports they share.
     """
     window = work / iterations
-    gaps = np.maximum(iterations - 1, 1)
-    loads = [(s.flow.moves - 1) * s.further / gaps for s in streams]
-    forced = {port: _forced(streams, loads, port) for port in (READ, WRITE)}
-    extra = {
-        port: _excess(streams, loads, port, window, shared) for port in (READ, WRITE)
-    }
-    whole = {port: forced[port] + extra[port] for port in (READ, WRITE)}
+    loads = [_Load.of(s, iterations, window, shared) for s in streams]
+    levels = [
+        _phases([ld for ld in loads if ld.level == level], hardware.level(level).memory)
+        for level in dict.fromkeys(ld.level for ld in loads)
+    ]
     several = np.greater(iterations, 1)
-    stalls = np.where(several, _over(whole, iterations), 0.0)
-    charged = np.minimum(np.where(several, _over(forced, iterations), 0.0), stalls)
-    return NestCost(
-        work,
-        _ramp(streams, READ),
-        _ramp(streams, WRITE),
-        charged,
-        stalls - charged,
+    stalls = np.where(several, _over([p.whole for p in levels], iterations), 0.0)
+    forced = np.where(several, _over([p.forced for p in levels], iterations), 0.0)
+    fill = longest(total(s.first for s in group) for group in _by_level(streams, READ))
+    drain = longest(
+        total(s.first for s in group) for group in _by_level(streams, WRITE)
     )
+    return NestCost(work, fill, drain, forced, stalls - forced)
 
 
-def _over(per_iteration: Mapping[int, Real], iterations: Real) -> Real:
+Three: TypeAlias = tuple[Real, Real, Real]
+"""Stalls of the first iteration, of one in the middle, and of the last."""
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What one stream asks of its port in one iteration, ramps aside."""
+
+    level: str
+    port: int
+    hidden: bool
+    cycles: Real
+    window: Real
+    """Cycles of the iteration in which the far end of the stream is free."""
+
+    @classmethod
+    def of(cls, stream: Stream, iterations: Real, window: Real, shared: Ports) -> _Load:
+        """The load of a stream: all but one of its transfers, over the gaps."""
+        entry = stream.flow.entry
+        gaps = np.maximum(iterations - 1, 1)
+        busy = shared.get((entry.destination, stream.port), 0.0)
+        return cls(
+            entry.source,
+            stream.port,
+            stream.hidden,
+            (stream.flow.moves - 1) * stream.further / gaps,
+            np.maximum(window - busy, 0.0),
+        )
+
+
+@dataclass(frozen=True)
+class _Phases:
+    """Stalls at one level."""
+
+    forced: Three
+    whole: Three
+
+
+def _phases(loads: Sequence[_Load], memory: Memory) -> _Phases:
     """
-    Stalls of all iterations: reads stall in all but the last, writes in all but the
-    first, and where both do the longer one counts.
+    Stalls at one level: the first iteration only reads ahead, the last only writes
+    back.
+
+    In between, ports work side by side and the slower one counts, or take turns on a
+    memory with one bus.
     """
-    read, write = per_iteration[READ], per_iteration[WRITE]
-    return read + write + np.maximum(iterations - 2, 0) * np.maximum(read, write)
+    reads = [load for load in loads if load.port == READ]
+    writes = [load for load in loads if load.port == WRITE]
+    forced_read, forced_write = _forced(reads), _forced(writes)
+    read, write = forced_read + _excess(reads), forced_write + _excess(writes)
+    if memory.one_bus:
+        forced_middle = forced_read + forced_write
+        middle = forced_middle + _excess(loads)
+    else:
+        forced_middle = np.maximum(forced_read, forced_write)
+        middle = np.maximum(read, write)
+    return _Phases((forced_read, forced_middle, forced_write), (read, middle, write))
 
 
-def _levels(streams: Sequence[Stream], port: int) -> tuple[str, ...]:
-    sources = (s.flow.entry.source for s in streams if s.port == port)
-    return tuple(dict.fromkeys(sources))
+def _over(levels: Sequence[Three], iterations: Real) -> Real:
+    """Stalls of all iterations, each as long as at the slowest level."""
+    first = longest(level[0] for level in levels)
+    middle = longest(level[1] for level in levels)
+    last = longest(level[2] for level in levels)
+    return first + last + np.maximum(iterations - 2, 0) * middle
 
 
-def _ramp(streams: Sequence[Stream], port: int) -> Real:
-    """The first (or last) transfers of the level where they add up to most."""
-    longest: Real = 0.0
-    for level in _levels(streams, port):
-        total: Real = 0.0
-        for s in streams:
-            if s.port == port and s.flow.entry.source == level:
-                total = total + s.first
-        longest = np.maximum(longest, total)
-    return longest
+def _by_level(streams: Sequence[Stream], port: int) -> list[list[Stream]]:
+    """The streams of a port, level by level."""
+    groups: dict[str, list[Stream]] = {}
+    for stream in streams:
+        if stream.port == port:
+            groups.setdefault(stream.flow.entry.source, []).append(stream)
+    return list(groups.values())
 
 
-def _forced(streams: Sequence[Stream], loads: Sequence[Real], port: int) -> Real:
-    longest: Real = 0.0
-    for level in _levels(streams, port):
-        total: Real = 0.0
-        for s, load in zip(streams, loads, strict=True):
-            if s.port == port and s.flow.entry.source == level and not s.hidden:
-                total = total + load
-        longest = np.maximum(longest, total)
-    return longest
+def _forced(loads: Sequence[_Load]) -> Real:
+    return total(load.cycles for load in loads if not load.hidden)
 
 
-def _excess(
-    streams: Sequence[Stream],
-    loads: Sequence[Real],
-    port: int,
-    window: Real,
-    shared: Ports,
-) -> Real:
+def _excess(loads: Sequence[_Load]) -> Real:
     """
-    What one iteration's transfers of a port exceed its window by, at the worst level.
+    What the transfers that may overlap exceed the iteration by.
 
-    Streams with the shortest windows go first: for each stream, all that have no longer
-    a window than it must be done within it.
+    The shortest windows go first: for each load, all that have no longer a window than
+    it must be done within it.
     """
-    worst: Real = 0.0
-    for level in _levels(streams, port):
-        own = [
-            (
-                load,
-                np.maximum(
-                    window - shared.get((s.flow.entry.destination, port), 0.0), 0.0
-                ),
-            )
-            for s, load in zip(streams, loads, strict=True)
-            if s.port == port and s.flow.entry.source == level and s.hidden
-        ]
-        for _, limit in own:
-            due: Real = 0.0
-            for load, other in own:
-                due = due + load * np.less_equal(other, limit)
-            worst = np.maximum(worst, due - limit)
-    return worst
+    hidden = [load for load in loads if load.hidden]
+    return longest(
+        total(o.cycles * np.less_equal(o.window, load.window) for o in hidden)
+        - load.window
+        for load in hidden
+    )
 
 
 def add_ports(parts: Sequence[tuple[Ports, Real]]) -> dict[tuple[str, int], Real]:
