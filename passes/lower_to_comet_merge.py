@@ -82,19 +82,25 @@ def _loops(tile: TileOp) -> bool:
 
 
 def _neighbours(tile: TileOp) -> tuple[TileOp, TileOp]:
-    """Return the parent of a node, after the neighbour that it should join."""
-    parent = tile.parent_op()
-    above = None if parent is None else parent.parent_op()
-    if isinstance(parent, TileOp) and isinstance(above, TileOp):
-        place = above.children.index(parent)
-        left = above.children[place - 1] if place else None
-        if isinstance(left, TileOp) and not is_leaf(left):
-            return left, parent
+    """Return the nearest node around `tile` that has a left neighbour, after it."""
+    node, above = tile.parent_op(), _above(tile.parent_op())
+    while isinstance(node, TileOp) and above is not None:
+        if place := above.children.index(node):
+            left = above.children[place - 1]
+            if isinstance(left, TileOp) and not is_leaf(left):
+                return left, node
+            break
+        node, above = above, _above(above)
     raise PassFailedException(
         "lower-to-comet: the COMET tool cannot price a node that only touches "
         f"{', '.join(sorted(_tensors(tile)))}, which no node around it moves, and no "
         "node stands before it to share a nest with; fuse it with its producer"
     )
+
+
+def _above(op: Operation | None) -> TileOp | None:
+    parent = None if op is None else op.parent_op()
+    return parent if isinstance(parent, TileOp) else None
 
 
 def join(left: TileOp, right: TileOp | CollectiveOp) -> None:

@@ -140,7 +140,7 @@ class _Builder:
             if isinstance(op, TemporalOp) and not self._transfers(op):
                 inner = tuple(self._items((*rows, *op.loops), op.body.block))
                 yield from inner[:-1]
-                yield replace(inner[-1], bind=_bind(op))
+                yield from (replace(item, bind=_bind(op)) for item in inner[-1:])
             elif isinstance(op, TemporalOp):
                 below = self._spatial(op, ())
                 yield Item((*rows, *op.loops), below, _bind(op))
