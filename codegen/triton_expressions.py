@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -71,6 +72,8 @@ REDUCE: Mapping[ReduceKind, str] = {
     ReduceKind.MIN: "tl.min",
 }
 
+MAX_F32 = 3.4028234663852886e38
+
 Read = Callable[[SSAValue], Expr]
 """Gives the expression that stands for an operand."""
 Handler = Callable[[Operation, Read], Expr]
@@ -93,11 +96,25 @@ def type_name(type: Attribute) -> str:
 
 
 def literal(value: IntegerAttr | FloatAttr) -> Expr:
-    """Return a number as Python writes it."""
+    """Return a number as Python writes it, floats with the digits that they need."""
     number = value.value.data
     if isinstance(number, float) and not math.isfinite(number):
         return call("float", f'"{number}"')
-    return Expr(repr(number), Precedence.UNARY if number < 0 else Precedence.ATOM)
+    text = shortest(number) if isinstance(number, float) else str(number)
+    return Expr(text, Precedence.UNARY if number < 0 else Precedence.ATOM)
+
+
+def shortest(number: float) -> str:
+    """Return the shortest decimal that is `number` again when rounded to f32."""
+
+    def rounded(value: float) -> bytes:
+        return struct.pack("f", value)
+
+    candidates = (float(f"{number:.{digits}g}") for digits in range(1, 18))
+    # A candidate may round up beyond the largest f32.
+    fitting = (c for c in candidates if abs(c) <= MAX_F32)
+    exact = (c for c in fitting if rounded(c) == rounded(number))
+    return repr(next(exact, number))
 
 
 def _program_id(op: tl_blocks.ProgramIdOp, read: Read) -> Expr:

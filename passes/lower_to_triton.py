@@ -127,8 +127,8 @@ def _check_types(kernel: dataflow.KernelOp) -> None:
             element = element_type_of(value)
             if not isinstance(element, Float16Type | BFloat16Type | Float32Type):
                 raise PassFailedException(
-                    f"lower-to-triton: {op.name} computes in {element}; Triton kernels "
-                    "take f16, bf16 and f32"
+                    f"lower-to-triton: {op.name} makes {value.type}; Triton kernels "
+                    "take elements of f16, bf16 and f32"
                 )
 
 

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind, ReduceOp
-from comet.dialects.compound_dims import extents_of, level_of, names_of
+from comet.dialects.compound_dims import level_of, merged_extents, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule_attributes import Combiner, LoopAttr
 from comet.dialects.schedule_node import NodeOp
@@ -51,12 +51,8 @@ def is_split_inside(node: NodeOp, dim: str) -> bool:
 
 def tile_extent(node: NodeOp, dim: str) -> int:
     """Return the extent of `dim` in the tiles of a node, in elements."""
-    for value in (*node.body.block.args, *node.yielded):
-        if (extent := extents_of(value).get(dim)) is not None:
-            return extent
-    raise PassFailedException(
-        f"lower-to-triton: {node.name} loops over {dim}, which none of its tiles has"
-    )
+    tiles = merged_extents(node.body.block.args, node.name)
+    return tiles[dim]
 
 
 def inner_slice(
@@ -499,6 +495,9 @@ def _place_on_grid(node: SpatialOp, axis: int, scope: Scope) -> int:
         start = program
         start.name_hint = row.dim.lower()
     else:
-        start = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, program, step))
+        product = tl.BinaryOp(BinaryKind.MUL, program, step)
+        split = is_split_inside(node, row.dim)
+        hint = f"start_{row.dim.lower()}" if split else None
+        start = scope.prologue.add(product, hint)
     scope.slices[row.dim] = inner_slice(part, node, row.dim, start, scope.prologue)
     return -(-part.length // scope.slices[row.dim].length)

@@ -1,0 +1,170 @@
+// RUN: comet-opt %s -p outline-kernels,lower-to-triton --split-input-file --verify-diagnostics | filecheck %s
+
+// CHECK: lower-to-triton: dataflow.kernel makes tensor<6xf64, #compound.dims<M @HBM>>; Triton kernels take elements of f16, bf16 and f32
+func.func @f(%x: tensor<6xf64, #compound.dims<M @HBM>>) -> tensor<6xf64, #compound.dims<M @HBM>> {
+  %y = schedule.spatial on grid [g0: M = 2] ins(%x : tensor<6xf64, #compound.dims<M @HBM>>) outs(tensor<6xf64, #compound.dims<M @HBM>>) {
+  ^bb0(%x1: tensor<3xf64, #compound.dims<M @REG>>):
+    %y1 = compound.map exp %x1 : tensor<3xf64, #compound.dims<M @REG>> -> tensor<3xf64, #compound.dims<M @REG>>
+    schedule.yield %y1 : tensor<3xf64, #compound.dims<M @REG>>
+  }
+  func.return %y : tensor<6xf64, #compound.dims<M @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: a block of M=2048 x N=1024 has 2097152 elements, Triton takes 1048576; choose smaller tiles
+func.func @f(%x: tensor<2000x900xf32, #compound.dims<M, N @HBM>>) -> tensor<2000x900xf32, #compound.dims<M, N @HBM>> {
+  %y = schedule.spatial on grid [g0: M = 1] ins(%x : tensor<2000x900xf32, #compound.dims<M, N @HBM>>) outs(tensor<2000x900xf32, #compound.dims<M, N @HBM>>) {
+  ^bb0(%x1: tensor<2000x900xf32, #compound.dims<M, N @REG>>):
+    schedule.yield %x1 : tensor<2000x900xf32, #compound.dims<M, N @REG>>
+  }
+  func.return %y : tensor<2000x900xf32, #compound.dims<M, N @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: tensor<3xf32, #compound.dims<M @HBM>> is used where it lies in device memory; load it at the border of a node first
+func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compound.dims<M @HBM>> {
+  %y = schedule.spatial on grid [g0: M = 2] ins(%x : tensor<6xf32, #compound.dims<M @HBM>>) outs(tensor<6xf32, #compound.dims<M @HBM>>) {
+  ^bb0(%x1: tensor<3xf32, #compound.dims<M @HBM>>):
+    %y1 = compound.map exp %x1 : tensor<3xf32, #compound.dims<M @HBM>> -> tensor<3xf32, #compound.dims<M @REG>>
+    schedule.yield %y1 : tensor<3xf32, #compound.dims<M @REG>>
+  }
+  func.return %y : tensor<6xf32, #compound.dims<M @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: tensor<3xf32, #compound.dims<M @HBM>> is yielded without being computed; load it into another level first
+func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compound.dims<M @HBM>> {
+  %y = schedule.spatial on grid [g0: M = 2] ins(%x : tensor<6xf32, #compound.dims<M @HBM>>) outs(tensor<6xf32, #compound.dims<M @HBM>>) {
+  ^bb0(%x1: tensor<3xf32, #compound.dims<M @HBM>>):
+    schedule.yield %x1 : tensor<3xf32, #compound.dims<M @HBM>>
+  }
+  func.return %y : tensor<6xf32, #compound.dims<M @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: compound.rename of a tile from M to N, whose slices differ; rename the value in device memory
+func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>, %z: tensor<3xf32, #compound.dims<N @HBM>>) -> tensor<3xf32, #compound.dims<N @HBM>> {
+  %y = schedule.spatial on grid [g0: M = 2] ins(%x, %z : tensor<6xf32, #compound.dims<M @HBM>>, tensor<3xf32, #compound.dims<N @HBM>>) outs(tensor<3xf32, #compound.dims<N @HBM>>) combine ["same"] {
+  ^bb0(%x1: tensor<3xf32, #compound.dims<M @REG>>, %z1: tensor<3xf32, #compound.dims<N @REG>>):
+    %y1 = compound.rename %x1 : tensor<3xf32, #compound.dims<M @REG>> -> tensor<3xf32, #compound.dims<N @REG>>
+    schedule.yield %y1 : tensor<3xf32, #compound.dims<N @REG>>
+  }
+  func.return %y : tensor<3xf32, #compound.dims<N @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: schedule.spatial cannot stand in a kernel of one GPU
+func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compound.dims<M @HBM>> {
+  %y = schedule.spatial on grid [g0: M = 2] ins(%x : tensor<6xf32, #compound.dims<M @HBM>>) outs(tensor<6xf32, #compound.dims<M @HBM>>) {
+  ^bb0(%x1: tensor<3xf32, #compound.dims<M @REG>>):
+    %y1 = schedule.spatial on grid [g1: M = 3] ins(%x1 : tensor<3xf32, #compound.dims<M @REG>>) outs(tensor<3xf32, #compound.dims<M @REG>>) {
+    ^bb1(%x2: tensor<1xf32, #compound.dims<M @REG>>):
+      schedule.yield %x2 : tensor<1xf32, #compound.dims<M @REG>>
+    }
+    schedule.yield %y1 : tensor<3xf32, #compound.dims<M @REG>>
+  }
+  func.return %y : tensor<6xf32, #compound.dims<M @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: schedule.temporal lays tiles of N side by side in REG, which Triton cannot; make the tile the whole dimension, or let the result lie in device memory
+func.func @f(%x: tensor<6xf32, #compound.dims<N @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
+  %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
+  ^bb0(%x1: tensor<6xf32, #compound.dims<N @HBM>>):
+    %y1 = schedule.temporal [N = 2] ins(%x1 : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @REG>>) {
+    ^bb1(%x2: tensor<3xf32, #compound.dims<N @REG>>):
+      schedule.yield %x2 : tensor<3xf32, #compound.dims<N @REG>>
+    }
+    schedule.yield %y1 : tensor<6xf32, #compound.dims<N @REG>>
+  }
+  func.return %y : tensor<6xf32, #compound.dims<N @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: schedule.temporal splits tensor<3xf32, #compound.dims<N @REG>> along N although it is in registers, which Triton cannot; let the value lie in device memory
+func.func @f(%x: tensor<6xf32, #compound.dims<N @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
+  %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
+  ^bb0(%x1: tensor<6xf32, #compound.dims<N @REG>>):
+    %y1 = schedule.temporal [N = 2] ins(%x1 : tensor<6xf32, #compound.dims<N @REG>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
+    ^bb1(%x2: tensor<3xf32, #compound.dims<N @REG>>):
+      schedule.yield %x2 : tensor<3xf32, #compound.dims<N @REG>>
+    }
+    schedule.yield %y1 : tensor<6xf32, #compound.dims<N @HBM>>
+  }
+  func.return %y : tensor<6xf32, #compound.dims<N @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: schedule.temporal reduces K outside the loop over N; make N the outer row
+func.func @f(%x: tensor<6x4xf32, #compound.dims<N, K @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
+  %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6x4xf32, #compound.dims<N, K @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
+  ^bb0(%x1: tensor<6x4xf32, #compound.dims<N, K @HBM>>):
+    %y1 = schedule.temporal [K = 2, N = 2] ins(%x1 : tensor<6x4xf32, #compound.dims<N, K @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) combine ["add"] {
+    ^bb1(%x2: tensor<3x2xf32, #compound.dims<N, K @REG>>):
+      %s = compound.reduce add %x2 : tensor<3x2xf32, #compound.dims<N, K @REG>> -> tensor<3xf32, #compound.dims<N @REG>>
+      schedule.yield %s : tensor<3xf32, #compound.dims<N @REG>>
+    }
+    schedule.yield %y1 : tensor<6xf32, #compound.dims<N @HBM>>
+  }
+  func.return %y : tensor<6xf32, #compound.dims<N @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: schedule.temporal splits a carry along N; let a node of its own loop over N
+func.func @f(%x: tensor<6x4xf32, #compound.dims<N, K @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
+  %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6x4xf32, #compound.dims<N, K @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
+  ^bb0(%x1: tensor<6x4xf32, #compound.dims<N, K @HBM>>):
+    %zero = compound.fill 0.0 : tensor<6xf32, #compound.dims<N @HBM>>
+    %y1 = schedule.temporal [N = 2, K = 2] ins(%x1 : tensor<6x4xf32, #compound.dims<N, K @HBM>>) carry(%zero : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) combine ["fold"] {
+    ^bb1(%x2: tensor<3x2xf32, #compound.dims<N, K @REG>>, %old: tensor<3xf32, #compound.dims<N @REG>>):
+      %s = compound.reduce add %x2 : tensor<3x2xf32, #compound.dims<N, K @REG>> -> tensor<3xf32, #compound.dims<N @REG>>
+      %new = compound.map add %old, %s : tensor<3xf32, #compound.dims<N @REG>>, tensor<3xf32, #compound.dims<N @REG>> -> tensor<3xf32, #compound.dims<N @REG>>
+      schedule.yield %new : tensor<3xf32, #compound.dims<N @REG>>
+    }
+    schedule.yield %y1 : tensor<6xf32, #compound.dims<N @HBM>>
+  }
+  func.return %y : tensor<6xf32, #compound.dims<N @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: programs of the grid combine tensor<6xf32, #compound.dims<M @HBM>> by add; split the dimension in a temporal loop instead
+func.func @f(%x: tensor<6x8xf32, #compound.dims<M, N @HBM>>) -> tensor<6xf32, #compound.dims<M @HBM>> {
+  %y = schedule.spatial on grid [g0: N = 2] ins(%x : tensor<6x8xf32, #compound.dims<M, N @HBM>>) outs(tensor<6xf32, #compound.dims<M @HBM>>) combine ["add"] {
+  ^bb0(%x1: tensor<6x4xf32, #compound.dims<M, N @REG>>):
+    %y1 = compound.reduce add %x1 : tensor<6x4xf32, #compound.dims<M, N @REG>> -> tensor<6xf32, #compound.dims<M @REG>>
+    schedule.yield %y1 : tensor<6xf32, #compound.dims<M @REG>>
+  }
+  func.return %y : tensor<6xf32, #compound.dims<M @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: a launch grid has 3 axes, this node 4
+func.func @f(%x: tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>>) -> tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>> {
+  %y = schedule.spatial on grid [g0: A = 2, g1: B = 2, g2: C = 2, g3: D = 2] ins(%x : tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>>) outs(tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>>) {
+  ^bb0(%x1: tensor<1x1x1x1xf32, #compound.dims<A, B, C, D @REG>>):
+    schedule.yield %x1 : tensor<1x1x1x1xf32, #compound.dims<A, B, C, D @REG>>
+  }
+  func.return %y : tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: two grid axes split A; use one with the product of their factors
+func.func @f(%x: tensor<8xf32, #compound.dims<A @HBM>>) -> tensor<8xf32, #compound.dims<A @HBM>> {
+  %y = schedule.spatial on grid [g0: A = 2, g1: A = 2] ins(%x : tensor<8xf32, #compound.dims<A @HBM>>) outs(tensor<8xf32, #compound.dims<A @HBM>>) {
+  ^bb0(%x1: tensor<2xf32, #compound.dims<A @REG>>):
+    schedule.yield %x1 : tensor<2xf32, #compound.dims<A @REG>>
+  }
+  func.return %y : tensor<8xf32, #compound.dims<A @HBM>>
+}

@@ -1,0 +1,130 @@
+"""Lowering schedules to Triton: right at any size, and no spills on either target."""
+
+from pathlib import Path
+
+import pytest
+from semantics import parse_module, run_passes
+from triton_modules import LOWER, check_all, compile_all, emitted
+from triton_schedules import even, schedule
+
+from comet.dialects import tl
+from comet.dialects.compound import MapKind, ReduceKind
+from comet.passes.lower_to_triton_ops import (
+    BINARY_MAPS,
+    COMBINE,
+    COMPOSED_MAPS,
+    NEUTRAL,
+    REDUCTIONS,
+    UNARY_MAPS,
+)
+
+ODD = {"M": 37, "N": 53, "K": 19}
+ODD_TILES = {"M": even(37, 3), "N": 32, "K": 16}
+EVEN = {"M": 64, "N": 128, "K": 32}
+EVEN_TILES = {"M": 32, "N": 64, "K": 16}
+ONE = {"M": 1, "N": 5, "K": 3}
+HEADS = {"B": 3, "M": 37, "N": 53, "D": 20, "E": 20}
+ROW = {"B": 1, "M": 1, "N": 7, "D": 3, "E": 3}
+
+SCHEDULES = {
+    "recompute_odd": ("softmax_recompute", ODD, ODD_TILES),
+    "recompute_even": ("softmax_recompute", EVEN, EVEN_TILES),
+    "recompute_one": ("softmax_recompute", ONE, {"N": 2, "K": 1}),
+    "spill_odd": ("softmax_spill", ODD, ODD_TILES),
+    "spill_even": ("softmax_spill", EVEN, EVEN_TILES),
+    "welford_odd": ("welford", ODD, ODD_TILES),
+    "welford_even": ("welford", EVEN, EVEN_TILES),
+    "welford_one": ("welford", {"M": 1, "N": 300}, {"N": 64}),
+    "attention_odd": ("attention", HEADS, {"B": 1, "M": even(37, 3), "N": 32}),
+    "attention_one": ("attention", ROW, {"B": 1, "N": 4}),
+    "two_kernels_odd": ("two_kernels", ODD, {"M": 13, "N": 18, "K": 16}),
+    "two_kernels_even": ("two_kernels", EVEN, EVEN_TILES),
+    "contractions_odd": ("contractions", ODD, ODD_TILES),
+    "contractions_even": ("contractions", EVEN, EVEN_TILES),
+    "contractions_one": ("contractions", ONE, {"N": 1}),
+    "split_odd": ("split_twice", {"M": 100, "N": 53}, {"M": 34, "m": 16, "N": 16}),
+    "split_even": ("split_twice", EVEN, {"M": 32, "m": 16, "N": 64}),
+    "split_one": ("split_twice", {"M": 7, "N": 5}, {"M": 4, "m": 1, "N": 2}),
+}
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, str]:
+    """Emit every schedule."""
+    return {name: emitted(schedule(*args), LOWER) for name, args in SCHEDULES.items()}
+
+
+@pytest.fixture(scope="module")
+def reports(
+    sources: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, object]]:
+    """Run every module once, in one process."""
+    return check_all(sources, tmp_path_factory.mktemp("modules"))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_emitted_module_agrees_with_its_reference(
+    name: str, reports: dict[str, dict[str, object]]
+):
+    assert reports[name]["ok"], reports[name]
+
+
+def test_no_kernel_spills(sources: dict[str, str], tmp_path: Path):
+    names = ("recompute_odd", "spill_even", "welford_odd", "attention_odd", "split_odd")
+    usage = compile_all({name: sources[name] for name in names}, tmp_path)
+    assert {str(kernel["target"]) for kernel in usage} == {"sm_90", "gfx942"}
+    assert [kernel for kernel in usage if kernel["spills"]] == []
+
+
+def test_wrong_kernels_are_found(sources: dict[str, str], tmp_path: Path):
+    source = sources["recompute_odd"]
+    total = "tl.where(mask_n[None, :], e, 0.0)"
+    mutants = {
+        "total": source.replace(total, "e"),
+        "sign": source.replace("s = c1 - top[:, None]", "s = c1 + top[:, None]"),
+        "rescale": source.replace("sum_1 * scale", "sum_1"),
+    }
+    assert all(mutant != source for mutant in mutants.values())
+    reports = check_all(mutants, tmp_path)
+    assert [name for name, report in reports.items() if report["ok"]] == []
+
+
+def test_exact_tiles_need_no_mask(sources: dict[str, str]):
+    assert "mask" in sources["attention_odd"]
+    assert "mask" not in sources["recompute_even"]
+    assert "mask" not in sources["split_even"]
+
+
+def test_spilled_tiles_are_read_behind_a_barrier(sources: dict[str, str]):
+    assert sources["spill_odd"].count("tl.debug_barrier()") == 1
+    assert "tl.debug_barrier()" not in sources["recompute_odd"]
+
+
+def test_large_buffers_are_addressed_in_64_bits():
+    """2^31 elements and more: offsets of rows are widened before they are scaled."""
+    sizes = {"M": 2**17, "N": 2**15}
+    source = emitted(schedule("welford", sizes, {"M": 16, "N": 64}), LOWER)
+    assert "offs_m[:, None].to(tl.int64) * N + offs_n[None, :]" in source
+    small = emitted(schedule("welford", EVEN, EVEN_TILES), LOWER)
+    assert "int64" not in small
+
+
+def test_reduction_of_loaded_tiles_used_twice_is_guarded(sources: dict[str, str]):
+    """Triton up to 3.8 crashes on it otherwise; see the lowering of reduce."""
+    kernel = sources["contractions_even"]
+    assert 'tl.where(mask_n[None, :], x_tile, float("-inf"))' in kernel
+
+
+def test_dots_have_at_least_16_rows():
+    module = run_passes(
+        parse_module(schedule("softmax_recompute", {"M": 3, "N": 5, "K": 2}, {})), LOWER
+    )
+    (kernel,) = (op for op in module.body.block.ops if isinstance(op, tl.KernelOp))
+    dots = [op for op in kernel.walk() if isinstance(op, tl.DotOp)]
+    assert dots
+    assert {str(op.result.type) for op in dots} == {"tensor<16x16xf32>"}
+
+
+def test_tables_are_total():
+    assert set(BINARY_MAPS) | set(UNARY_MAPS) | COMPOSED_MAPS == set(MapKind)
+    assert set(REDUCTIONS) == set(NEUTRAL) == set(COMBINE) == set(ReduceKind)
