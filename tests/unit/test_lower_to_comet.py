@@ -19,6 +19,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.codegen.comet import write_files
 from comet.codegen.comet_reader import read_files
 from comet.dialects.collective import Collective, CollectiveOp
+from comet.dialects.comet import OperationOp
+from comet.dialects.comet_attributes import Compute, ComputeAttr, SizesAttr
 from comet.dialects.compound import Compound, MapKind, ReduceKind
 from comet.dialects.schedule_attributes import BindingKind, LoopAttr
 from comet.passes import get_all_passes
@@ -86,7 +88,8 @@ def lowered(case: Case) -> ModuleOp:
         context.load_dialect(dialect)
     module = Parser(context, case.source).parse_module()
     available = get_all_passes()
-    passes = [available[s.name]().from_spec(s) for s in parse_pipeline(case.passes)]
+    specs = parse_pipeline(case.passes)
+    passes = tuple(available[spec.name]().from_spec(spec) for spec in specs)
     PassPipeline(passes).apply(context, module)
     module.verify()
     return module
