@@ -10,153 +10,41 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from enum import auto
 
 from xdsl.dialects.builtin import (
     I64,
-    ArrayAttr,
     BoolAttr,
-    FlatSymbolRefAttr,
     IntegerAttr,
     StringAttr,
-    SymbolRefAttr,
     i64,
 )
-from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import (
     Attribute,
     Dialect,
-    Operation,
-    ParametrizedAttribute,
-    SpacedOpaqueSyntaxAttribute,
     SSAValue,
-    TypeAttribute,
 )
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
-    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
 )
-from xdsl.traits import Pure, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 
-from comet.dialects.collective_mesh import MeshOp, lookup_mesh, verify_axes
+from comet.dialects.collective_base import (
+    PLACE,
+    AlgorithmAttr,
+    CollectiveAxes,
+    CollectiveOp,
+    TokenType,
+    collective_properties,
+)
+from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import SpmdOp, YieldOp
 from comet.dialects.compound import ReduceKind, ReduceKindAttr
 from comet.dialects.compound_dims import element_type_of, extents_of, names_of
-
-
-class Algorithm(StrEnum):
-    """How a collective is carried out; absent until `place-collectives` chooses."""
-
-    RING = auto()
-    TREE = auto()
-    RECURSIVE_DOUBLING = auto()
-    MESH2D = auto()
-    HIERARCHICAL = auto()
-
-
-@irdl_attr_definition
-class AlgorithmAttr(EnumAttribute[Algorithm], SpacedOpaqueSyntaxAttribute):
-    name = "collective.algorithm"
-
-
-@irdl_attr_definition
-class TokenType(ParametrizedAttribute, TypeAttribute):
-    """What `collective.send` gives: a tensor of type `payload` on its way."""
-
-    name = "collective.token"
-    payload: Attribute
-
-
-class CollectiveAxes(SymbolUserOpInterface):
-    """Checks that a collective's mesh exists and has its axes."""
-
-    def verify(self, op: Operation) -> None:
-        assert isinstance(op, CollectiveOp)
-        verify_axes(op, lookup_mesh(op, op.mesh.string_value()), op.axis_names)
-        op.verify_shape()
-
-
-class CollectiveOp(IRDLOperation, ABC):
-    """A collective over the groups along `axes` of `mesh`, from level to level."""
-
-    mesh = prop_def(FlatSymbolRefAttr)
-    axes = prop_def(ArrayAttr[StringAttr])
-    from_level = opt_prop_def(StringAttr, prop_name="from")
-    to_level = opt_prop_def(StringAttr, prop_name="to")
-    algorithm = opt_prop_def(AlgorithmAttr)
-    input = operand_def()
-    traits = traits_def(Pure(), CollectiveAxes())
-
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """The mesh axes of the group, major first."""
-        return tuple(axis.data for axis in self.axes)
-
-    @property
-    def group_size(self) -> int:
-        """The number of instances in a group."""
-        return lookup_mesh(self, self.mesh.string_value()).size(self.axis_names)
-
-    def verify_shape(self) -> None:
-        """Check the result's type; the default wants the operand's."""
-        if self.results and self.input.type != self.results[0].type:
-            raise VerifyException(
-                f"'{self.name}' op keeps the type {self.input.type}, got "
-                f"{self.results[0].type}"
-            )
-
-    def verify_split(self, whole: SSAValue, part: SSAValue, dim: str) -> None:
-        """
-        Check that `part` is one instance's share of `whole` along `dim`.
-
-        A share has ceil(extent / group size) elements; all else is equal. A dimension
-        that `part` lacks is new in `whole`, with one element per instance.
-        """
-        shares, wholes = extents_of(part), extents_of(whole)
-        if element_type_of(part) != element_type_of(whole):
-            raise VerifyException(f"'{self.name}' op keeps the element type")
-        if dim not in wholes:
-            raise VerifyException(f"'{self.name}' op {whole.type} has no dim {dim}")
-        share, size = shares.setdefault(dim, 1), self.group_size
-        if share != -(-wholes[dim] // size):
-            raise VerifyException(
-                f"'{self.name}' op {dim} = {wholes[dim]} over {size} instances is "
-                f"{-(-wholes[dim] // size)} each, got {share}"
-            )
-        if shares | {dim: 0} != wholes | {dim: 0}:
-            raise VerifyException(
-                f"'{self.name}' op keeps every dimension but {dim}: {part.type} and "
-                f"{whole.type}"
-            )
-
-    def verify_root(self, root: int) -> None:
-        """Check that `root` is an instance of the group."""
-        if not 0 <= root < self.group_size:
-            raise VerifyException(
-                f"'{self.name}' op root {root} is not one of the group's "
-                f"{self.group_size} instances"
-            )
-
-
-_PLACE = "(`from` $from^ `to` $to)? (`algorithm` $algorithm^)?"
-
-
-def _properties(
-    mesh: str, axes: Sequence[str], **more: Attribute | None
-) -> dict[str, Attribute | None]:
-    return {
-        "mesh": SymbolRefAttr(mesh),
-        "axes": ArrayAttr(StringAttr(axis) for axis in axes),
-        **more,
-    }
 
 
 @irdl_op_definition
@@ -174,7 +62,7 @@ class AllReduceOp(CollectiveOp):
     kind = prop_def(ReduceKindAttr)
     result = result_def()
     assembly_format = (
-        f"$kind $input `on` $mesh $axes {_PLACE} attr-dict `:` type($input) "
+        f"$kind $input `on` $mesh $axes {PLACE} attr-dict `:` type($input) "
         "`->` type($result)"
     )
 
@@ -184,7 +72,7 @@ class AllReduceOp(CollectiveOp):
         super().__init__(
             operands=[input],
             result_types=[input.type],
-            properties=_properties(mesh, axes, kind=ReduceKindAttr(kind)),
+            properties=collective_properties(mesh, axes, kind=ReduceKindAttr(kind)),
         )
 
 
@@ -205,7 +93,7 @@ class AllGatherOp(CollectiveOp):
     dim = prop_def(StringAttr)
     result = result_def()
     assembly_format = (
-        f"$dim $input `on` $mesh $axes {_PLACE} attr-dict `:` type($input) "
+        f"$dim $input `on` $mesh $axes {PLACE} attr-dict `:` type($input) "
         "`->` type($result)"
     )
 
@@ -220,7 +108,7 @@ class AllGatherOp(CollectiveOp):
         super().__init__(
             operands=[input],
             result_types=[result_type],
-            properties=_properties(mesh, axes, dim=StringAttr(dim)),
+            properties=collective_properties(mesh, axes, dim=StringAttr(dim)),
         )
 
     def verify_shape(self) -> None:
@@ -243,7 +131,7 @@ class ReduceScatterOp(CollectiveOp):
     dim = prop_def(StringAttr)
     result = result_def()
     assembly_format = (
-        f"$kind $dim $input `on` $mesh $axes {_PLACE} attr-dict `:` type($input) "
+        f"$kind $dim $input `on` $mesh $axes {PLACE} attr-dict `:` type($input) "
         "`->` type($result)"
     )
 
@@ -259,7 +147,7 @@ class ReduceScatterOp(CollectiveOp):
         super().__init__(
             operands=[input],
             result_types=[result_type],
-            properties=_properties(
+            properties=collective_properties(
                 mesh, axes, kind=ReduceKindAttr(kind), dim=StringAttr(dim)
             ),
         )
@@ -283,7 +171,7 @@ class BroadcastOp(CollectiveOp):
     root = prop_def(IntegerAttr[I64])
     result = result_def()
     assembly_format = (
-        f"$input `root` $root `on` $mesh $axes {_PLACE} attr-dict `:` type($input) "
+        f"$input `root` $root `on` $mesh $axes {PLACE} attr-dict `:` type($input) "
         "`->` type($result)"
     )
 
@@ -291,7 +179,7 @@ class BroadcastOp(CollectiveOp):
         super().__init__(
             operands=[input],
             result_types=[input.type],
-            properties=_properties(mesh, axes, root=IntegerAttr(root, i64)),
+            properties=collective_properties(mesh, axes, root=IntegerAttr(root, i64)),
         )
 
     def verify_shape(self) -> None:
@@ -299,8 +187,37 @@ class BroadcastOp(CollectiveOp):
         self.verify_root(self.root.value.data)
 
 
+class RootedSplitOp(CollectiveOp, ABC):
+    """A collective between the whole on the root and a share on every instance."""
+
+    dim = prop_def(StringAttr)
+    root = prop_def(IntegerAttr[I64])
+    result = result_def()
+    assembly_format = (
+        f"$dim $input `root` $root `on` $mesh $axes {PLACE} attr-dict `:` "
+        "type($input) `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        dim: str,
+        input: SSAValue,
+        root: int,
+        mesh: str,
+        axes: Sequence[str],
+        result_type: Attribute,
+    ):
+        super().__init__(
+            operands=[input],
+            result_types=[result_type],
+            properties=collective_properties(
+                mesh, axes, dim=StringAttr(dim), root=IntegerAttr(root, i64)
+            ),
+        )
+
+
 @irdl_op_definition
-class GatherOp(CollectiveOp):
+class GatherOp(RootedSplitOp):
     """
     Lay the shares side by side on the root; elsewhere the result is undefined.
 
@@ -311,30 +228,6 @@ class GatherOp(CollectiveOp):
     """
 
     name = "collective.gather"
-    dim = prop_def(StringAttr)
-    root = prop_def(IntegerAttr[I64])
-    result = result_def()
-    assembly_format = (
-        f"$dim $input `root` $root `on` $mesh $axes {_PLACE} attr-dict `:` "
-        "type($input) `->` type($result)"
-    )
-
-    def __init__(
-        self,
-        dim: str,
-        input: SSAValue,
-        root: int,
-        mesh: str,
-        axes: Sequence[str],
-        result_type: Attribute,
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[result_type],
-            properties=_properties(
-                mesh, axes, dim=StringAttr(dim), root=IntegerAttr(root, i64)
-            ),
-        )
 
     def verify_shape(self) -> None:
         self.verify_split(self.result, self.input, self.dim.data)
@@ -342,7 +235,7 @@ class GatherOp(CollectiveOp):
 
 
 @irdl_op_definition
-class ScatterOp(CollectiveOp):
+class ScatterOp(RootedSplitOp):
     """
     Give every instance its share, along a dimension, of the root's value.
 
@@ -353,30 +246,6 @@ class ScatterOp(CollectiveOp):
     """
 
     name = "collective.scatter"
-    dim = prop_def(StringAttr)
-    root = prop_def(IntegerAttr[I64])
-    result = result_def()
-    assembly_format = (
-        f"$dim $input `root` $root `on` $mesh $axes {_PLACE} attr-dict `:` "
-        "type($input) `->` type($result)"
-    )
-
-    def __init__(
-        self,
-        dim: str,
-        input: SSAValue,
-        root: int,
-        mesh: str,
-        axes: Sequence[str],
-        result_type: Attribute,
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[result_type],
-            properties=_properties(
-                mesh, axes, dim=StringAttr(dim), root=IntegerAttr(root, i64)
-            ),
-        )
 
     def verify_shape(self) -> None:
         self.verify_split(self.input, self.result, self.dim.data)
@@ -399,7 +268,7 @@ class AllToAllOp(CollectiveOp):
     concat = prop_def(StringAttr)
     result = result_def()
     assembly_format = (
-        f"`split` $split `concat` $concat $input `on` $mesh $axes {_PLACE} attr-dict "
+        f"`split` $split `concat` $concat $input `on` $mesh $axes {PLACE} attr-dict "
         "`:` type($input) `->` type($result)"
     )
 
@@ -415,7 +284,7 @@ class AllToAllOp(CollectiveOp):
         super().__init__(
             operands=[input],
             result_types=[result_type],
-            properties=_properties(
+            properties=collective_properties(
                 mesh, axes, split=StringAttr(split), concat=StringAttr(concat)
             ),
         )
@@ -460,7 +329,7 @@ class SendOp(CollectiveOp):
     token = result_def(TokenType)
     traits = traits_def(CollectiveAxes())
     assembly_format = (
-        f"$input `offset` $offset `wrap` $wrap `on` $mesh $axes {_PLACE} attr-dict `:` "
+        f"$input `offset` $offset `wrap` $wrap `on` $mesh $axes {PLACE} attr-dict `:` "
         "type($input) `->` type($token)"
     )
 
@@ -470,7 +339,7 @@ class SendOp(CollectiveOp):
         super().__init__(
             operands=[input],
             result_types=[TokenType(input.type)],
-            properties=_properties(
+            properties=collective_properties(
                 mesh,
                 axes,
                 offset=IntegerAttr(offset, i64),

@@ -11,13 +11,13 @@ from xdsl.ir import Operation, SSAValue
 from comet.cost.gpu_collectives import ALL_GATHER, ALL_REDUCE, Link
 from comet.dialects.arch import find_system
 from comet.dialects.collective import (
-    Algorithm,
     AllGatherOp,
     AllReduceOp,
     BroadcastOp,
     GatherOp,
     ReduceScatterOp,
 )
+from comet.dialects.collective_base import Algorithm
 from comet.dialects.compound import ReduceOp
 from comet.dialects.compound_dims import (
     element_type_of,

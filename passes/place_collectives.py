@@ -23,12 +23,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import (
-    Algorithm,
-    AlgorithmAttr,
     AllReduceOp,
-    CollectiveOp,
 )
 from comet.dialects.collective_analysis import States, state_of_sharding, transfer
+from comet.dialects.collective_base import Algorithm, AlgorithmAttr, CollectiveOp
 from comet.dialects.collective_mesh import MeshOp, lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp, YieldOp, sharding_of
 from comet.dialects.compound_dims import extents_of
