@@ -129,17 +129,26 @@ def _units(ops: Sequence[Operation]) -> Iterator[Unit]:
 
 
 def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
-    """Part the ops at the root: `none` gives every op a nest of its own."""
+    """
+    Part the ops at the root: `none` gives every op a nest of its own.
+
+    Collectives, and what an instance does between two of them, stay with their operand.
+    """
     units = list(_units(program.ops))
     if strategy != "none":
         return [units]
     groups: list[list[Unit]] = []
     for unit in units:
-        if groups and isinstance(unit[0], CollectiveOp):
+        if groups and (isinstance(unit[0], CollectiveOp) or _at_root(unit, program)):
             groups[-1].append(unit)
         else:
             groups.append([unit])
     return groups
+
+
+def _at_root(unit: Unit, program: FlatProgram) -> bool:
+    """Return whether `unit` runs on what a gather has left to one instance only."""
+    return any(program.states[value].rooted for value in unit[0].operands)
 
 
 def _is_contraction(unit: Unit) -> bool:
@@ -227,9 +236,11 @@ def _rows(
     """
     Return one row per axis: the dimension it splits, or factor 1 where it idles.
 
-    Raises PassFailedException if an axis splits two dimensions.
+    What counts is what enters and leaves the node: a reduce-scatter and an all-gather
+    inside of it may split another dimension in between. Raises PassFailedException if
+    an axis splits two dimensions.
     """
-    values = [v for op in ops for v in (*op.operands, *op.results)]
+    values = [*_crossing(ops, program)]
     idle = next((names_of(v)[0] for v in values if names_of(v)), "")
     rows: list[LoopAttr] = []
     for axis in axes:
@@ -243,6 +254,19 @@ def _rows(
         size = program.axis_extents.get(axis, 1)
         rows.append(LoopAttr(idle, 1, axis) if dim is None else _row(dim, size, axis))
     return tuple(rows)
+
+
+def _crossing(ops: Sequence[Operation], program: FlatProgram) -> Iterator[SSAValue]:
+    """Yield the values that `ops` use and others make, or the other way round."""
+    inside = set(ops)
+    for op in ops:
+        for operand in op.operands:
+            if operand.owner not in inside:
+                yield operand
+        for result in op.results:
+            left = any(use.operation not in inside for use in result.uses)
+            if left or result in program.outputs:
+                yield result
 
 
 def _row(dim: str, factor: int, axis: str) -> LoopAttr:

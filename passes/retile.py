@@ -121,6 +121,8 @@ def _retile_fold(op: FoldOp, tile_of: TileOf) -> None:
 def _collective_extents(op: CollectiveOp) -> dict[str, int]:
     """Return the extents after a collective: its dimension grows or shrinks."""
     extents, size = extents_of(op.input), op.group_size
+    if isinstance(op, AllGatherOp) and (whole := _unscattered(op)) is not None:
+        return extents_of(whole)
     if isinstance(op, AllGatherOp | GatherOp):
         extents[op.dim.data] = extents.get(op.dim.data, 1) * size
     elif isinstance(op, ReduceScatterOp | ScatterOp):
@@ -129,6 +131,15 @@ def _collective_extents(op: CollectiveOp) -> dict[str, int]:
         extents[op.split.data] = even_tile(extents[op.split.data], size)
         extents[op.concat.data] *= size
     return extents
+
+
+def _unscattered(op: AllGatherOp) -> SSAValue | None:
+    """Return the value whose shares `op` puts together again, None if it is another."""
+    before = op.input.owner
+    if not isinstance(before, ReduceScatterOp):
+        return None
+    same = before.dim == op.dim and before.axis_names == op.axis_names
+    return before.input if same else None
 
 
 def _retype(values: Sequence[SSAValue], extents: Mapping[str, int]) -> None:
