@@ -9,6 +9,7 @@ from typing import Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective_mesh import MeshOp
@@ -85,16 +86,23 @@ def whole_axes(module: ModuleOp, system: SystemOp, dim: str) -> tuple[str, ...]:
     Return the mesh axes that can share `dim`: all, or without some of the innermost.
 
     Axes are dropped, from the innermost on, until their product divides the extent.
+    Raises PassFailedException if no value has the dimension.
     """
-    extents = [
-        extents_of(value)[dim]
+    values = [
+        value
         for func in compute_functions(module)
         for op in func.body.block.ops
-        for value in op.results
-        if dim in names_of(value)
+        for value in (*op.operands, *op.results)
     ]
+    extents = [extents_of(value)[dim] for value in values if dim in names_of(value)]
+    if values and not extents:
+        known = dict.fromkeys(name for value in values for name in names_of(value))
+        raise PassFailedException(
+            f"comet-accelerator: there is no dimension {dim} to share; there are "
+            f"{', '.join(known)}"
+        )
     mesh = MeshOp(system.system_name, system.axes)
     axes = tuple(system.axes)
     while axes and any(extent % mesh.size(axes) for extent in extents):
         axes = axes[:-1]
-    return axes if extents else ()
+    return axes
