@@ -1,0 +1,211 @@
+"""`comet-accelerator`: the meaning after every part, its axes, its options."""
+
+from collections.abc import Sequence
+
+import pytest
+from accelerators import MACHINES, attached
+from comet_rules import check
+from programs import graph_text
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.codegen.comet import write_files
+from comet.dialects.arch import attached_system
+from comet.dialects.comet import MappingOp
+from comet.dialects.cost import estimate_of
+from comet.dialects.schedule import SpatialOp
+from comet.passes.comet_accelerator import whole_axes
+from comet.passes.functions import compute_functions
+from comet.passes.fuse_auto import STRATEGY
+
+OPS = ("gemm_softmax", "gemm_layernorm")
+STRATEGIES = ("none", "partial", "full")
+ODD = ((7, 5, 48), (1, 3, 16), (6, 1, 32), (11, 13, 80))
+"""(M, K, N): M and K prime or one; N divides by the axes of every machine."""
+RAGGED = ((7, 5, 13), (3, 2, 11))
+"""(M, K, N) whose N divides by no machine: the last shares are short or empty."""
+SPMD = ("decompose{accumulator=input}", "distribute{dim=N axes=cx,cy,kx,ky}")
+edge, cloud = (
+    f'attach-hardware{{path="samples/hardware/{name}.yaml"}}'
+    for name in ("edge", "cloud")
+)
+
+
+def stages(strategy: str, at: str, sizes: Sequence[int]) -> tuple[str, ...]:
+    """Return the passes down to a bound tile tree, with the finest legal factors."""
+    m, k, _ = sizes
+    return (
+        *SPMD,
+        "insert-collectives",
+        f"place-collectives{{at={at}}}",
+        f"fuse{{strategy={strategy}}}",
+        f'tile{{factors="DRAM: M={m}; OB/contract: K={k}"}}',
+        "bind",
+    )
+
+
+@pytest.mark.parametrize("at", ["GB", "OB"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_stage_means_the_same(machine: int, op: str, strategy: str, at: str):
+    for sizes in ODD if at == "GB" else ODD[:1]:
+        before = parse_module(graph_text(op, sizes))
+        module = run_passes(before, attached(machine))
+        for stage in stages(strategy, at, sizes):
+            module = run_passes(module, stage)
+            assert_same_meaning(before, module, "main")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_short_and_empty_shares_mean_the_same(machine: int, op: str, strategy: str):
+    for sizes in RAGGED:
+        before = parse_module(graph_text(op, sizes))
+        module = run_passes(before, attached(machine))
+        for stage in stages(strategy, "GB", sizes)[:-2]:
+            module = run_passes(module, stage)
+        assert_same_meaning(before, module, "main")
+
+
+@pytest.mark.parametrize("kind", ["gather", "reduce_scatter_all_gather"])
+@pytest.mark.parametrize("at", ["GB", "OB"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("op", OPS)
+def test_other_collectives_mean_the_same(op: str, strategy: str, at: str, kind: str):
+    before = parse_module(graph_text(op, (13, 3, 32)))
+    passes = stages(strategy, at, (13, 3, 32))
+    pipeline = ",".join([attached(16), *passes])
+    pipeline = pipeline.replace("axes=cx,cy,kx,ky", "axes=cx,kx")
+    pipeline = pipeline.replace("{at=", f"{{kind={kind} at=")
+    assert_same_meaning(before, run_passes(before, pipeline), "main")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("machine", [1, 16])
+def test_searched_factors_mean_the_same(machine: int, op: str, strategy: str):
+    sizes = (7, 5, 48)
+    before = parse_module(graph_text(op, sizes))
+    *passes, _, bind = stages(strategy, "GB", sizes)
+    after = run_passes(before, ",".join([attached(machine), *passes, "tile", bind]))
+    assert_same_meaning(before, after, "main")
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_the_chosen_strategy_means_the_same(op: str):
+    before = parse_module(graph_text(op, (13, 7, 64)))
+    passes = stages("auto", "GB", (13, 7, 64))[:-2]
+    after = run_passes(before, ",".join([edge, *passes, "tile", "bind"]))
+    assert_same_meaning(before, after, "main")
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("hardware", [edge, cloud])
+@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
+def test_the_files_break_no_rule(op: str, hardware: str, strategy: str):
+    before = parse_module(graph_text(op, (32, 16, 64)))
+    after = run_passes(before, f"{hardware},comet-accelerator{{strategy={strategy}}}")
+    assert check(write_files(after)) == []
+
+
+def decomposed(sizes: Sequence[int], hardware: str = edge) -> ModuleOp:
+    module = parse_module(graph_text("gemm_softmax", sizes))
+    return run_passes(module, f"{hardware},decompose{{accumulator=input}}")
+
+
+@pytest.mark.parametrize(
+    ("n", "axes"),
+    [
+        (64, ("cx", "cy", "kx", "ky")),
+        (8, ("cx", "cy", "kx")),
+        (12, ("cx", "cy")),
+        (6, ("cx",)),
+        (13, ()),
+        (1, ()),
+    ],
+)
+def test_axes_are_dropped_from_the_innermost_on(n: int, axes: tuple[str, ...]):
+    module = decomposed((8, 4, n))
+    assert whole_axes(module, attached_system(module), "N") == axes
+
+
+def test_every_extent_of_the_dimension_counts():
+    module = decomposed((8, 4, 64))
+    other = next(iter(compute_functions(decomposed((8, 4, 12)))))
+    other.detach()
+    module.body.block.add_op(other)
+    assert whole_axes(module, attached_system(module), "N") == ("cx", "cy")
+
+
+def test_the_dimension_to_share_is_an_option():
+    module = parse_module(graph_text("gemm_softmax", (64, 16, 24)))
+    pipeline = f"{edge},comet-accelerator{{dim=M strategy=full}}"
+    files = write_files(run_passes(module, pipeline))
+    assert check(files) == []
+    assert "CollectiveOperation" not in files["mapping.yaml"]
+
+
+def test_choice_and_estimate_are_in_the_ir():
+    module = parse_module(graph_text("gemm_softmax", (32, 16, 64)))
+    tree = run_passes(
+        module, ",".join([edge, *stages("auto", "GB", (32, 16, 64))[:-2], "tile"])
+    )
+    (func,) = compute_functions(tree)
+    assert str(func.attributes[STRATEGY]).strip('"') in STRATEGIES
+    assert estimate_of(func) is not None
+    lowered = run_passes(module, f"{edge},comet-accelerator")
+    (mapping,) = [op for op in lowered.walk() if isinstance(op, MappingOp)]
+    assert estimate_of(mapping) is not None
+
+
+def test_explicit_options_are_obeyed():
+    module = parse_module(graph_text("gemm_softmax", (8, 4, 64)))
+    options = 'strategy=full at=OB factors="DRAM: M=4" model=ideal'
+    lowered = run_passes(module, f"{edge},comet-accelerator{{{options}}}")
+    (mapping,) = [op for op in lowered.walk() if isinstance(op, MappingOp)]
+    assert (estimate := estimate_of(mapping)) is not None
+    assert estimate.model == "ideal"
+    files = write_files(lowered)
+    assert "M=[4" in files["mapping.yaml"]
+    assert check(files) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("at=L2", "no axis of mesh @edge lies at level L2; its axes lie at GB, OB"),
+        ("kind=reduce_scatter_all_gather", "no 'collective.reduce_scatter'"),
+        ("strategy=full bind=pipeline", "bind them sequential"),
+        ('factors="DRAM: M=3"', "factor 3 of M does not divide its extent 8"),
+        ("strategy=full bind=parallel", "cannot run in parallel"),
+    ],
+)
+def test_rejects(options: str, message: str):
+    module = parse_module(graph_text("gemm_softmax", (8, 4, 64)))
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, f"{edge},comet-accelerator{{{options}}}")
+
+
+def test_an_unknown_dimension_is_rejected():
+    module = parse_module(graph_text("gemm_softmax", (8, 4, 64)))
+    with pytest.raises(
+        PassFailedException, match="no dimension Q to share; there are M, K, N"
+    ):
+        run_passes(module, f"{edge},comet-accelerator{{dim=Q}}")
+
+
+def test_spatial_rows_are_full_or_idle():
+    module = parse_module(graph_text("gemm_softmax", (7, 4, 8)))
+    passes = ",".join(stages("full", "GB", (7, 4, 8))[1:-2])
+    passes = passes.replace("cx,cy,kx,ky", "cx,cy,kx")
+    tree = run_passes(module, f"{edge},decompose{{accumulator=input}},{passes}")
+    rows = {
+        (row.axis, row.factor)
+        for op in tree.walk()
+        if isinstance(op, SpatialOp)
+        for row in op.loops
+    }
+    assert rows == {("cx", 2), ("cy", 2), ("kx", 2), ("ky", 1)}
