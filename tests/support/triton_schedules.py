@@ -4,8 +4,8 @@ Functions of the schedule level for any size, from the templates in `schedules/`
 A template names the scopes of its tile tree in its first line, `// scopes: row M; ..`,
 each with the dimensions that are split there. `$row(MN, f16, HBM)` is a tensor type of
 the tiles of that scope (f32 and REG where not given); `$whole(..)` has the extents,
-`$ref(..)` no level. `$count(N)` is the number of tiles, `$extent(N)` the extent. A small
-letter is a second split of a dimension, into `$inner(M)` parts.
+`$ref(..)` no level. `$count(N)` is the number of tiles, `$extent(N)` the extent. A
+small letter is a second split of a dimension, into `$inner(M)` parts.
 """
 
 import re

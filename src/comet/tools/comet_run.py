@@ -2,4 +2,5 @@
 
 from comet.runtime.command import main
 
-__all__ = ["main"]
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,170 @@
+"""The command comet-run: reports, exit codes, and errors of one sentence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from triton_modules import LOWER, emitted
+from triton_schedules import schedule
+
+from comet.runtime import command
+from comet.runtime.child import as_text
+
+SIZES = {"M": 5, "N": 7}
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Emit a small module."""
+    path = tmp_path_factory.mktemp("run") / "normalise.py"
+    path.write_text(emitted(schedule("welford", SIZES, {"N": 4}), LOWER))
+    return path
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run comet-run in a process of its own."""
+    command = [sys.executable, "-m", "comet.tools.comet_run", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_report(module: Path):
+    done = run(module, "--seed", "7", "--check", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert list(report) == [
+        "ok",
+        "max_error",
+        "tolerance",
+        "ranks",
+        "backend",
+        "seed",
+        "seconds",
+    ]
+    assert report["ok"] is True
+    assert 0 < report["max_error"] <= report["tolerance"]
+    assert (report["ranks"], report["seed"]) == (1, 7)
+    assert report["backend"] == ("gpu" if command.has_gpu() else "interpreter")
+    assert report["seconds"] > 0
+
+
+def test_module_runs_itself(module: Path):
+    done = subprocess.run(
+        [sys.executable, str(module)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("right: largest relative error ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("x.sum(axis=1)", "x.max(axis=1)", float),
+        ("x_tile - mt[:, None]", "x_tile / 0.0", type(None)),
+    ],
+)
+def test_wrong_result_fails(
+    module: Path, tmp_path: Path, old: str, new: str, error: type
+):
+    source = module.read_text()
+    assert old in source
+    path = tmp_path / "wrong.py"
+    path.write_text(source.replace(old, new))
+    done = run(path, "--check", "--json")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert report["ok"] is False
+    assert isinstance(report["max_error"], error)
+    assert run(path).stdout.startswith("WRONG: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\n", "defines no PROGRAM; emit one with -t triton"),
+        ("x = (\n", "bad.py:1 is not Python: '(' was never closed"),
+        (
+            "import no_such_package\n",
+            "needs the package no_such_package, which is not installed; install "
+            "comet-compiler[run]",
+        ),
+    ],
+)
+def test_bad_module_is_one_sentence(tmp_path: Path, text: str, message: str):
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    done = run(path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("comet-run: error: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.py"], "there is no file nowhere.py"),
+        (["--seed", "-1"], "--seed -1 is negative"),
+        (["--ranks", "4"], "--ranks 4: the module was compiled for 1 rank"),
+        (["--backend", "gpus"], "--backend gpus is unknown; choose interpreter or gpu"),
+        (["--backend", "gpu"], "--backend gpu: this machine has no GPU"),
+        (["--bench"], "--bench measures on a GPU only"),
+    ],
+)
+def test_bad_arguments_are_one_sentence(
+    module: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+):
+    monkeypatch.setattr(command, "has_gpu", lambda: False)
+    given = arguments if arguments[0] == "nowhere.py" else [str(module), *arguments]
+    assert command.main(given) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"comet-run: error: {message}")
+    assert error.count("\n") == 1
+
+
+def test_other_files_are_not_modules(tmp_path: Path):
+    path = tmp_path / "module.mlir"
+    path.write_text("builtin.module {}")
+    done = run(path)
+    assert done.returncode == 1
+    assert "is not a Python file; emit one with -t triton" in done.stderr
+
+
+def test_bench_on_the_interpreter_is_refused(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(command, "has_gpu", lambda: True)
+    arguments = [str(module), "--bench", "--backend", "interpreter"]
+    assert command.main(arguments) == 1
+
+
+def test_text_for_people():
+    facts: dict[str, object] = {
+        "ok": False,
+        "max_error": None,
+        "tolerance": 0.01,
+        "backend": "gpu",
+        "seed": 2,
+        "seconds": 1.0,
+        "microseconds": 12.5,
+    }
+    assert as_text(facts) == (
+        "WRONG: largest relative error not finite, tolerance 0.01 "
+        "(gpu, seed 2, 1.00 s); 12.50 us per call"
+    )
+
+
+def test_a_gpu_is_known_by_its_device_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    device = tmp_path / "nvidiactl"
+    monkeypatch.setattr(command, "DEVICE_FILES", (str(device),))
+    assert not command.has_gpu()
+    device.touch()
+    assert command.has_gpu()

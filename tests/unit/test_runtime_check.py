@@ -1,0 +1,89 @@
+"""How emitted programs are compared with their references."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from comet.runtime import Program, Tensor, expect_tensor
+from comet.runtime.check import check, relative_error, tolerance
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+MATRIX = Tensor((3, 4), "float32", terms=16)
+
+
+def program(shift: float = 0.0, columns: int = 4) -> Program:
+    """Return a program that is `shift` away from its reference."""
+
+    def launch(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x + shift
+
+    def reference(x: Array) -> Array:
+        return 2 * x[:, :columns]
+
+    return Program(
+        launch=launch,
+        reference=reference,
+        inputs=(MATRIX,),
+        outputs=(MATRIX,),
+        terms=16,
+    )
+
+
+def test_right_program():
+    result = check(program(), seed=1, device="cpu")
+    assert result.ok
+    assert result.seconds > 0
+
+
+def test_wrong_program():
+    result = check(program(shift=1e-3), seed=1, device="cpu")
+    assert not result.ok
+    assert result.max_error > result.tolerance
+
+
+def test_program_without_finite_result():
+    result = check(program(shift=math.inf), seed=1, device="cpu")
+    assert not result.ok
+    assert math.isnan(result.max_error)
+
+
+def test_other_shape_is_an_error():
+    with pytest.raises(ValueError, match=r"returns shapes \[\(3, 4\)\], its reference"):
+        check(program(columns=2), seed=1, device="cpu")
+
+
+def test_error_is_relative_to_the_element_or_to_the_rms():
+    reference = np.array([3.0, 0.0, 0.0, 4.0])
+    large, small = reference.copy(), reference.copy()
+    large[3] += 0.4
+    small[1] += 1.0
+    assert relative_error(large, reference) == pytest.approx(0.1)
+    assert relative_error(small, reference) == pytest.approx(0.4)
+
+
+def test_tolerance_grows_with_the_sum_and_the_element_type():
+    half, single = Tensor((1,), "float16"), Tensor((1,), "float32")
+    brain = Tensor((1,), "bfloat16")
+    eps = torch.finfo(torch.float32).eps
+    assert tolerance([single], 1) == pytest.approx(8 * eps)
+    assert tolerance([single], 10000) == pytest.approx(404 * eps)
+    assert tolerance([single], 64) < tolerance([half], 64) < tolerance([brain], 64)
+    assert tolerance([single, half], 64) == tolerance([half], 64)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "message"),
+    [
+        (torch.zeros(4, 3), r"x is float32 of shape \(4, 3\); the kernel was compiled"),
+        (torch.zeros(3, 4, dtype=torch.float16), "x is float16 of shape"),
+        (torch.zeros(4, 3).T, r"x is not contiguous; pass x.contiguous\(\)"),
+    ],
+)
+def test_kernels_take_only_what_they_were_compiled_for(
+    tensor: torch.Tensor, message: str
+):
+    expect_tensor("x", torch.zeros(3, 4), (3, 4), "float32")
+    with pytest.raises(ValueError, match=message):
+        expect_tensor("x", tensor, (3, 4), "float32")
