@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -21,8 +21,8 @@ from comet.passes.lower_to_comet_build import Plan, build_mapping, build_problem
 from comet.passes.lower_to_comet_factors import extents_for, paths_of
 from comet.passes.lower_to_comet_merge import merge_neighbours
 from comet.passes.lower_to_comet_names import names_for
-from comet.passes.lower_to_comet_tree import tree_of
-from comet.passes.lower_to_comet_values import values_of
+from comet.passes.lower_to_comet_tree import notes_of, tree_of
+from comet.passes.lower_to_comet_values import Values, values_of
 
 NAMES = "comet.names"
 """The attribute of a mapping that translates its names to those of the IR."""
@@ -79,19 +79,16 @@ def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Pla
     tree = tree_of(func.body.block, values)
     paths = paths_of(tree)
     extents = extents_for(paths, _outer_extents(func))
-    returned = func.get_return_op()
-    outputs = () if returned is None else tuple(returned.operands)
     used = [v for op in paths for v in (*op.operands, *op.results)]
     tensors = dict.fromkeys(values.root(v) for v in used if not values.is_constant(v))
-    inputs = tuple(arg for arg in func.args if arg in tensors)
     return Plan(
         tree=tree,
         values=values,
         names=names_for(tuple(extents.sizes), tensors, paths),
         extents=extents,
         system=system,
-        inputs=inputs,
-        outputs=outputs,
+        inputs=tuple(arg for arg in func.args if arg in tensors),
+        outputs=_outputs(func, values),
         absorb=absorb,
     )
 
@@ -103,6 +100,18 @@ def _check_level(func: FuncOp) -> None:
                 f"lower-to-comet: '{op.name}' stands outside of the tile tree; run "
                 "fuse and tile first"
             )
+
+
+def _outputs(func: FuncOp, values: Values) -> tuple[SSAValue, ...]:
+    """Return what the function returns; an op has to make it."""
+    returned = func.get_return_op()
+    outputs = () if returned is None else tuple(returned.operands)
+    if all(isinstance(values.root(value).owner, Operation) for value in outputs):
+        return outputs
+    raise PassFailedException(
+        "lower-to-comet: the function returns one of its arguments, and an output of "
+        "the COMET files is made by an operation; do not return it"
+    )
 
 
 def _outer_extents(func: FuncOp) -> dict[str, int]:
@@ -118,9 +127,7 @@ def lower_function(func: FuncOp, plan: Plan) -> None:
     """Put the ops of `plan` in the place of `func`."""
     mapping = build_mapping(plan)
     mapping.attributes[NAMES] = plan.names.table()
-    for name, attribute in func.attributes.items():
-        if name.startswith("comet."):
-            mapping.attributes[name] = attribute
+    mapping.attributes.update(notes_of(func))
     block = func.parent_block()
     assert block is not None
     block.insert_ops_before([ConstantsOp({}), build_problem(plan), mapping], func)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
@@ -47,10 +47,12 @@ from comet.passes.lower_to_comet_tree import (
     ComputeOp,
     Exchange,
     Item,
+    Notes,
     Rows,
     Spatial,
     Temporal,
     Transfer,
+    notes_of,
 )
 from comet.passes.lower_to_comet_units import roles_of, unit_for
 from comet.passes.lower_to_comet_values import Values
@@ -203,7 +205,7 @@ class _Nodes:
         order: Sequence[str],
         entries: Sequence[Entry],
         children: Sequence[tuple[Operation, Bind]],
-        notes: Sequence[tuple[str, Attribute]],
+        notes: Notes,
     ) -> TileOp:
         if not entries:
             raise PassFailedException(
@@ -280,7 +282,9 @@ class _Nodes:
         dims = [axes[axis] for axis in op.axis_names if axis in axes]
         letter = self.plan.names.dims.get(dims[0]) if dims else None
         tag = f"c{next(self.numbers)}"
-        return exchange_of(op, system, tag, self.plan.tensor(op.input), letter)
+        built = exchange_of(op, system, tag, self.plan.tensor(op.input), letter)
+        built.attributes.update(notes_of(op))
+        return built
 
 
 def _ops_below(node: Spatial) -> Iterator[ComputeOp]:

@@ -104,7 +104,12 @@ def _above(op: Operation | None) -> TileOp | None:
 
 
 def join(left: TileOp, right: TileOp | CollectiveOp) -> None:
-    """Append `right`, or what it holds, to what its left neighbour holds."""
+    """
+    Append `right`, or what it holds, to what its left neighbour holds.
+
+    Annotations go: they told of the parts.
+    """
+    left.attributes.clear()
     if isinstance(right, TileOp):
         _join_columns(left, right)
     link, tail = _binding_before(left), _binding_before(right)

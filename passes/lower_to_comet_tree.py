@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
@@ -20,7 +20,7 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
 from comet.dialects.compound_dims import element_type_of, level_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule_attributes import BindingKind, LoopAttr
+from comet.dialects.schedule_attributes import BindingAttr, BindingKind, LoopAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.lower_to_comet_values import Values
 
@@ -28,6 +28,8 @@ ComputeOp: TypeAlias = ContractOp | ReduceOp | MapOp
 """What a leaf of the mapping can hold."""
 
 Rows: TypeAlias = tuple[LoopAttr, ...]
+Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
+"""Attributes of the dialect-independent prefix `comet.`: estimates and choices."""
 
 COMPUTE = (ContractOp, ReduceOp, MapOp)
 
@@ -58,7 +60,7 @@ class Spatial:
     rows: Rows
     transfers: tuple[Transfer, ...]
     children: tuple[Child, ...]
-    notes: tuple[tuple[str, Attribute], ...] = ()
+    notes: Notes = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Temporal:
     """Iterations of each item along its own rows."""
 
     items: tuple[Item, ...]
-    notes: tuple[tuple[str, Attribute], ...] = ()
+    notes: Notes = ()
 
     @property
     def leaf(self) -> ComputeOp | None:
@@ -102,11 +104,8 @@ def tree_of(block: Block, values: Values) -> Temporal:
     return _Builder(values).temporal((), block, ())
 
 
-Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
-
-
-def _notes(op: Operation) -> Notes:
-    """Return the annotations of a node that survive lowering."""
+def notes_of(op: Operation) -> Notes:
+    """Return the annotations of an op that survive lowering."""
     return tuple((k, v) for k, v in op.attributes.items() if k.startswith("comet."))
 
 
@@ -118,8 +117,8 @@ def _works(block: Block) -> Iterator[Operation]:
 
 
 def _bind(op: Operation) -> BindingKind:
-    bind = op.bind if isinstance(op, NodeOp) else op.attributes.get("schedule.bind")
-    return getattr(bind, "data", BindingKind.SEQUENTIAL)
+    bind = op.attributes.get("schedule.bind")
+    return bind.data if isinstance(bind, BindingAttr) else BindingKind.SEQUENTIAL
 
 
 @dataclass(frozen=True)
@@ -128,6 +127,10 @@ class _Builder:
 
     def temporal(self, rows: Rows, block: Block, notes: Notes) -> Temporal:
         """Return the temporal node whose body is `block`."""
+        works = tuple(_works(block))
+        if len(works) == 1 and self._is_plain(op := works[0]):
+            both = (*notes, *notes_of(op))
+            return self.temporal((*rows, *op.loops), op.body.block, both)
         items = tuple(self._items(rows, block))
         if not items:
             raise PassFailedException("lower-to-comet: a node computes nothing")
@@ -137,7 +140,7 @@ class _Builder:
 
     def _items(self, rows: Rows, block: Block) -> Iterator[Item]:
         for op in _works(block):
-            if isinstance(op, TemporalOp) and not self._transfers(op):
+            if self._is_plain(op):
                 inner = tuple(self._items((*rows, *op.loops), op.body.block))
                 yield from inner[:-1]
                 yield from (replace(item, bind=_bind(op)) for item in inner[-1:])
@@ -154,14 +157,14 @@ class _Builder:
     def _spatial(self, op: NodeOp, rows: Rows) -> Spatial:
         """Return the spatial node that `op` is, or that stands for its border."""
         children = tuple(self._children(op.body.block))
-        return Spatial(rows, self._transfers(op), children, _notes(op))
+        return Spatial(rows, self._transfers(op), children, notes_of(op))
 
     def _children(self, block: Block) -> Iterator[Child]:
         for op in _works(block):
             if isinstance(op, CollectiveOp):
                 yield Child(Exchange(op), _bind(op))
-            elif isinstance(op, TemporalOp) and not self._transfers(op):
-                node = self.temporal(tuple(op.loops), op.body.block, _notes(op))
+            elif self._is_plain(op):
+                node = self.temporal(tuple(op.loops), op.body.block, notes_of(op))
                 yield Child(node, _bind(op))
             elif isinstance(op, TemporalOp):
                 item = Item(tuple(op.loops), self._spatial(op, ()))
@@ -171,6 +174,10 @@ class _Builder:
                 yield Child(Temporal((item,)), _bind(op))
             else:
                 yield Child(Temporal((Item((), _compute(op)),)))
+
+    def _is_plain(self, op: Operation) -> TypeGuard[TemporalOp]:
+        """Whether `op` is a temporal node at whose border no level changes."""
+        return isinstance(op, TemporalOp) and not self._transfers(op)
 
     def _transfers(self, op: NodeOp) -> tuple[Transfer, ...]:
         """Return what enters and leaves `op` by a change of level, each value once."""

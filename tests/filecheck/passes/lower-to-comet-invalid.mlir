@@ -366,3 +366,25 @@ func.func @f(%a : !A, %b : !V) -> !D {
   }
   func.return %h : !D
 }
+
+// -----
+
+!D = tensor<16x32xf16, #compound.dims<M, N @DRAM>>
+!G = tensor<16x8xf16, #compound.dims<M, N @GB>>
+!O = tensor<16x2xf16, #compound.dims<M, N @OB>>
+
+collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
+
+func.func @f(%a : !D) -> (!D, !D) {
+  // CHECK: lower-to-comet: the function returns one of its arguments, and an output of the COMET files is made by an operation; do not return it
+  %h = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%a : !D) outs(!D) {
+  ^bb0(%a1 : !G):
+    %h1 = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%a1 : !G) outs(!G) {
+    ^bb0(%a2 : !O):
+      %h2 = compound.map exp %a2 : !O -> !O
+      schedule.yield %h2 : !O
+    }
+    schedule.yield %h1 : !G
+  }
+  func.return %h, %a : !D, !D
+}

@@ -34,7 +34,7 @@ collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB",
 // CHECK-NEXT:     a by GEMM, DRAM -> GB, 16 bits, [M = 4, C = 1, K = 1],
 // CHECK-NEXT:     b by GEMM, DRAM -> GB, 16 bits, [M = 4, C = 1, K = 1],
 // CHECK-NEXT:     m by ROWMAX, DRAM -> GB, 16 bits, wb_output, [M = 4, C = 1, K = 1]
-// CHECK-NEXT:   > {
+// CHECK-NEXT:   > attributes {comet.note = "rounds"} {
 // CHECK-NEXT:     comet.tile spatial permutation "MCK" <
 // CHECK-NEXT:       a by GEMM, DRAM -> GB, 16 bits, [M = 1, C = 2, K = 1] x [M = 1, C = 2, K = 1],
 // CHECK-NEXT:       b by GEMM, DRAM -> GB, 16 bits, [M = 1, C = 2, K = 1] x [M = 1, C = 2, K = 1],
@@ -75,11 +75,11 @@ collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB",
 // CHECK-NEXT:           }
 // CHECK:                comet.operation mult "MULT" primitive <M = 4, C = 2> steps <
 // CHECK:                comet.operation rowmax "ROWMAX" primitive <M = 4, C = 2> steps <
-// CHECK:              comet.collective allreduce "c1" at "GB" in "m" out "m" dimension "C" src ["GB"] dest ["GB"] precision 16 reduction max
+// CHECK:              comet.collective allreduce "c1" at "GB" in "m" out "m" dimension "C" src ["GB"] dest ["GB"] precision 16 reduction max {comet.note = "exchange"}
 // CHECK-NOT:  func.func @f
 // CHECK:      func.func private @f__reference
 func.func @f(%a : !A, %b : !B) -> !R attributes {comet.plan = "by hand"} {
-  %m = schedule.temporal [M = 4] ins(%a, %b : !A, !B) outs(!R) {
+  %m = schedule.temporal [M = 4] ins(%a, %b : !A, !B) outs(!R) attributes {comet.note = "rounds"} {
   ^bb0(%a1 : !A1, %b1 : !B):
     %m1 = schedule.spatial on @edge [cx: cols = 2, cy: cols = 2] ins(%a1, %b1 : !A1, !B) outs(!R1) combine ["same"] attributes {comet.note = "clusters"} {
     ^bb1(%a2 : !A2, %b2 : !B2):
@@ -104,7 +104,7 @@ func.func @f(%a : !A, %b : !B) -> !R attributes {comet.plan = "by hand"} {
         %m = compound.reduce max %q : !O -> !R3
         schedule.yield %m : !R3
       }
-      %m5 = collective.all_reduce max %m2 on @edge ["cx", "cy"] from "GB" to "GB" : !R2 -> !R2
+      %m5 = collective.all_reduce max %m2 on @edge ["cx", "cy"] from "GB" to "GB" {comet.note = "exchange"} : !R2 -> !R2
       schedule.yield %m5 : !R2
     }
     schedule.yield %m1 : !R1
