@@ -16,8 +16,13 @@ from typing import Literal, TypeAlias
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriteWalker
+from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
+from xdsl.transforms.common_subexpression_elimination import cse
+from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.gpu import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound import ContractOp, FillOp, RenameOp
@@ -34,7 +39,7 @@ from comet.passes.sweeps import (
     without_constants,
 )
 from comet.passes.tile_gpu import best_tiling, grid_nodes, misfit, set_estimate
-from comet.passes.tile_gpu_cost import Gpu, gpu_of
+from comet.passes.tile_gpu_cost import device
 
 Strategy: TypeAlias = Literal["none", "partial", "full", "auto"]
 Between: TypeAlias = Literal["recompute", "spill", "auto"]
@@ -187,14 +192,14 @@ def fuse_function(
     time. Raises PassFailedException if none fits, or for ops of another level.
     """
     levels = gpu_levels(system)
-    gpu = gpu_of(system, levels)
+    gpu = device(system, levels)
     trials = [_tried(func, c, levels, gpu) for c in _choices(strategy, between)]
     best = min(trials, key=lambda trial: trial.seconds)
     if best.seconds == inf:
         raise PassFailedException(best.misfit)
     rewrite(func, plan_function(func, best.choice), levels)
     for node, seconds in zip(grid_nodes(func), best.kernels, strict=True):
-        set_estimate(node, seconds)
+        set_estimate(node, seconds - gpu.launch)
 
 
 def _choices(strategy: Strategy, between: Between) -> Iterator[Choice]:
@@ -223,7 +228,7 @@ class _Trial:
         return inf if self.misfit else sum(self.kernels)
 
 
-def _tried(func: FuncOp, choice: Choice, levels: GpuLevels, gpu: Gpu) -> _Trial:
+def _tried(func: FuncOp, choice: Choice, levels: GpuLevels, gpu: Device) -> _Trial:
     """Return what `choice` costs with the best tiles, tried on a copy."""
     trial = func.clone()
     rewrite(trial, plan_function(trial, choice), levels)
@@ -262,6 +267,15 @@ def rewrite(func: FuncOp, plan: FunctionPlan, levels: GpuLevels) -> None:
     func.properties["function_type"] = FunctionType.from_lists(
         block.arg_types, returned.operand_types
     )
+    _simplify(func)
+
+
+def _simplify(func: FuncOp) -> None:
+    """Drop what the first step of a fold does to its neutral element, and repeats."""
+    PatternRewriteWalker(
+        CanonicalizationRewritePattern(), post_walk_func=region_dce
+    ).rewrite_region(func.body)
+    cse(func)
 
 
 def _return(

@@ -7,42 +7,43 @@ kernel. The choice is a plan string, which `tile` obeys as it obeys one from a u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.gpu import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound_dims import extents_of
-from comet.dialects.cost import COST_NAME, EstimateAttr, Figures, Model, TimeUnit
+from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LaunchAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
 from comet.passes.plan_string import Rows, format_plan
 from comet.passes.tile_gpu_cost import (
-    Gpu,
+    LaunchNumbers,
+    device,
     fits,
-    gpu_of,
-    kernel_seconds,
+    price,
+    rank,
     register_need,
     shared_need,
 )
 from comet.passes.tile_gpu_model import (
     MIN_DOT_BLOCK,
-    Blocks,
     KernelSummary,
     power_of_two,
     summarize,
 )
 from comet.passes.tile_gpu_plan import plan_entries
 
-LAUNCHES = tuple(
-    LaunchAttr(warps, stages) for warps, stages in product((4, 8, 16), (3, 4, 2, 1))
-)
-"""What is tried; of equals the first is taken."""
+LAUNCHES = tuple(product((4, 8, 16), (3, 4, 2, 1)))
+"""Warps and stages that are tried; of equals the first is taken."""
+
 DOT_BLOCKS = (16, 32, 64, 128, 256)
 MAX_DOT_GRID_BLOCK = 256
 GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -53,9 +54,11 @@ LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
 class KernelTiling:
     """The choice for one kernel, and what it is expected to cost."""
 
-    blocks: Blocks
+    blocks: Mapping[str, int]
+    """The block size (elements) of each dimension."""
     launch: LaunchAttr
     seconds: float
+    """The time of one launch, starting it included."""
 
 
 def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
@@ -70,7 +73,7 @@ def choose(func: FuncOp, system: SystemOp) -> str:
     Raises PassFailedException if no tiling of a kernel fits the GPU.
     """
     levels = gpu_levels(system)
-    gpu = gpu_of(system, levels)
+    gpu = device(system, levels)
     rows: dict[NodeOp, Rows] = {}
     for node in grid_nodes(func):
         if (tiling := best_tiling(node, levels, gpu)) is None:
@@ -81,12 +84,12 @@ def choose(func: FuncOp, system: SystemOp) -> str:
     return format_plan(plan_entries(rows))
 
 
-def misfit(node: SpatialOp, levels: GpuLevels, gpu: Gpu) -> str:
+def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
     """Say why no tiling of a kernel fits, and what to do, in one sentence."""
     summary = summarize(node, levels)
-    smallest = min(_candidates(summary), key=lambda b: sum(b.values()))
-    registers = round(register_need(summary, smallest))
-    shared = round(shared_need(summary, smallest, 1))
+    smallest = {dim: min(_block_sizes(summary, dim)) for dim in summary.extents}
+    registers = int(register_need(summary, smallest))
+    shared = int(shared_need(summary, smallest, 1))
     made = ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
     return (
         f"the kernel that makes {made} needs {registers} bytes of {levels.registers} "
@@ -96,7 +99,7 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Gpu) -> str:
     )
 
 
-def _rows(node: NodeOp, blocks: Blocks) -> Rows:
+def _rows(node: NodeOp, blocks: Mapping[str, int]) -> Rows:
     """Return the rows of a node: it keeps its dimensions, blocks give the factors."""
     extents: dict[str, int] = {}
     for value in (*node.ins, *node.initial_carries()):
@@ -104,23 +107,35 @@ def _rows(node: NodeOp, blocks: Blocks) -> Rows:
     return tuple((dim, -(-extents[dim] // blocks[dim])) for dim in node.factors)
 
 
-def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Gpu) -> KernelTiling | None:
+def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling | None:
     """Return the tiling of a kernel with the smallest time, None if none fits."""
     summary = summarize(node, levels)
-    tilings = (
-        KernelTiling(blocks, launch, kernel_seconds(summary, blocks, launch, gpu))
-        for blocks in _candidates(summary)
-        for launch in LAUNCHES
-        if fits(summary, blocks, launch, gpu)
-    )
-    return min(tilings, key=lambda tiling: tiling.seconds, default=None)
-
-
-def _candidates(summary: KernelSummary) -> Iterator[dict[str, int]]:
-    """Yield block sizes for all dimensions; what no loop splits is whole."""
     dims = tuple(summary.extents)
-    for sizes in product(*(_block_sizes(summary, dim) for dim in dims)):
-        yield dict(zip(dims, sizes, strict=True))
+    sizes = [_block_sizes(summary, dim) for dim in dims]
+    choices = [(*b, *launch) for b, launch in product(product(*sizes), LAUNCHES)]
+    return _cheapest(summary, dims, choices, gpu)
+
+
+def _cheapest(
+    summary: KernelSummary,
+    dims: Sequence[str],
+    choices: Sequence[tuple[int, ...]],
+    gpu: Device,
+) -> KernelTiling | None:
+    """Return the best choice: a block size for each of `dims`, warps and stages."""
+    table = np.array(choices, dtype=float)
+    columns = dict(zip(dims, table.T, strict=False))
+    numbers = LaunchNumbers(table[:, -2], table[:, -1])
+    time = price(summary, columns, numbers, gpu)
+    fitting = np.greater(fits(summary, columns, numbers, gpu), 0)
+    ranks = np.where(fitting, rank(time), np.inf)
+    best = int(np.argmin(ranks))
+    if not np.isfinite(ranks[best]):
+        return None
+    *sizes, warps, stages = (int(number) for number in table[best])
+    seconds = float(np.broadcast_to(time.seconds, ranks.shape)[best])
+    blocks = dict(zip(dims, sizes, strict=True))
+    return KernelTiling(blocks, LaunchAttr(warps, stages), seconds)
 
 
 def _block_sizes(summary: KernelSummary, dim: str) -> Sequence[int]:
@@ -147,12 +162,14 @@ def finish_kernels(func: FuncOp, system: SystemOp) -> None:
     The tiles stand: the numbers are the cheapest ones for them.
     """
     levels = gpu_levels(system)
-    gpu = gpu_of(system, levels)
+    gpu = device(system, levels)
     for node in grid_nodes(func):
         summary, blocks = summarize(node, levels), _blocks_of(node)
         if node.launch is None:
             node.launch = _best_launch(summary, blocks, gpu)
-        set_estimate(node, kernel_seconds(summary, blocks, node.launch, gpu))
+        numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
+        time = price(summary, blocks, numbers, gpu)
+        set_estimate(node, float(time.seconds) - gpu.launch)
 
 
 def _blocks_of(node: SpatialOp) -> dict[str, int]:
@@ -172,17 +189,16 @@ def _blocks_of(node: SpatialOp) -> dict[str, int]:
     return blocks
 
 
-def _best_launch(summary: KernelSummary, blocks: Blocks, gpu: Gpu) -> LaunchAttr:
+def _best_launch(
+    summary: KernelSummary, blocks: Mapping[str, int], gpu: Device
+) -> LaunchAttr:
     """Return the launch numbers for given blocks; the most warps if none fits."""
-    fitting = [launch for launch in LAUNCHES if fits(summary, blocks, launch, gpu)]
-    return min(
-        fitting,
-        key=lambda launch: kernel_seconds(summary, blocks, launch, gpu),
-        default=LAUNCHES[-1],
-    )
+    choices = [(*blocks.values(), *launch) for launch in LAUNCHES]
+    best = _cheapest(summary, tuple(blocks), choices, gpu)
+    return LaunchAttr(*LAUNCHES[-1]) if best is None else best.launch
 
 
 def set_estimate(node: SpatialOp, seconds: float) -> None:
-    """Write the estimated time of a kernel on its grid node, in whole nanoseconds."""
+    """Write on its grid node how long a kernel runs, in whole nanoseconds."""
     figures = Figures(Model.PAPER, TimeUnit.NS, latency=round(seconds * 1e9))
-    node.attributes[COST_NAME] = EstimateAttr(figures)
+    annotate(node, figures)

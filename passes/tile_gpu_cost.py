@@ -1,30 +1,29 @@
 """
-The time of one GPU kernel for given block sizes: a roofline with waves and latency.
+Prices block sizes of a GPU kernel: from its summary to the kernel model of `cost`.
 
-The slowest resource sets the throughput (Williams, Waterman and Patterson, "Roofline",
-2009); programs that do not fill the last wave leave it idle; a chain of loads that a
-software pipeline does not hide adds its latency.
+All numbers may be arrays, one element per choice of block sizes and launch numbers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+
+from comet.cost.from_ir import device_of
+from comet.cost.gpu import (
+    Device,
+    KernelTime,
+    KernelWork,
+    device_traffic,
+    kernel_time,
+    wave_count,
+)
+from comet.cost.reals import Real, longest, product
 from comet.dialects.arch import SystemOp
-from comet.dialects.arch_gpu import GpuRates
-from comet.dialects.schedule_attributes import LaunchAttr
 from comet.passes.gpu_levels import GpuLevels
 from comet.passes.tile_gpu_model import Blocks, KernelSummary
-
-MEMORY_LATENCY = 0.6e-6
-"""Seconds from a load to its use; an order of magnitude, no data sheet gives it."""
-
-ITERATION = 0.05e-6
-"""Seconds that control and synchronisation add to one iteration of a loop."""
-
-EXPOSED = 0.1
-"""Share of the shorter of work and waiting that the longer one does not hide."""
 
 DATA_REGISTERS = 128
 """
@@ -32,125 +31,129 @@ Registers of 4 bytes that a thread may fill with tiles; the rest of its 255 are 
 addresses, masks and what the compiler keeps twice.
 """
 
+REGISTER_SHARE = 0.55
+SHARED_SHARE = 0.75
+"""Shares of a multiprocessor's memories that the tiles of one program may fill."""
+
+SPARE_REGISTERS = 1.5
+"""Registers that a program takes in all, as a multiple of its tiles'."""
+
+MIN_THREAD_REGISTERS = 32
+
 GROUP_ROWS = 64
 """From so many rows on, matrix instructions read operands from shared memory."""
 
-MAX_WARPS = 64
-"""Warps that one multiprocessor keeps."""
-
-SHARED_PER_CLOCK = 128
-"""Bytes that one multiprocessor reads from shared memory per clock."""
+EXPOSED = 0.1
+"""Share of what overlaps that ranks choices whose slowest part takes equally long."""
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """What the cost of a kernel depends on."""
+class LaunchNumbers:
+    """Warps of a program and stages of its software pipeline."""
 
-    rates: GpuRates
-    register_bytes: int
-    """Bytes of registers of one multiprocessor."""
-    shared_bytes: int
-    """Bytes of shared memory of one multiprocessor."""
+    warps: Real
+    stages: Real
 
 
-def gpu_of(system: SystemOp, levels: GpuLevels) -> Gpu:
-    """Return the GPU that `system` describes."""
-    assert system.gpu is not None
+def device(system: SystemOp, levels: GpuLevels) -> Device:
+    """Return the GPU that `system` describes, with the sizes of its levels."""
     registers, shared = (
         system.level(name).memory.bytes for name in (levels.registers, levels.shared)
     )
-    return Gpu(system.gpu, registers, shared)
+    return replace(device_of(system), register_bytes=registers, shared_bytes=shared)
 
 
-def shared_need(summary: KernelSummary, blocks: Blocks, stages: int) -> float:
-    """Return the bytes of shared memory that one program takes, at least twice."""
-    return summary.peak(summary.shared, blocks) * max(stages, 2)
+def shared_need(summary: KernelSummary, blocks: Blocks, stages: Real) -> Real:
+    """Return the bytes of shared memory of one program: tiles are there twice."""
+    return summary.peak(summary.shared, blocks) * np.maximum(stages, 2)
 
 
-def register_need(summary: KernelSummary, blocks: Blocks) -> float:
+def register_need(summary: KernelSummary, blocks: Blocks) -> Real:
     """
-    Return the bytes of registers that one program takes.
+    Return the bytes of registers that the tiles of one program take.
 
     Operands of a contraction pass through registers unless the instruction reads
     shared memory: f16 and bf16 in groups of rows.
     """
     alive = summary.peak(summary.registers, blocks)
-    grouped = all(blocks[dim] >= GROUP_ROWS for dim in summary.dot_rows)
-    if grouped and summary.dot_type != "f32":
-        return alive
-    return max(alive, summary.peak(summary.fragments, blocks))
-
-
-def fits(summary: KernelSummary, blocks: Blocks, launch: LaunchAttr, gpu: Gpu) -> bool:
-    """Return whether the tiles of one program fit its registers and shared memory."""
-    registers = register_need(summary, blocks)
-    shared = shared_need(summary, blocks, launch.stages)
-    return (
-        registers <= 32 * launch.warps * DATA_REGISTERS * 4
-        and registers <= gpu.register_bytes / 2
-        and summary.peak(summary.crowded, blocks) <= gpu.register_bytes
-        and shared <= 0.75 * gpu.shared_bytes
-    )
-
-
-def _resident(
-    summary: KernelSummary, blocks: Blocks, launch: LaunchAttr, gpu: Gpu
-) -> int:
-    """Return how many programs one multiprocessor runs at a time."""
-    threads = 32 * launch.warps
-    registers = max(register_need(summary, blocks), threads * 32 * 4) * 1.5
-    shared = max(shared_need(summary, blocks, launch.stages), 1)
-    limits = (
-        MAX_WARPS // launch.warps,
-        int(gpu.register_bytes / registers),
-        int(gpu.shared_bytes / shared),
-    )
-    return max(min(limits), 1)
-
-
-def _memory_bytes(summary: KernelSummary, waves: float, rates: GpuRates) -> float:
-    """Return the bytes of device memory moved: once, or per wave if L2 is too small."""
-    total = 0.0
-    for tensor in summary.tensors:
-        size = tensor.weight * prod(summary.extents[dim] for dim in tensor.dims)
-        total += size if size <= rates.l2_bytes else size * min(waves, 4)
-    return total
-
-
-def _rounds(summary: KernelSummary, blocks: Blocks, stages: int) -> float:
-    """Return how often one program waits for memory: pipelined loops wait less."""
-    waits = 0.0
-    for loops in summary.rounds:
-        *outer, inner = (1, 1, *(summary.trips(dim, blocks) for dim in loops))
-        waits += prod(outer) * (1 + (inner - 1) / stages)
-    return waits
-
-
-def kernel_seconds(
-    summary: KernelSummary, blocks: Blocks, launch: LaunchAttr, gpu: Gpu
-) -> float:
-    """Return the estimated time of one launch, seconds."""
-    rates, programs = gpu.rates, summary.programs(blocks)
-    busy = programs / (-(-programs // rates.multiprocessors) * rates.multiprocessors)
-    slots = rates.multiprocessors * _resident(summary, blocks, launch, gpu)
-    waves = -(-programs // slots)
-    vector_rate = rates.vector.get("f32", max(rates.vector.values())) / 2
-    tensor_rate = rates.tensor.get(summary.dot_type, vector_rate)
+    passing = longest((alive, summary.peak(summary.fragments, blocks)))
     if summary.dot_type == "f32":
-        tensor_rate = vector_rate * 2
-    shared_rate = SHARED_PER_CLOCK * rates.clock * rates.multiprocessors
-    moved = (*summary.loads, *summary.stores)
-    on_chip = max(
-        summary.per_program(summary.dots, blocks) / tensor_rate
-        + summary.per_program(summary.vectors, blocks) / vector_rate,
-        summary.per_program(summary.dot_reads, blocks) / shared_rate,
-        summary.per_program(moved, blocks) / rates.l2_bandwidth,
+        return passing
+    grouped = product(
+        np.greater_equal(blocks[dim], GROUP_ROWS) * 1.0 for dim in summary.dot_rows
     )
-    throughput = max(
-        on_chip * programs / busy,
-        _memory_bytes(summary, waves, rates) / rates.hbm_bandwidth,
+    return np.where(np.greater(grouped, 0), alive, passing)
+
+
+def fits(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> Real:
+    """Return 1 where the tiles of one program fit a multiprocessor, else 0."""
+    registers = register_need(summary, blocks)
+    limit = np.minimum(
+        32 * numbers.warps * DATA_REGISTERS * 4, REGISTER_SHARE * gpu.register_bytes
     )
-    latency = waves * MEMORY_LATENCY * _rounds(summary, blocks, launch.stages)
-    control = waves * ITERATION * _rounds(summary, blocks, 1)
-    longer, shorter = max(throughput, latency), min(throughput, latency)
-    return rates.launch + longer + EXPOSED * shorter + control
+    crowded = summary.peak(summary.crowded, blocks)
+    shared = shared_need(summary, blocks, numbers.stages)
+    return (
+        np.less_equal(registers, limit)
+        * np.less_equal(crowded, gpu.register_bytes)
+        * np.less_equal(shared, SHARED_SHARE * gpu.shared_bytes)
+        * 1.0
+    )
+
+
+def price(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> KernelTime:
+    """Return the estimated time of one launch."""
+    dots = summary.per_program(summary.dots, blocks)
+    vectors = summary.per_program(summary.vectors, blocks)
+    if summary.dot_type == "f32":
+        # Exact f32 products run on vector lanes, two operations an instruction.
+        dots, vectors = 0.0, vectors + dots / 2
+    threads = 32 * numbers.warps
+    registers = longest(
+        (register_need(summary, blocks), threads * MIN_THREAD_REGISTERS * 4)
+    )
+    work = KernelWork(
+        programs=summary.programs(blocks),
+        tensor_operations=dots,
+        vector_operations=vectors,
+        shared_reads=summary.per_program(summary.dot_reads, blocks),
+        moved_bytes=summary.per_program((*summary.loads, *summary.stores), blocks),
+        device_bytes=_device_bytes(summary, blocks, gpu),
+        rounds=summary.iterations(blocks),
+        element=summary.dot_type,
+        stages=numbers.stages,
+        warps=numbers.warps,
+        registers=np.minimum(registers * SPARE_REGISTERS, gpu.register_bytes),
+        shared=shared_need(summary, blocks, numbers.stages),
+    )
+    return kernel_time(work, gpu)
+
+
+def _device_bytes(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
+    """
+    Return the bytes of device memory moved.
+
+    A tensor that L2 cannot hold is loaded again by programs that differ only in
+    dimensions which it lacks, but once by those that run together.
+    """
+    sizes: dict[str, float] = {}
+    loaded: dict[str, Real] = {}
+    waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
+    for index, tensor in enumerate(summary.tensors):
+        name = str(index)
+        sizes[name] = tensor.weight * prod(summary.extents[d] for d in tensor.dims)
+        lacking = [dim for dim in summary.grid if dim not in tensor.dims]
+        again = product(summary.trips(dim, blocks) for dim in lacking)
+        loaded[name] = sizes[name] * np.minimum(again, waves)
+    return device_traffic(sizes, loaded, gpu)
+
+
+def rank(time: KernelTime) -> Real:
+    """Return what choices are ordered by: the time, and a little of what it hides."""
+    parts = (time.compute, time.shared, time.l2, time.device, time.latency)
+    hidden = sum(parts, start=np.zeros(1)) - longest(parts)
+    return time.seconds + EXPOSED * hidden

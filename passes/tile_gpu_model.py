@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from typing import TypeAlias
 
+import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
+from comet.cost.reals import Real, longest, product, total
 from comet.dialects.compound import ContractOp, FillOp, MapKind, MapOp, ReduceOp
 from comet.dialects.compound_dims import (
     element_type_of,
@@ -40,8 +42,8 @@ VECTOR_WEIGHTS = {
 }
 """Cost of a map relative to an addition: special functions have fewer lanes."""
 
-Blocks = Mapping[str, int]
-"""The block size (elements) of each dimension of a kernel."""
+Blocks: TypeAlias = "Mapping[str, Real]"
+"""The block size (elements) of each dimension of a kernel; arrays for many choices."""
 
 
 def power_of_two(extent: int) -> int:
@@ -59,9 +61,9 @@ class Term:
     loops: tuple[str, ...] = ()
     """The loops of the program around it."""
 
-    def per_tile(self, blocks: Blocks) -> float:
+    def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
-        return self.weight * prod(blocks[dim] for dim in self.dims)
+        return self.weight * product(blocks[dim] for dim in self.dims)
 
 
 @dataclass(frozen=True)
@@ -102,24 +104,30 @@ class KernelSummary:
     dot_type: str
     """Element type of the contractions' operands, the name of their rate."""
 
-    def trips(self, dim: str, blocks: Blocks) -> int:
+    def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
-        return -(-self.extents[dim] // blocks[dim])
+        return np.ceil(self.extents[dim] / blocks[dim])
 
-    def programs(self, blocks: Blocks) -> int:
+    def programs(self, blocks: Blocks) -> Real:
         """Return the number of programs."""
-        return prod(self.trips(dim, blocks) for dim in self.grid)
+        return product(self.trips(dim, blocks) for dim in self.grid)
 
-    def per_program(self, terms: Sequence[Term], blocks: Blocks) -> float:
+    def per_program(self, terms: Sequence[Term], blocks: Blocks) -> Real:
         """Return the sum of terms over all iterations of one program."""
-        return sum(
-            term.per_tile(blocks) * prod(self.trips(d, blocks) for d in term.loops)
+        return total(
+            term.per_tile(blocks) * product(self.trips(d, blocks) for d in term.loops)
             for term in terms
         )
 
-    def peak(self, places: Sequence[Sequence[Term]], blocks: Blocks) -> float:
+    def iterations(self, blocks: Blocks) -> Real:
+        """Return how often one program waits for loads."""
+        return total(
+            product(self.trips(dim, blocks) for dim in loops) for loops in self.rounds
+        )
+
+    def peak(self, places: Sequence[Sequence[Term]], blocks: Blocks) -> Real:
         """Return the largest sum that is alive together, bytes."""
-        return max((sum(t.per_tile(blocks) for t in p) for p in places), default=0)
+        return longest(total(term.per_tile(blocks) for term in p) for p in places)
 
 
 class _Walk:

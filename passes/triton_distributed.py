@@ -48,11 +48,6 @@ class TritonDistributedPass(ModulePass):
 
     def parts(self) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline, in order."""
-        from xdsl.transforms.canonicalize import CanonicalizePass
-        from xdsl.transforms.common_subexpression_elimination import (
-            CommonSubexpressionElimination,
-        )
-
         from comet.passes.decompose import DecomposePass
         from comet.passes.fuse import FusePass
         from comet.passes.lower_to_triton import LowerToTritonPass
@@ -64,8 +59,6 @@ class TritonDistributedPass(ModulePass):
         if self.stream:
             yield StreamPass()
         yield FusePass(strategy=self.strategy, between=self.between)
-        yield CanonicalizePass()
-        yield CommonSubexpressionElimination()
         yield TilePass(factors=self.factors)
         yield OutlineKernelsPass()
         yield LowerToTritonPass()

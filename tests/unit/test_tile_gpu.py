@@ -1,5 +1,6 @@
 """Tiles on GPUs: powers of two that fit, plans that are obeyed, meaning kept."""
 
+import numpy as np
 import pytest
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -15,7 +16,7 @@ from comet.passes.functions import compute_functions
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.plan_string import PLAN, parse_plan
 from comet.passes.tile_gpu import best_tiling, grid_nodes
-from comet.passes.tile_gpu_cost import fits, gpu_of, kernel_seconds
+from comet.passes.tile_gpu_cost import LaunchNumbers, device, fits, price, rank
 from comet.passes.tile_gpu_model import summarize
 
 SWEPT = "strategy=partial between=recompute"
@@ -117,15 +118,35 @@ def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
     (function,) = compute_functions(module)
     system = attached_system(module)
     levels = gpu_levels(system)
-    gpu = gpu_of(system, levels)
+    gpu = device(system, levels)
     (node,) = grid_nodes(function)
     best = best_tiling(node, levels, gpu)
     assert best is not None
     summary = summarize(node, levels)
-    assert fits(summary, best.blocks, best.launch, gpu)
-    larger = {**best.blocks, "M": best.blocks["M"] * 4}
-    if fits(summary, larger, best.launch, gpu):
-        assert kernel_seconds(summary, larger, best.launch, gpu) >= best.seconds
+    numbers = LaunchNumbers(best.launch.warps, best.launch.stages)
+    chosen = rank(price(summary, best.blocks, numbers, gpu))
+    assert fits(summary, best.blocks, numbers, gpu)
+    for rows in (16, 32, 64, 128):
+        other = {**best.blocks, "M": rows}
+        if fits(summary, other, numbers, gpu):
+            assert rank(price(summary, other, numbers, gpu)) >= chosen
+
+
+def test_many_choices_are_priced_at_once_as_one_by_one() -> None:
+    text = SOFTMAX.format(M=256, N=512, K=256)
+    module = run_passes(parse_module(text), f"{H200},decompose,fuse{{{SWEPT}}}")
+    (function,) = compute_functions(module)
+    levels = gpu_levels(attached_system(module))
+    gpu = device(attached_system(module), levels)
+    summary = summarize(grid_nodes(function)[0], levels)
+    rows = np.array([16.0, 32.0, 64.0])
+    numbers = LaunchNumbers(8, 2)
+    together = price(summary, {"M": rows, "N": 64, "K": 32}, numbers, gpu).seconds
+    apart = [
+        float(price(summary, {"M": int(m), "N": 64, "K": 32}, numbers, gpu).seconds)
+        for m in rows
+    ]
+    assert list(np.broadcast_to(together, rows.shape)) == apart
 
 
 def test_summary_counts_the_work_of_all_programs() -> None:
