@@ -146,7 +146,7 @@ def test_named_constructors():
         create_ssa_value(TensorType(f16, shape)) for shape in ([4, 8], [8, 2], [2])
     )
     out = TensorType(f16, [4, 2])
-    softmax = GemmSoftmaxOp(a, b, out)
+    softmax = GemmSoftmaxOp([a, b], out)
     norm = GemmLayernormOp([a, b, v, v], out)
     softmax.verify()
     norm.verify()

@@ -12,26 +12,15 @@ from semantics import (
     random_inputs,
     run_passes,
 )
+from trees import random_tree
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import FoldOp, MapOp, YieldOp
-from comet.interpreter import FoldTree, Merge, Steps, run
+from comet.interpreter import Steps, run
 
 OPS = ("gemm_softmax", "gemm_layernorm")
-
-
-def random_tree(extent: int, generator: random.Random) -> FoldTree:
-    """Return a random tree over `extent` elements; chunks and sides may be empty."""
-    if extent < 2 or generator.random() < 0.3:
-        sizes: list[int] = []
-        while extent > 0:
-            sizes.append(generator.randint(0, extent))
-            extent -= sizes[-1]
-        return Steps(tuple(sizes))
-    left = generator.randint(0, extent)
-    return Merge(random_tree(left, generator), random_tree(extent - left, generator))
 
 
 def elementary(text: str) -> ModuleOp:

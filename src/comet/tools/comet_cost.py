@@ -82,7 +82,8 @@ def _print_files(texts: Mapping[str, str]) -> None:
     from comet.codegen.comet_reader import FILES, read_files
 
     read_files(texts).verify()
-    sys.stdout.write(join_files({name: texts[name] for name in FILES}))
+    ended = {name: texts[name].rstrip("\n") + "\n" for name in FILES}
+    sys.stdout.write(join_files(ended))
 
 
 def _price(texts: Mapping[str, str], options: Namespace) -> tuple[Problem, Report]:

@@ -1,0 +1,119 @@
+"""The time of a GPU kernel: every limit in turn, and what must hold of any kernel."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comet.cost.estimate import CostError
+from comet.cost.gpu import (
+    Device,
+    KernelWork,
+    device_traffic,
+    kernel_time,
+    resident_programs,
+    spill_pays,
+    wave_count,
+)
+
+GPU = Device(
+    clock=1.83e9,
+    multiprocessors=132,
+    tensor={"f16": 989.4e12},
+    vector={"f32": 66.9e12},
+    hbm_bandwidth=4.8e12,
+    l2_bytes=52428800,
+    l2_bandwidth=9.37e12,
+    launch=4e-6,
+)
+IDLE = KernelWork(132, 0, 0, 0, 0, 0, 0)
+
+
+def test_an_idle_kernel_takes_its_launch_and_one_load() -> None:
+    assert kernel_time(IDLE, GPU).seconds == pytest.approx(4e-6 + GPU.load_latency)
+
+
+def test_matrix_work_runs_at_the_matrix_rate() -> None:
+    work = replace(IDLE, tensor_operations=989.4e12 / 132)
+    assert kernel_time(work, GPU).compute == pytest.approx(1.0)
+
+
+def test_vector_work_is_half_the_fused_rate() -> None:
+    work = replace(IDLE, vector_operations=66.9e12 / 2 / 132)
+    assert kernel_time(work, GPU).compute == pytest.approx(1.0)
+
+
+def test_a_last_wave_that_is_not_full_costs_a_whole_turn() -> None:
+    work = replace(IDLE, tensor_operations=1e9)
+    full, more = (kernel_time(replace(work, programs=n), GPU) for n in (132, 133))
+    assert more.compute == pytest.approx(2 * float(full.compute))
+    assert wave_count(133, 132) == 2
+
+
+def test_memories_limit_too() -> None:
+    assert kernel_time(replace(IDLE, device_bytes=4.8e12), GPU).device == 1
+    moved = replace(IDLE, moved_bytes=9.37e12 / 132)
+    assert kernel_time(moved, GPU).l2 == pytest.approx(1)
+    read = replace(IDLE, shared_reads=128 * 1.83e9)
+    assert kernel_time(read, GPU).shared == pytest.approx(1)
+
+
+def test_a_deeper_pipeline_waits_less() -> None:
+    work = replace(IDLE, rounds=64)
+    waits = [
+        float(kernel_time(replace(work, stages=s), GPU).latency) for s in (1, 2, 4)
+    ]
+    assert waits == sorted(waits, reverse=True)
+
+
+def test_programs_that_do_not_fit_take_for_ever() -> None:
+    large = replace(IDLE, shared=300 * 1024)
+    assert resident_programs(large, GPU) == 0
+    assert kernel_time(large, GPU).seconds == np.inf
+    assert resident_programs(replace(IDLE, shared=100 * 1024), GPU) == 2
+    assert resident_programs(replace(IDLE, warps=8), GPU) == 8
+    assert resident_programs(replace(IDLE, registers=200 * 1024), GPU) == 1
+
+
+def test_an_element_type_without_a_rate() -> None:
+    work = replace(IDLE, tensor_operations=1, element="f64")
+    with pytest.raises(CostError, match="element type f64; it has f16"):
+        kernel_time(work, GPU)
+
+
+def test_device_traffic_repeats_what_l2_does_not_hold() -> None:
+    sizes = {"A": 1e6, "B": 1e9}
+    loaded = {"A": 1e8, "B": 5e9}
+    assert device_traffic(sizes, loaded, GPU) == 1e6 + 5e9
+    assert device_traffic(sizes, {}, GPU) == 1e6 + 1e9
+
+
+def test_a_spill_pays_where_computing_twice_is_slower() -> None:
+    assert spill_pays(1.0, 1e9, GPU) == 1
+    assert spill_pays(1e-6, 1e9, GPU) == 0
+
+
+amounts = st.floats(0, 1e12)
+
+
+@given(amounts, amounts, amounts, amounts, st.integers(1, 100000))
+def test_never_below_the_roofline(
+    tensor: float, vector: float, moved: float, device: float, programs: int
+) -> None:
+    work = KernelWork(programs, tensor, vector, 0, moved, device, 1)
+    seconds = float(kernel_time(work, GPU).seconds)
+    assert seconds >= programs * tensor / 989.4e12
+    assert seconds >= programs * moved / 9.37e12
+    assert seconds >= device / 4.8e12
+    faster = replace(GPU, hbm_bandwidth=9e12, l2_bandwidth=2e13, clock=3e9)
+    assert float(kernel_time(work, faster).seconds) <= seconds
+
+
+def test_many_choices_at_once() -> None:
+    programs = np.array([66.0, 132.0, 1000.0])
+    work = KernelWork(programs, 1e9, 1e6, 0, 1e6, 1e9, 8)
+    together = kernel_time(work, GPU).seconds
+    alone = [kernel_time(replace(work, programs=n), GPU).seconds for n in programs]
+    assert np.allclose(together, np.array(alone, dtype=np.float64))
