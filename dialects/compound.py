@@ -50,7 +50,11 @@ from comet.dialects.compound_dims import (
     tensor,
     with_extents,
 )
-from comet.dialects.compound_named import GemmLayernormOp, GemmSoftmaxOp
+from comet.dialects.compound_named import (
+    GemmLayernormOp,
+    GemmRmsnormOp,
+    GemmSoftmaxOp,
+)
 
 
 class MapKind(StrEnum):
@@ -531,6 +535,7 @@ Compound = Dialect(
     [
         GemmSoftmaxOp,
         GemmLayernormOp,
+        GemmRmsnormOp,
         ContractOp,
         ReduceOp,
         MapOp,

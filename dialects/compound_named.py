@@ -1,25 +1,26 @@
 """
 The named compound ops: whole patterns of a model on plain tensors (the graph level).
 
-Each op names the dimensions of its operands and result; the shared verifier checks
-shapes against these names, and `decompose` starts from them.
+An op says how the dimensions of its operands and its result are called; the shared
+verifier checks shapes against these names, and `decompose` starts from them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import ABC
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import AnyFloat, Float64Type, FloatAttr, TensorType, f64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     MessageConstraint,
     irdl_op_definition,
-    operand_def,
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -29,16 +30,29 @@ from comet.dialects.compound_dims import FLOAT_TENSOR, element_type_of
 PLAIN_TENSOR = MessageConstraint(FLOAT_TENSOR, "expected a tensor of floats")
 
 
-class CompoundOp(Operation, ABC):
+class CompoundOp(IRDLOperation, ABC):
     """A named compound op; subclasses say how their tensors' axes are called."""
 
-    @abstractmethod
-    def operand_names(self) -> tuple[tuple[str, ...], ...]:
-        """Return the dimension names of each operand, in axis order."""
+    OPERANDS: ClassVar[tuple[tuple[str, ...], ...]]
+    """The dimension names of each operand, in axis order."""
+    RESULT: ClassVar[tuple[str, ...]]
+    """The dimension names of the result, in axis order."""
 
-    @abstractmethod
-    def result_names(self) -> tuple[str, ...]:
-        """Return the dimension names of the result, in axis order."""
+    inputs = var_operand_def(PLAIN_TENSOR)
+    result = result_def(PLAIN_TENSOR)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        inputs: Iterable[SSAValue],
+        result_type: TensorType[AnyFloat],
+        properties: Mapping[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            operands=[list(inputs)],
+            result_types=[result_type],
+            properties=properties or {},
+        )
 
     def named_extents(self) -> dict[str, int]:
         """
@@ -48,7 +62,7 @@ class CompoundOp(Operation, ABC):
         """
         extents: dict[str, int] = {}
         for index, (value, names) in enumerate(
-            zip(self.operands, self.operand_names(), strict=True)
+            zip(self.inputs, self.OPERANDS, strict=True)
         ):
             for name, extent in zip(names, self._shape(value, names), strict=True):
                 if extents.setdefault(name, extent) != extent:
@@ -58,21 +72,26 @@ class CompoundOp(Operation, ABC):
                     )
         return extents
 
-    def verify_named_shapes(self) -> None:
+    def verify_(self) -> None:
         """Check ranks, extents and element types of all operands and the result."""
+        if len(self.inputs) != len(self.OPERANDS):
+            raise VerifyException(
+                f"'{self.name}' op takes {len(self.OPERANDS)} operands, "
+                f"got {len(self.inputs)}"
+            )
         extents = self.named_extents()
-        names = self.result_names()
+        names = self.RESULT
         expected = tuple(extents[name] for name in names)
-        if self._shape(self.results[0], names) != expected:
+        if self._shape(self.result, names) != expected:
             raise VerifyException(
                 f"'{self.name}' op result is {' x '.join(names)} = "
-                f"{'x'.join(map(str, expected))}, got {self.results[0].type}"
+                f"{'x'.join(map(str, expected))}, got {self.result.type}"
             )
-        types = {element_type_of(v) for v in (*self.operands, *self.results)}
+        types = {element_type_of(v) for v in (*self.inputs, self.result)}
         if len(types) > 1:
             raise VerifyException(f"'{self.name}' op operands share one element type")
 
-    def _shape(self, value: SSAValue, names: tuple[str, ...]) -> tuple[int, ...]:
+    def _shape(self, value: SSAValue, names: Sequence[str]) -> tuple[int, ...]:
         type_ = value.type
         shape = type_.get_shape() if FLOAT_TENSOR.verifies(type_) else ()
         if len(shape) != len(names):
@@ -86,8 +105,36 @@ class CompoundOp(Operation, ABC):
         return shape
 
 
+FORMAT = "$inputs attr-dict `:` functional-type(operands, results)"
+"""How ops without properties are written."""
+FORMAT_EPSILON = (
+    "$inputs (`epsilon` $epsilon^)? attr-dict `:` functional-type(operands, results)"
+)
+"""How ops with an epsilon are written."""
+
+
+class NormalisingOp(CompoundOp, ABC):
+    """A named op that adds `epsilon` to a variance or a mean square."""
+
+    epsilon = prop_def(FloatAttr[Float64Type], default_value=FloatAttr(1e-5, f64))
+
+    def __init__(
+        self,
+        inputs: Iterable[SSAValue],
+        result_type: TensorType[AnyFloat],
+        epsilon: float = 1e-5,
+    ):
+        super().__init__(inputs, result_type, {"epsilon": FloatAttr(epsilon, f64)})
+
+    def verify_(self) -> None:
+        """Check the shapes, and that epsilon is positive."""
+        super().verify_()
+        if not self.epsilon.value.data > 0:
+            raise VerifyException(f"'{self.name}' op epsilon is positive")
+
+
 @irdl_op_definition
-class GemmSoftmaxOp(IRDLOperation, CompoundOp):
+class GemmSoftmaxOp(CompoundOp):
     """
     `softmax(a b)` over the last dimension, N.
 
@@ -98,29 +145,13 @@ class GemmSoftmaxOp(IRDLOperation, CompoundOp):
     """
 
     name = "compound.gemm_softmax"
-    a = operand_def(PLAIN_TENSOR)
-    b = operand_def(PLAIN_TENSOR)
-    result = result_def(PLAIN_TENSOR)
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$a `,` $b attr-dict `:` `(` type($a) `,` type($b) `)` `->` type($result)"
-    )
-
-    def __init__(self, a: SSAValue, b: SSAValue, result_type: TensorType[AnyFloat]):
-        super().__init__(operands=[a, b], result_types=[result_type])
-
-    def operand_names(self) -> tuple[tuple[str, ...], ...]:
-        return ("M", "K"), ("K", "N")
-
-    def result_names(self) -> tuple[str, ...]:
-        return ("M", "N")
-
-    def verify_(self) -> None:
-        self.verify_named_shapes()
+    OPERANDS: ClassVar = (("M", "K"), ("K", "N"))
+    RESULT: ClassVar = ("M", "N")
+    assembly_format = FORMAT
 
 
 @irdl_op_definition
-class GemmLayernormOp(IRDLOperation, CompoundOp):
+class GemmLayernormOp(NormalisingOp):
     """
     LayerNorm of `a b` over the last dimension, N, with scale gamma and shift beta.
 
@@ -134,37 +165,26 @@ class GemmLayernormOp(IRDLOperation, CompoundOp):
     """
 
     name = "compound.gemm_layernorm"
-    a = operand_def(PLAIN_TENSOR)
-    b = operand_def(PLAIN_TENSOR)
-    gamma = operand_def(PLAIN_TENSOR)
-    beta = operand_def(PLAIN_TENSOR)
-    epsilon = prop_def(FloatAttr[Float64Type], default_value=FloatAttr(1e-5, f64))
-    result = result_def(PLAIN_TENSOR)
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$a `,` $b `,` $gamma `,` $beta (`epsilon` $epsilon^)? attr-dict `:` `(` "
-        "type($a) `,` type($b) `,` type($gamma) `,` type($beta) `)` `->` type($result)"
-    )
+    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N",), ("N",))
+    RESULT: ClassVar = ("M", "N")
+    assembly_format = FORMAT_EPSILON
 
-    def __init__(
-        self,
-        operands: Sequence[SSAValue],
-        result_type: TensorType[AnyFloat],
-        epsilon: float = 1e-5,
-    ):
-        super().__init__(
-            operands=list(operands),
-            result_types=[result_type],
-            properties={"epsilon": FloatAttr(epsilon, f64)},
-        )
 
-    def operand_names(self) -> tuple[tuple[str, ...], ...]:
-        return ("M", "K"), ("K", "N"), ("N",), ("N",)
+@irdl_op_definition
+class GemmRmsnormOp(NormalisingOp):
+    """
+    RMSNorm of `a b` over the last dimension, N, with scale gamma.
 
-    def result_names(self) -> tuple[str, ...]:
-        return ("M", "N")
+    The mean of the squares, plus `epsilon`, is under the root.
 
-    def verify_(self) -> None:
-        self.verify_named_shapes()
-        if not self.epsilon.value.data > 0:
-            raise VerifyException(f"'{self.name}' op epsilon is positive")
+    ```mlir
+    %y = compound.gemm_rmsnorm %a, %b, %gamma epsilon 1.000000e-05
+        : (tensor<256x128xf16>, tensor<128x512xf16>, tensor<512xf16>)
+        -> tensor<256x512xf16>
+    ```
+    """
+
+    name = "compound.gemm_rmsnorm"
+    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N",))
+    RESULT: ClassVar = ("M", "N")
+    assembly_format = FORMAT_EPSILON

@@ -79,7 +79,7 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
     ranks: dict[SSAValue, int] = {
         value: _rank(func, value) for value in func.body.block.args
     }
-    ranks |= {op.results[0]: _rank(op, op.results[0]) for op in named}
+    ranks |= {op.result: _rank(op, op.result) for op in named}
     if not named:
         raise PassFailedException(
             f"decompose: @{func.sym_name.data} has no named compound op; decompose "
@@ -135,14 +135,14 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> None:
     """Replace one op; an operand that goes by other names in it is renamed first."""
     dims, emit = naming.ops[op], Emitter(op)
-    element = element_type_of(op.results[0])
+    element = element_type_of(op.result)
     operands = [
         emit.rename(value, tuple(dims[name] for name in names))
-        for value, names in zip(op.operands, op.operand_names(), strict=True)
+        for value, names in zip(op.inputs, op.OPERANDS, strict=True)
     ]
     site = Site(emit, operands, dims, _accumulator_type(element, accumulator))
     result = emit.cast(DECOMPOSITIONS[type(op)](op, site), element)
-    result.name_hint = op.results[0].name_hint or result.name_hint
+    result.name_hint = op.result.name_hint or result.name_hint
     Rewriter.replace_op(op, (), [result])
 
 

@@ -79,8 +79,8 @@ def name_dimensions(
 
 
 def _uses(op: CompoundOp) -> list[tuple[SSAValue, tuple[str, ...]]]:
-    operands = zip(op.operands, op.operand_names(), strict=True)
-    return [*operands, (op.results[0], op.result_names())]
+    operands = zip(op.inputs, op.OPERANDS, strict=True)
+    return [*operands, (op.result, op.RESULT)]
 
 
 def _name(names: dict[Axis, str], axes: Sequence[Axis], wanted: str) -> None:

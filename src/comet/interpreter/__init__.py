@@ -4,12 +4,18 @@ The reference interpreter: the meaning of every level of IR, in float64.
 Nothing imports it at start-up, as it needs numpy.
 """
 
-from comet.interpreter import collective, compound, dataflow, schedule
+from comet.interpreter import (
+    collective,
+    compound,
+    compound_named,
+    dataflow,
+    schedule,
+)
 from comet.interpreter.chunking import FoldTree, Merge, Steps
 from comet.interpreter.machine import Machine, evaluate, run
 from comet.interpreter.tensor import Tensor
 
-DIALECTS = (collective, compound, dataflow, schedule)
+DIALECTS = (collective, compound, compound_named, dataflow, schedule)
 """The files that register what the ops of each dialect compute."""
 
 __all__ = ["FoldTree", "Machine", "Merge", "Steps", "Tensor", "evaluate", "run"]

@@ -1,4 +1,4 @@
-"""What the ops of the compound dialect compute, by definition."""
+"""What the elementary ops of the compound dialect compute, by definition."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from comet.dialects.compound import (
     ExtentOp,
     FillOp,
     FoldOp,
-    GemmLayernormOp,
-    GemmSoftmaxOp,
     MapKind,
     MapOp,
     ReduceOp,
@@ -25,7 +23,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound_dims import extents_of, names_of
 from comet.interpreter.chunking import FoldTree, Steps, elements
 from comet.interpreter.instances import chunk
-from comet.interpreter.machine import Machine, Values, dims_of, evaluate
+from comet.interpreter.machine import Machine, Values, evaluate
 from comet.interpreter.tensor import (
     Array,
     Tensor,
@@ -61,25 +59,6 @@ MAP: dict[MapKind, Callable[..., Array]] = {
     MapKind.TANH: np.tanh,
     MapKind.ERF: _erf,
 }
-
-
-@evaluate.register
-def _(op: GemmSoftmaxOp, machine: Machine, args: Values) -> Values:
-    a, b = (value.data for value in args)
-    product = a @ b
-    weights = np.exp(product - product.max(axis=-1, keepdims=True))
-    data = weights / weights.sum(axis=-1, keepdims=True)
-    return (Tensor((), dims_of(op.result.type), data),)
-
-
-@evaluate.register
-def _(op: GemmLayernormOp, machine: Machine, args: Values) -> Values:
-    a, b, gamma, beta = (value.data for value in args)
-    product = a @ b
-    centred = product - product.mean(axis=-1, keepdims=True)
-    variance = product.var(axis=-1, keepdims=True)
-    data = centred / np.sqrt(variance + op.epsilon.value.data) * gamma + beta
-    return (Tensor((), dims_of(op.result.type), data),)
 
 
 @evaluate.register

@@ -45,3 +45,15 @@
 %a, %b, %v = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>, tensor<3xf16>)
 // CHECK: 'compound.gemm_layernorm' op operand 2 has extent 3 for dimension N, an earlier operand has 2
 %p = compound.gemm_layernorm %a, %b, %v, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<3xf16>, tensor<3xf16>) -> tensor<4x2xf16>
+
+// -----
+
+%a, %b = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>)
+// CHECK: 'compound.gemm_softmax' op takes 2 operands, got 3
+%p = compound.gemm_softmax %a, %b, %b : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+
+// -----
+
+%a, %b, %v = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>)
+// CHECK: 'compound.gemm_rmsnorm' op epsilon is positive
+%p = compound.gemm_rmsnorm %a, %b, %v epsilon -1.0 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>

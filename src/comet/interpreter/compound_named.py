@@ -1,0 +1,64 @@
+"""What the named compound ops compute, by their textbook formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from xdsl.utils.exceptions import InterpretationError
+
+from comet.dialects.compound_named import (
+    CompoundOp,
+    GemmLayernormOp,
+    GemmRmsnormOp,
+    GemmSoftmaxOp,
+    NormalisingOp,
+)
+from comet.interpreter.machine import Machine, Values, dims_of, evaluate
+from comet.interpreter.tensor import Array, Tensor
+
+
+@evaluate.register
+def _(op: CompoundOp, machine: Machine, args: Values) -> Values:
+    meaning = MEANINGS.get(type(op))
+    if meaning is None:
+        raise InterpretationError(f"'{op.name}' op has no meaning in the interpreter")
+    data = meaning(op, *(value.data for value in args))
+    return (Tensor((), dims_of(op.result.type), data),)
+
+
+def _softmax(scores: Array) -> Array:
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def _gemm_softmax(op: CompoundOp, a: Array, b: Array) -> Array:
+    return _softmax(a @ b)
+
+
+def _gemm_layernorm(
+    op: CompoundOp, a: Array, b: Array, gamma: Array, beta: Array
+) -> Array:
+    product = a @ b
+    centred = product - product.mean(axis=-1, keepdims=True)
+    variance = product.var(axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + _epsilon(op)) * gamma + beta
+
+
+def _gemm_rmsnorm(op: CompoundOp, a: Array, b: Array, gamma: Array) -> Array:
+    product = a @ b
+    square = np.mean(product**2, axis=-1, keepdims=True)
+    return product / np.sqrt(square + _epsilon(op)) * gamma
+
+
+def _epsilon(op: CompoundOp) -> float:
+    assert isinstance(op, NormalisingOp)
+    return op.epsilon.value.data
+
+
+MEANINGS: dict[type[CompoundOp], Callable[..., Array]] = {
+    GemmLayernormOp: _gemm_layernorm,
+    GemmRmsnormOp: _gemm_rmsnorm,
+    GemmSoftmaxOp: _gemm_softmax,
+}
+"""The function of each named op: the op and the arrays of its operands."""
