@@ -37,7 +37,7 @@ from comet.passes.tile_template import (
 CHOICES = 12
 """How many divisors of an extent the search tries."""
 
-SAMPLES = 2000
+SAMPLES = 8000
 """How many random plans the search looks at before it descends."""
 
 Plan: TypeAlias = Mapping[Key, Rows]
