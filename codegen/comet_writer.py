@@ -207,7 +207,8 @@ def _names(names: ArrayAttr[StringAttr]) -> str:
 
 def _joined(names: ArrayAttr[StringAttr]) -> str:
     """Join names with commas into one plain scalar, as the tool wants them."""
-    return ", ".join(_scalar(name.data) for name in names)
+    joined = ", ".join(name.data for name in names)
+    return joined if len(names) > 1 else _scalar(joined)
 
 
 def _sizes(sizes: Sizes) -> str:

@@ -20,7 +20,7 @@ from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch_nodes import LevelOp, UnitOp
 from comet.dialects.arch_rows import integer_of
 from comet.dialects.comet import BindingOp, CollectiveOp, OperationOp, TileOp
-from comet.dialects.comet_attributes import BindingKind
+from comet.dialects.comet_attributes import BindingKind, CollectiveKind
 
 MESHES = ((1, 1), (2, 2), (4, 4), (16, 16))
 """The shapes whose hop counts the tool has in its table; it ends at any other."""
@@ -68,8 +68,19 @@ def _check_meshes(op: TileOp, system: SystemOp) -> None:
 
 
 def _check_group(op: CollectiveOp, system: SystemOp) -> None:
-    members = prod(system.level(name.data).instances for name in op.src)
-    _check_mesh(system.level(op.target.data), members)
+    level = system.level(op.target.data)
+    _check_mesh(level, prod(system.level(name.data).instances for name in op.src))
+    reduces = level.link_field("reduction_support")
+    if (
+        op.kind.data is CollectiveKind.ALLREDUCE
+        and reduces
+        and not level.link_field("broadcast_support")
+    ):
+        raise PassFailedException(
+            f"lower-to-comet: the network of {level.level_name} reduces but does not "
+            "broadcast, and the COMET tool takes an all-reduce on it for free; give "
+            "the link broadcast_support, or take a gather"
+        )
 
 
 def _check_mesh(level: LevelOp, copies: int) -> None:

@@ -233,3 +233,11 @@ def test_a_tile_that_the_array_confuses_is_rejected() -> None:
     leaf.properties["compute"] = ComputeAttr(Compute((("M", 8),)))
     with pytest.raises(PassFailedException, match="confuses equal extents"):
         check_legality(module)
+
+
+def test_an_all_reduce_that_the_tool_takes_for_free_is_rejected() -> None:
+    files = write_files(records("accepted.jsonl", "softmax-fused"))
+    old, new = "broadcast_support: true", "reduction_support: true"
+    files["arch.yaml"] = files["arch.yaml"].replace(old, new, 1)
+    with pytest.raises(PassFailedException, match="network of GB reduces but does not"):
+        check_legality(read_files(files))
