@@ -115,3 +115,72 @@ func.func @f(%a : !A, %b : !B) -> !R attributes {comet.plan = "by hand"} {
 func.func private @f__reference(%a : !A) -> !A attributes {comet.reference} {
   func.return %a : !A
 }
+
+// -----
+
+// Nothing shares a nest: the columns of one node have factors and orders of their own.
+
+// CHECK:      comet.tile temporal permutation "KNM" <
+// CHECK-NEXT:   a by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 2, K = 2],
+// CHECK-NEXT:   b by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 2, K = 2],
+// CHECK-NEXT:   c by GEMM, DRAM -> GB, 16 bits, wb_output, [M = 2, N = 2, K = 2],
+// CHECK-NEXT:   c by EXP, DRAM -> GB, 16 bits, [M = 8, N = 1, K = 1],
+// CHECK-NEXT:   e by EXP, DRAM -> GB, 16 bits, wb_output, [M = 8, N = 1, K = 1]
+// CHECK-NEXT: > {
+// CHECK-NEXT:   comet.binding sequential
+// CHECK-NEXT:   comet.tile spatial permutation "MNK" <
+// CHECK-NEXT:     a by GEMM, DRAM -> GB, 16 bits, [M = 1, N = 2, K = 1] x [M = 1, N = 2, K = 1],
+// CHECK:            c by GEMM, GB -> OB, 16 bits, rmw, wb_output, [M = 1, N = 1, K = 1]
+// CHECK:            comet.operation gemm "GEMM" primitive <M = 8, N = 2, K = 4> steps <
+// CHECK:        comet.tile spatial permutation "MNK" <
+// CHECK-NEXT:     c by EXP, DRAM -> GB, 16 bits, [M = 1, N = 2, K = 1] x [M = 1, N = 2, K = 1],
+// CHECK:            comet.operation exp "EXP" primitive <M = 2, N = 4> steps <
+// CHECK-NEXT:         c[M = 2, N = 4, K = 8],
+
+!A = tensor<16x8xf16, #compound.dims<M, K @DRAM>>
+!A1 = tensor<8x4xf16, #compound.dims<M, K @DRAM>>
+!A2 = tensor<8x4xf16, #compound.dims<M, K @GB>>
+!A3 = tensor<8x4xf16, #compound.dims<M, K @IB>>
+!B = tensor<8x64xf16, #compound.dims<K, N @DRAM>>
+!B1 = tensor<4x32xf16, #compound.dims<K, N @DRAM>>
+!B2 = tensor<4x8xf16, #compound.dims<K, N @GB>>
+!B3 = tensor<4x2xf16, #compound.dims<K, N @WB>>
+!C = tensor<16x64xf16, #compound.dims<M, N @DRAM>>
+!C1 = tensor<8x32xf16, #compound.dims<M, N @DRAM>>
+!C2 = tensor<8x8xf16, #compound.dims<M, N @GB>>
+!C3 = tensor<8x2xf16, #compound.dims<M, N @OB>>
+!D1 = tensor<2x64xf16, #compound.dims<M, N @DRAM>>
+!D2 = tensor<2x16xf16, #compound.dims<M, N @GB>>
+!D3 = tensor<2x4xf16, #compound.dims<M, N @OB>>
+
+collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
+
+func.func @f(%a : !A, %b : !B) -> !C {
+  %c = schedule.temporal [M = 2, N = 2, K = 2] ins(%a, %b : !A, !B) outs(!C) combine ["add"] {
+  ^bb0(%a1 : !A1, %b1 : !B1):
+    %c1 = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%a1, %b1 : !A1, !B1) outs(!C1) {
+    ^bb1(%a2 : !A2, %b2 : !B2):
+      %c2 = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%a2, %b2 : !A2, !B2) outs(!C2) {
+      ^bb2(%a3 : !A3, %b3 : !B3):
+        %c = compound.contract %a3, %b3 : !A3, !B3 -> !C3
+        schedule.yield %c : !C3
+      }
+      schedule.yield %c2 : !C2
+    }
+    schedule.yield %c1 : !C1
+  }
+  %h = schedule.temporal [M = 8] ins(%c : !C) outs(!C) {
+  ^bb0(%c1 : !D1):
+    %e1 = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%c1 : !D1) outs(!D1) {
+    ^bb1(%c2 : !D2):
+      %e2 = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%c2 : !D2) outs(!D2) {
+      ^bb2(%c3 : !D3):
+        %e = compound.map exp %c3 : !D3 -> !D3
+        schedule.yield %e : !D3
+      }
+      schedule.yield %e2 : !D2
+    }
+    schedule.yield %e1 : !D1
+  }
+  func.return %h : !C
+}
