@@ -19,7 +19,6 @@ from comet.cost.flow import (
     Mappings,
     TileExtents,
     elements_of,
-    tile_extents,
 )
 from comet.cost.hardware import Hardware
 from comet.cost.problem import BindingKind, Entry, Node, Problem, Tile, walk_tiles
@@ -62,7 +61,7 @@ def fits(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Real:
     return room
 
 
-def summed_occupancy(problem: Problem, hardware: Hardware) -> Iterator[Occupancy]:
+def summed_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy]:
     """
     The COMET tool's demand of each level, running over temporal nodes in post-order.
 
@@ -70,7 +69,6 @@ def summed_occupancy(problem: Problem, hardware: Hardware) -> Iterator[Occupancy
     unbound one adds, a parallel one is forgotten (a defect). An only child takes its
     parent's binding.
     """
-    extents = tile_extents(Mappings(problem), hardware)
     reached: dict[str, Occupancy] = {}
     for tile in _post_order(problem.root):
         if tile.spatial or tile is problem.root:

@@ -9,7 +9,7 @@ adds the tool's own capacity rule, `check_live` replaces it by liveness.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from comet.cost.bindings import binding_kinds
 from comet.cost.capacity import (
@@ -21,7 +21,7 @@ from comet.cost.capacity import (
 from comet.cost.collectives import link_network
 from comet.cost.compute import leaf_cycles
 from comet.cost.estimate import CostError
-from comet.cost.flow import Mappings, tile_extents
+from comet.cost.flow import Mappings, TileExtents, tile_extents
 from comet.cost.hardware import Hardware
 from comet.cost.problem import (
     BindingKind,
@@ -34,10 +34,16 @@ from comet.cost.problem import (
 )
 
 
-def check(problem: Problem, hardware: Hardware) -> None:
-    """`check_structure`, and that factors multiply up to the extents."""
+def check(problem: Problem, hardware: Hardware) -> TileExtents:
+    """
+    `check_structure`, and that factors multiply up to the extents.
+
+    Returns the extents of every tile.
+    """
     check_structure(problem, hardware)
-    check_extents(problem, hardware)
+    extents = tile_extents(Mappings(problem), hardware)
+    check_extents(problem, extents)
+    return extents
 
 
 def check_structure(problem: Problem, hardware: Hardware) -> None:
@@ -57,34 +63,30 @@ def check_structure(problem: Problem, hardware: Hardware) -> None:
 
 def check_tool(problem: Problem, hardware: Hardware) -> None:
     """`check`, and the COMET tool's capacity rule and endless loop."""
-    check(problem, hardware)
+    extents = check(problem, hardware)
     for tile in walk_tiles(problem.root):
         _check_bindings(tile)
-    _check_capacity(hardware, summed_occupancy(problem, hardware))
+    _check_capacity(hardware, summed_occupancy(problem, extents))
 
 
 def check_live(problem: Problem, hardware: Hardware) -> None:
     """`check`, and every level's capacity against the values alive in it at a time."""
-    check(problem, hardware)
-    mappings = Mappings(problem)
-    extents = tile_extents(mappings, hardware)
-    _check_capacity(hardware, live_occupancy(mappings, extents))
+    extents = check(problem, hardware)
+    _check_capacity(hardware, live_occupancy(Mappings(problem), extents))
 
 
 def _check_entry(
     problem: Problem, hardware: Hardware, tile: Tile, entry: Entry
 ) -> None:
-    source, destination = (
-        hardware.level(entry.source),
-        hardware.level(entry.destination),
-    )
+    source = hardware.level(entry.source)
+    hardware.level(entry.destination)
     if source.is_unit:
         raise CostError(
             f"{tile.name} moves tensor {entry.tensor} from {source.name}, a compute "
             "unit; name a memory level"
         )
     if tile.spatial or tile.is_leaf:
-        hardware.network(source.name, destination.name)
+        _check_link(problem, hardware, entry)
     op = problem.operation.get(entry.tag)
     if op is not None and entry.tensor not in op.access:
         raise CostError(
@@ -96,6 +98,33 @@ def _check_entry(
             f"{tile.name} lists tensor {entry.tensor}, which no operation of the "
             "problem has; mend the name"
         )
+
+
+def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
+    """A bandwidth that the file leaves out is zero, which the tool divides by."""
+    network = hardware.network(entry.source, entry.destination)
+    near, far = hardware.level(entry.source), hardware.level(entry.destination)
+    writes = problem.writes(entry.tensor, entry.tag)
+    memory = near.memory
+    wanted = {
+        f"{near.name} its child_{'write' if writes else 'read'}_bw": (
+            memory.child_write_bandwidth if writes else memory.child_read_bandwidth
+        ),
+        f"the link to {far.name} its bw": network.bandwidth,
+        f"the link to {far.name} its channel_width": network.channel_width,
+    }
+    if not far.is_unit:
+        child = far.memory
+        wanted[f"{far.name} its parent_{'read' if writes else 'write'}_bw"] = (
+            child.parent_read_bandwidth if writes else child.parent_write_bandwidth
+        )
+    _check_positive(f"tensor {entry.tensor} moves", wanted)
+
+
+def _check_positive(what: str, wanted: Mapping[str, int]) -> None:
+    for field, value in wanted.items():
+        if value <= 0:
+            raise CostError(f"{what}, but the hardware file does not give {field}")
 
 
 def _check_leaf(problem: Problem, hardware: Hardware, tile: Tile) -> None:
@@ -118,9 +147,7 @@ def _check_leaf(problem: Problem, hardware: Hardware, tile: Tile) -> None:
 def _check_collective(
     problem: Problem, hardware: Hardware, tile: Tile, node: Collective
 ) -> None:
-    for name in (node.level, *node.sources, *node.destinations):
-        hardware.level(name)
-    link_network(hardware.level(node.level))
+    _check_exchange(hardware, node)
     if node.input not in {op.output for op in problem.operations}:
         raise CostError(
             f"{node.name} exchanges tensor {node.input}, which no operation produces; "
@@ -134,6 +161,19 @@ def _check_collective(
             f"{node.name} exchanges tensor {node.input}, but no tile to its left lists "
             "it; place it after the producer"
         )
+
+
+def _check_exchange(hardware: Hardware, node: Collective) -> None:
+    """The levels a collective names, and the links at its own."""
+    for name in (node.level, *node.sources, *node.destinations):
+        hardware.level(name)
+    level = hardware.level(node.level)
+    wanted = {
+        f"{level.name} its link_read_bw": level.memory.link_read_bandwidth,
+        f"{level.name} its link_write_bw": level.memory.link_write_bandwidth,
+        f"the links of {level.name} their bw": link_network(level).bandwidth,
+    }
+    _check_positive(f"{node.name} runs", wanted)
     if (
         node.kind is CollectiveKind.SCATTER
         and math.prod(hardware.level(n).instances for n in node.destinations) < 2
@@ -158,13 +198,13 @@ def _check_bindings(tile: Tile) -> None:
         )
 
 
-def check_extents(problem: Problem, hardware: Hardware) -> None:
+def check_extents(problem: Problem, extents: TileExtents) -> None:
     """
     Raises `CostError` where the factors over a root entry's tiles do not multiply up to
     the problem's extents.
     """
-    extents = tile_extents(Mappings(problem), hardware)[problem.root.index]
-    for entry, reached in zip(problem.root.entries, extents, strict=True):
+    root = problem.root
+    for entry, reached in zip(root.entries, extents[root.index], strict=True):
         for dim, size in reached.items():
             if size != problem.dims.get(dim, 0):
                 raise CostError(

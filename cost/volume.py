@@ -149,7 +149,7 @@ def memory_cycles(
     precision.
     """
     source, network, t = route.source, route.network, transfer
-    ports = np.clip(t.unique, 1, source.ports)
+    ports = np.minimum(np.maximum(t.unique, 1), source.ports)
     tiles = np.maximum(t.unique, 1) if t.writes else t.unique
     whole = source.child_write_bandwidth if t.writes else source.child_read_bandwidth
     read = source.child_read_bandwidth
@@ -167,7 +167,10 @@ def memory_cycles(
 
 
 def _shared(bandwidth: int, used: Real, ports: int) -> Real:
-    return np.where(used < ports, bandwidth // ports * used, bandwidth)
+    """The bandwidth of the ports used, each with its share of the whole."""
+    if ports == 1:
+        return bandwidth
+    return np.where(np.less(used, ports), bandwidth // ports * used, bandwidth)
 
 
 def transfer_kind(writes: bool, unique: int) -> CollectiveKind:

@@ -93,19 +93,16 @@ def _leaf(state: Latency, tile: Tile) -> None:
     movements = state.nests.movements[tile.index]
     iterations = state.iterations(tile)
     uneven = len({m.iterations for m in movements}) > 1
+    steps = {
+        unit: u32(leaf_cycles(state.hardware.level(unit).unit, tile.leaf))
+        for unit in {entry.destination for entry in tile.entries}
+    }
     streams: list[Stream] = []
     for movement in movements:
-        step = u32(
-            leaf_cycles(
-                state.hardware.level(movement.entry.destination).unit, tile.leaf
-            )
-        )
+        step = steps[movement.entry.destination]
         windows = np.full(iterations, step, dtype=np.int64)
-        streams.append(
-            make_stream(
-                state.hardware, movement, Setting(windows, step, 0, uneven), hidden=True
-            )
-        )
+        setting = Setting(windows, step, 0, uneven)
+        streams.append(make_stream(state.hardware, movement, setting, hidden=True))
     _finish(state, tile, Group((tile.leaf,), fused=False), streams, {})
     state.cycles[tile.index] = state.groups[tile.index][0].totals.cycles
 

@@ -85,7 +85,7 @@ def make_stream(
     entry = movement.entry
     route = Route.of(hardware, entry.source, entry.destination)
     reuse, moves = movement.reuse, movement.moves
-    times, energy = _transfer_times(route, movement)
+    times, energy = _transfer_times(route, movement, setting.uneven)
     up, down, transfers = _split_ramps(movement, times, reuse, setting.uneven)
     work = (
         setting.work
@@ -108,13 +108,20 @@ def make_stream(
     )
 
 
-def _transfer_times(route: Route, movement: Movement) -> tuple[Cycles, float]:
+def _transfer_times(
+    route: Route, movement: Movement, uneven: bool
+) -> tuple[Cycles, float]:
     """
     Cycles of each iteration's transfer, and the pJ the network spends on all of them.
+
+    Only where entries have different iteration counts does the tool count writes of
+    iterations in which no tile moves.
     """
     busy, energy = _one_transfer(route, movement, movement.unique)
-    idle, _ = _one_transfer(route, movement, 0)
-    memory = np.full(movement.length, idle[0], dtype=np.int64)
+    idle = 0
+    if movement.writes and (uneven or movement.period != movement.reuse):
+        idle = _one_transfer(route, movement, 0)[0][0]
+    memory = np.full(movement.length, idle, dtype=np.int64)
     memory[:: movement.period] = busy[0]
     network = np.zeros(movement.length, dtype=np.int64)
     network[:: movement.period] = busy[1]
@@ -127,6 +134,12 @@ def _one_transfer(
     route: Route, movement: Movement, unique: int
 ) -> tuple[tuple[int, int], float]:
     transfer = movement.transfer(unique)
+    if route.source.child_read_bandwidth < route.source.ports:
+        raise CostError(
+            f"memory type {route.source.kind} has more ports than bytes per cycle, so "
+            "the "
+            "COMET tool gives a port none; raise its bandwidth or lower its ports"
+        )
     memory = int(memory_cycles(route, transfer, ported=True, real=single))
     if unique == 0 or movement.spatial == 1:
         return (memory, 0), 0.0
