@@ -51,8 +51,12 @@ from comet.dialects.compound_dims import (
     with_extents,
 )
 from comet.dialects.compound_named import (
+    GatedMlpOp,
+    GemmGeluOp,
+    GemmGemmOp,
     GemmLayernormOp,
     GemmRmsnormOp,
+    GemmSiluOp,
     GemmSoftmaxOp,
 )
 
@@ -536,6 +540,10 @@ Compound = Dialect(
         GemmSoftmaxOp,
         GemmLayernormOp,
         GemmRmsnormOp,
+        GemmGeluOp,
+        GemmSiluOp,
+        GemmGemmOp,
+        GatedMlpOp,
         ContractOp,
         ReduceOp,
         MapOp,

@@ -5,17 +5,29 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from comet.dialects.compound_named import (
+    GatedMlpOp,
+    GemmGeluOp,
+    GemmGemmOp,
     GemmLayernormOp,
     GemmRmsnormOp,
+    GemmSiluOp,
     GemmSoftmaxOp,
 )
+from comet.passes.decompositions.gated_mlp import decompose_gated_mlp
+from comet.passes.decompositions.gemm_gelu import decompose_gemm_gelu
+from comet.passes.decompositions.gemm_gemm import decompose_gemm_gemm
 from comet.passes.decompositions.gemm_layernorm import decompose_gemm_layernorm
 from comet.passes.decompositions.gemm_rmsnorm import decompose_gemm_rmsnorm
+from comet.passes.decompositions.gemm_silu import decompose_gemm_silu
 from comet.passes.decompositions.gemm_softmax import decompose_gemm_softmax
 from comet.passes.decompositions.site import Decomposition
 
 DECOMPOSITIONS: dict[type[Operation], Decomposition] = {
+    GatedMlpOp: decompose_gated_mlp,
+    GemmGeluOp: decompose_gemm_gelu,
+    GemmGemmOp: decompose_gemm_gemm,
     GemmLayernormOp: decompose_gemm_layernorm,
     GemmRmsnormOp: decompose_gemm_rmsnorm,
+    GemmSiluOp: decompose_gemm_silu,
     GemmSoftmaxOp: decompose_gemm_softmax,
 }

@@ -9,7 +9,7 @@ from typing import Protocol
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound_dims import element_type_of, extents_of
 from comet.passes.emitter import Emitter
 
 
@@ -28,6 +28,11 @@ class Site:
     def wide(self, value: SSAValue) -> SSAValue:
         """Return `value` in the element type of the accumulator."""
         return self.emit.cast(value, self.accumulator, name=value.name_hint)
+
+    def narrow(self, value: SSAValue) -> SSAValue:
+        """Return `value` in the element type of the operands."""
+        element = element_type_of(self.operands[0])
+        return self.emit.cast(value, element, name=value.name_hint)
 
     def extent(self, dim: str) -> int:
         """Return the global extent (elements) of a dimension of the op."""

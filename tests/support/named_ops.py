@@ -77,6 +77,32 @@ def rmsnorm(a: Array, b: Array, gamma: Array) -> Array:
     return gamma * c / np.sqrt(size * size + 1e-3)
 
 
+def sigmoid(x: Array) -> Array:
+    """Return the logistic function."""
+    return 0.5 * (1 + np.tanh(x / 2))
+
+
+def gemm_gelu(a: Array, b: Array) -> Array:
+    """Return GELU(a b), in the form with tanh."""
+    c = a @ b
+    return c * sigmoid(2 * np.sqrt(2 / np.pi) * (c + 0.044715 * np.power(c, 3)))
+
+
+def gemm_silu(a: Array, b: Array) -> Array:
+    """Return SiLU(a b)."""
+    return (a @ b) * sigmoid(a @ b)
+
+
+def gemm_gemm(a: Array, b: Array, c: Array) -> Array:
+    """Return (a b) c."""
+    return np.einsum("mk,kn,nl->ml", a, b, c)
+
+
+def gated_mlp(x: Array, gate: Array, up: Array, down: Array) -> Array:
+    """Return (silu(x gate) * (x up)) down."""
+    return np.einsum("mn,mn,nl->ml", gemm_silu(x, gate), x @ up, down)
+
+
 GEMM = {"M": 5, "K": 7, "N": 19}
 GEMM_EVEN = {"M": 32, "K": 16, "N": 64}
 
@@ -84,4 +110,8 @@ NAMED_OPS = (
     NamedOp("gemm_softmax", gemm_softmax, GEMM, GEMM_EVEN),
     NamedOp("gemm_layernorm", layernorm, GEMM, GEMM_EVEN),
     NamedOp("gemm_rmsnorm", rmsnorm, GEMM, GEMM_EVEN, "epsilon 1.0e-03"),
+    NamedOp("gemm_gelu", gemm_gelu, GEMM, GEMM_EVEN),
+    NamedOp("gemm_silu", gemm_silu, GEMM, GEMM_EVEN),
+    NamedOp("gemm_gemm", gemm_gemm, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
+    NamedOp("gated_mlp", gated_mlp, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
 )

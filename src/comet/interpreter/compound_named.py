@@ -9,8 +9,12 @@ from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound_named import (
     CompoundOp,
+    GatedMlpOp,
+    GemmGeluOp,
+    GemmGemmOp,
     GemmLayernormOp,
     GemmRmsnormOp,
+    GemmSiluOp,
     GemmSoftmaxOp,
     NormalisingOp,
 )
@@ -51,14 +55,42 @@ def _gemm_rmsnorm(op: CompoundOp, a: Array, b: Array, gamma: Array) -> Array:
     return product / np.sqrt(square + _epsilon(op)) * gamma
 
 
+def _gelu(x: Array) -> Array:
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def _silu(x: Array) -> Array:
+    return x / (1 + np.exp(-x))
+
+
+def _gemm_gelu(op: CompoundOp, a: Array, b: Array) -> Array:
+    return _gelu(a @ b)
+
+
+def _gemm_silu(op: CompoundOp, a: Array, b: Array) -> Array:
+    return _silu(a @ b)
+
+
+def _gemm_gemm(op: CompoundOp, a: Array, b: Array, c: Array) -> Array:
+    return a @ b @ c
+
+
+def _gated_mlp(op: CompoundOp, x: Array, gate: Array, up: Array, down: Array) -> Array:
+    return (_silu(x @ gate) * (x @ up)) @ down
+
+
 def _epsilon(op: CompoundOp) -> float:
     assert isinstance(op, NormalisingOp)
     return op.epsilon.value.data
 
 
 MEANINGS: dict[type[CompoundOp], Callable[..., Array]] = {
+    GatedMlpOp: _gated_mlp,
+    GemmGeluOp: _gemm_gelu,
+    GemmGemmOp: _gemm_gemm,
     GemmLayernormOp: _gemm_layernorm,
     GemmRmsnormOp: _gemm_rmsnorm,
+    GemmSiluOp: _gemm_silu,
     GemmSoftmaxOp: _gemm_softmax,
 }
 """The function of each named op: the op and the arrays of its operands."""

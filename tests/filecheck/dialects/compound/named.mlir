@@ -1,15 +1,30 @@
 // RUN: COMET_ROUNDTRIP
 // RUN: COMET_GENERIC_ROUNDTRIP
-// The named compound ops of a matrix product and what follows it.
+// The named compound ops of matrix products and what follows them.
 
-func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %v: tensor<2xf16>) {
-  %r = compound.gemm_rmsnorm %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
-  %q = compound.gemm_rmsnorm %a, %b, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, %v: tensor<2xf16>) {
+  %r0 = compound.gemm_rmsnorm %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+  %r1 = compound.gemm_rmsnorm %a, %b, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+  %r2 = compound.gemm_gelu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+  %r3 = compound.gemm_silu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+  %r4 = compound.gemm_gemm %a, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
+  %r5 = compound.gated_mlp %a, %b, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
   func.return
 }
 
 // CHECK:      func.func @named
-// CHECK-NEXT:   %r = compound.gemm_rmsnorm %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
-// CHECK-NEXT:   %q = compound.gemm_rmsnorm %a, %b, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:   %r0 = compound.gemm_rmsnorm %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:   %r1 = compound.gemm_rmsnorm %a, %b, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:   %r2 = compound.gemm_gelu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:   %r3 = compound.gemm_silu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:   %r4 = compound.gemm_gemm %a, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
+// CHECK-NEXT:   %r5 = compound.gated_mlp %a, %b, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
 
-// CHECK-GENERIC: %r = "compound.gemm_rmsnorm"(%a, %b, %v) <{epsilon = 1.000000e-05 : f64}> : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC:      "func.func"
+// CHECK-GENERIC-NEXT: ^{{.*}}
+// CHECK-GENERIC-NEXT: %r0 = "compound.gemm_rmsnorm"(%a, %b, %v) <{epsilon = 1.000000e-05 : f64}> : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC-NEXT: %r1 = "compound.gemm_rmsnorm"(%a, %b, %v) <{epsilon = 1.000000e-03 : f64}> : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC-NEXT: %r2 = "compound.gemm_gelu"(%a, %b) : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC-NEXT: %r3 = "compound.gemm_silu"(%a, %b) : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC-NEXT: %r4 = "compound.gemm_gemm"(%a, %b, %c) : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
+// CHECK-GENERIC-NEXT: %r5 = "compound.gated_mlp"(%a, %b, %b, %c) : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
