@@ -138,11 +138,16 @@ def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
     if strategy != "none":
         return [units]
     groups: list[list[Unit]] = []
+    home: dict[SSAValue, list[Unit]] = {}
     for unit in units:
-        if groups and (isinstance(unit[0], CollectiveOp) or _at_root(unit, program)):
-            groups[-1].append(unit)
-        else:
-            groups.append([unit])
+        group: list[Unit] = []
+        if isinstance(unit[0], CollectiveOp) or _at_root(unit, program):
+            made = [home[value] for value in unit[0].operands if value in home]
+            group = (made or groups or [group])[-1]
+        if not group:
+            groups.append(group)
+        group.append(unit)
+        home.update((result, group) for op in unit for result in op.results)
     return groups
 
 
