@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.schedule_attributes import BindingAttr, BindingKind
 from comet.dialects.schedule_node import NodeOp
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class BindPass(ModulePass):
 
     Before: a tile tree. After: the same with a `schedule.bind` on all but the last
     sibling of each body. `parallel` asks that no sibling uses what the one before it
-    makes.
+    makes. Rejects a function at another level.
     """
 
     name = "bind"
@@ -36,7 +36,7 @@ class BindPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kind = BindingKind(self.kind)
-        for func in compute_functions(op):
+        for func in functions_at(op, self.name, IRLevel.SCHEDULE):
             bindings = list(plan_bindings(func.body.block, kind))
             for first in bindings:
                 first.attributes["schedule.bind"] = BindingAttr(kind)

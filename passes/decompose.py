@@ -33,7 +33,8 @@ from comet.passes.decompositions import DECOMPOSITIONS
 from comet.passes.decompositions.naming import Naming, name_dimensions
 from comet.passes.decompositions.site import Site
 from comet.passes.emitter import Emitter
-from comet.passes.functions import REFERENCE, compute_functions, reference_name
+from comet.passes.functions import REFERENCE, reference_name
+from comet.passes.levels import IRLevel, functions_at
 
 Accumulator = Literal["f32", "input"]
 
@@ -52,7 +53,7 @@ class DecomposePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Decompose every function of the module that is no reference."""
-        for func in compute_functions(op):
+        for func in functions_at(op, self.name, IRLevel.GRAPH):
             plan = plan_decomposition(func)
             decompose_function(func, plan, self.accumulator)
             keep_reference(op, func)

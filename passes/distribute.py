@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding, sharding_attr
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 from comet.passes.shardings import (
     MESH,
     SHARD,
@@ -46,9 +46,10 @@ class DistributePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Annotate every function of the module that is no reference."""
+        functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
         mesh = select_mesh("distribute", op, self.mesh)
         _check_axes(mesh, self.axes)
-        for func in compute_functions(op):
+        for func in functions:
             plan = plan_distribution(func, self.dim, self.axes, self.op)
             func.attributes[MESH] = SymbolRefAttr(mesh.sym_name)
             for target, sharding in plan.items():

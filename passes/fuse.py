@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from comet.dialects.arch import attached_system
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class FusePass(ModulePass):
         from comet.passes import fuse_accelerator, fuse_auto, fuse_gpu
 
         system = attached_system(op)
-        for func in compute_functions(op):
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             if system.gpu is not None:
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
             elif self.strategy == "auto":

@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding, SpmdOp, YieldOp
 from comet.dialects.compound import FillOp, FoldOp, RenameOp
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 from comet.passes.local_body import LocalBody, local_type, restricted
 from comet.passes.local_fold import merge_partials
 from comet.passes.shardings import (
@@ -46,7 +46,7 @@ class InsertCollectivesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every annotated function of the module that is no reference."""
-        for func in compute_functions(op):
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
             if any(SHARD in inner.attributes for inner in func.body.block.ops):
                 build_region(func, plan_region(op, func))
 

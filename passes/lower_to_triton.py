@@ -31,7 +31,7 @@ from comet.dialects import dataflow, tl
 from comet.dialects.compound_dims import element_type_of, extents_of, names_of, tensor
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LaunchAttr
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 from comet.passes.lower_to_triton_blocks import (
     BlockPlan,
     memory_level,
@@ -50,7 +50,7 @@ class LowerToTritonPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function that is no reference."""
-        for function in compute_functions(op):
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
             program = find_program(function)
             lowered = [lower_kernel(kernel) for kernel in program.kernels()]
             for made in lowered:

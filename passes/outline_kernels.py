@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
 from comet.dialects.schedule import SpatialOp
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class OutlineKernelsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Outline the kernels of every function that is no reference."""
-        for function in compute_functions(op):
+        for function in functions_at(op, self.name, IRLevel.SCHEDULE):
             outline(function, plan_launches(function))
 
 

@@ -36,7 +36,7 @@ from comet.passes.collective_kinds import (
     cheapest_form,
     ops_of_form,
 )
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 
 GPU_LEVEL = "HBM"
 """Where the operands of collectives lie on a mesh that states no levels."""
@@ -61,7 +61,7 @@ class PlaceCollectivesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Place the collectives of every function that is no reference."""
-        for func in compute_functions(op):
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             for region in tuple(r for r in func.walk() if isinstance(r, SpmdOp)):
                 for placement in plan_placements(region, self):
                     apply_placement(placement)

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import FoldOp, ReduceOp
 from comet.passes.emitter import Emitter
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 from comet.passes.shardings import iteration_dims
 from comet.passes.streams import FORMS
 from comet.passes.streams.form import Statistics, name_values
@@ -39,7 +39,7 @@ class StreamPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that is no reference."""
-        functions = tuple(compute_functions(op))
+        functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
         _check_dim(functions, self.dim)
         for func in functions:
             for statistics in plan_folds(func, self.dim):

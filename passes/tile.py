@@ -13,10 +13,11 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound_dims import extents_of, merged_extents
+from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LoopAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.capacity import check_capacity
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 from comet.passes.plan_string import (
     PLAN,
     PlanEntry,
@@ -49,7 +50,7 @@ class TilePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
-        for func in compute_functions(op):
+        for func in functions_at(op, self.name, IRLevel.SCHEDULE):
             text = self.factors if self.factors != "auto" else chosen_plan(func, system)
             apply_plan(func, parse_plan(text), system)
             func.attributes[PLAN] = StringAttr(text)
@@ -79,10 +80,11 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     """
     on_gpu = system.gpu is not None
     nodes = tuple(plan_targets(func))
-    _check_entries(nodes, plan)
+    _check_entries(nodes, plan, on_gpu)
     for node in nodes:
         entry = entry_for(node, plan)
-        set_rows(node, _rows(node, () if entry is None else entry.rows))
+        rows = () if entry is None else entry.rows
+        set_rows(node, _rows(node, rows, on_gpu))
     try:
         retile(func, aligned_tile if on_gpu else even_tile)
     except VerifyException as error:
@@ -92,7 +94,9 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     check_capacity(func, system)
 
 
-def _check_entries(nodes: Sequence[NodeOp], plan: Sequence[PlanEntry]) -> None:
+def _check_entries(
+    nodes: Sequence[NodeOp], plan: Sequence[PlanEntry], on_gpu: bool
+) -> None:
     for entry in plan:
         matching = [node for node in nodes if entry_for(node, (entry,)) is not None]
         if not matching:
@@ -100,7 +104,7 @@ def _check_entries(nodes: Sequence[NodeOp], plan: Sequence[PlanEntry]) -> None:
             raise PassFailedException(
                 f"tile: plan entry '{entry}' fits no node; there are nodes at {levels}"
             )
-        known = {dim for node in matching for dim in _extents(node)}
+        known = {dim for node in matching for dim in _splittable(node, on_gpu)}
         for dim, _ in entry.rows:
             if dim not in known:
                 raise PassFailedException(
@@ -113,12 +117,26 @@ def _extents(node: NodeOp) -> dict[str, int]:
     return merged_extents((*node.ins, *node.initial_carries()), node.name)
 
 
-def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
-    """Return the rows of `node`; dimensions that its operands lack are left out."""
-    known = _extents(node)
-    axes = [row.axis for row in node.loops]
+def _splittable(node: NodeOp, on_gpu: bool) -> tuple[str, ...]:
+    """
+    Return the dimensions along which `node` may be split.
+
+    On a GPU these are the ones that `fuse` chose: another loop is another kernel.
+    """
+    return tuple(node.factors) if on_gpu else tuple(_extents(node))
+
+
+def _rows(node: NodeOp, rows: Rows, on_gpu: bool) -> list[LoopAttr]:
+    """
+    Return the rows of `node`; dimensions that it cannot be split along are left out.
+
+    On a GPU it keeps all of its own, in their order; those not in `rows` are whole.
+    """
+    known = _splittable(node, on_gpu)
     kept = [(dim, factor) for dim, factor in rows if dim in known]
-    if axes and axes[0] is not None:
+    if on_gpu:
+        kept = [(dim, dict(rows).get(dim, 1)) for dim in known]
+    if isinstance(node, SpatialOp):
         return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(kept)]
     return [LoopAttr(dim, factor) for dim, factor in kept]
 
