@@ -15,6 +15,7 @@ from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.compound_dims import extents_of, names_of
 from comet.passes.functions import compute_functions
+from comet.passes.hardware_kind import require_accelerator
 from comet.passes.memory_chain import memory_chain
 
 
@@ -54,6 +55,7 @@ class CometAcceleratorPass(ModulePass):
         from comet.passes.decompose import DecomposePass
 
         system = attached_system(op)
+        require_accelerator(self.name, system)
         PassPipeline((DecomposePass(accumulator="input"),)).apply(ctx, op)
         axes = whole_axes(op, system, self.dim)
         PassPipeline(tuple(self.parts(system, axes))).apply(ctx, op)
