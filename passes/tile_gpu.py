@@ -46,6 +46,8 @@ LAUNCHES = tuple(product((4, 8, 16), (3, 4, 2, 1)))
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
 MAX_DOT_GRID_BLOCK = 256
+MAX_F32_DOT_LOOP_BLOCK = 32
+"""Exact f32 products are unrolled: longer blocks spill registers."""
 GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
 LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -150,6 +152,8 @@ def _block_sizes(summary: KernelSummary, dim: str) -> Sequence[int]:
         return (whole,)
     if in_dot:
         limit = MAX_DOT_GRID_BLOCK if in_grid else max(DOT_BLOCKS)
+        if summary.dot_type == "f32" and not in_grid:
+            limit = MAX_F32_DOT_LOOP_BLOCK
         return [size for size in DOT_BLOCKS if size <= min(limit, whole)]
     sizes = GRID_BLOCKS if in_grid else LOOP_BLOCKS
     return [size for size in sizes if size <= whole] or [whole]
