@@ -41,13 +41,17 @@ from comet.passes.tile_gpu_model import (
 )
 from comet.passes.tile_gpu_plan import plan_entries
 
-LAUNCHES = tuple(product((4, 8, 16), (3, 4, 2, 1)))
+STAGES = (3, 4, 2, 1)
+LAUNCHES = tuple(product((4, 8), STAGES))
 """Warps and stages that are tried; of equals the first is taken."""
+LARGE_LAUNCHES = tuple(product((16,), STAGES))
+"""Tried where no other fits: more warps leave each thread fewer registers."""
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
-MAX_DOT_GRID_BLOCK = 256
-MAX_F32_DOT_LOOP_BLOCK = 32
-"""Exact f32 products are unrolled: longer blocks spill registers."""
+DOT_DEPTHS = (16, 32, 64)
+"""Blocks of summed dimensions: longer ones take registers and save little."""
+EXACT_DOT_DEPTHS = (16, 32)
+"""The same for f32, whose products are unrolled: longer blocks spill registers."""
 GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
 LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -114,8 +118,7 @@ def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling
     summary = summarize(node, levels)
     dims = tuple(summary.extents)
     sizes = [_block_sizes(summary, dim) for dim in dims]
-    choices = [(*b, *launch) for b, launch in product(product(*sizes), LAUNCHES)]
-    return _cheapest(summary, dims, choices, gpu)
+    return _cheapest(summary, dims, list(product(*sizes)), gpu)
 
 
 def _cheapest(
@@ -124,8 +127,22 @@ def _cheapest(
     choices: Sequence[tuple[int, ...]],
     gpu: Device,
 ) -> KernelTiling | None:
-    """Return the best choice: a block size for each of `dims`, warps and stages."""
-    table = np.array(choices, dtype=float)
+    """Return the best of `choices`, block sizes for `dims`, with the best launch."""
+    for launches in (LAUNCHES, LARGE_LAUNCHES):
+        rows = [(*sizes, *launch) for sizes, launch in product(choices, launches)]
+        if (found := _cheapest_row(summary, dims, rows, gpu)) is not None:
+            return found
+    return None
+
+
+def _cheapest_row(
+    summary: KernelSummary,
+    dims: Sequence[str],
+    rows: Sequence[tuple[int, ...]],
+    gpu: Device,
+) -> KernelTiling | None:
+    """Return the best row: a block size for each of `dims`, warps and stages."""
+    table = np.array(rows, dtype=float)
     columns = dict(zip(dims, table.T, strict=False))
     numbers = LaunchNumbers(table[:, -2], table[:, -1])
     time = price(summary, columns, numbers, gpu)
@@ -150,12 +167,11 @@ def _block_sizes(summary: KernelSummary, dim: str) -> Sequence[int]:
         return (1,)
     if not in_grid and dim not in summary.loops:
         return (whole,)
-    if in_dot:
-        limit = MAX_DOT_GRID_BLOCK if in_grid else max(DOT_BLOCKS)
-        if summary.dot_type == "f32" and not in_grid:
-            limit = MAX_F32_DOT_LOOP_BLOCK
-        return [size for size in DOT_BLOCKS if size <= min(limit, whole)]
     sizes = GRID_BLOCKS if in_grid else LOOP_BLOCKS
+    if in_dot:
+        sizes = DOT_BLOCKS
+    if dim in summary.dot_depths:
+        sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else DOT_DEPTHS
     return [size for size in sizes if size <= whole] or [whole]
 
 
@@ -197,9 +213,8 @@ def _best_launch(
     summary: KernelSummary, blocks: Mapping[str, int], gpu: Device
 ) -> LaunchAttr:
     """Return the launch numbers for given blocks; the most warps if none fits."""
-    choices = [(*blocks.values(), *launch) for launch in LAUNCHES]
-    best = _cheapest(summary, tuple(blocks), choices, gpu)
-    return LaunchAttr(*LAUNCHES[-1]) if best is None else best.launch
+    best = _cheapest(summary, tuple(blocks), [tuple(blocks.values())], gpu)
+    return LaunchAttr(*LARGE_LAUNCHES[-1]) if best is None else best.launch
 
 
 def set_estimate(node: SpatialOp, seconds: float) -> None:

@@ -31,6 +31,9 @@ Registers of 4 bytes that a thread may fill with tiles; the rest of its 255 are 
 addresses, masks and what the compiler keeps twice.
 """
 
+EXACT_REGISTERS = 72
+"""The same for f32, whose products each thread computes from operands of its own."""
+
 REGISTER_SHARE = 0.55
 SHARED_SHARE = 0.75
 """Shares of a multiprocessor's memories that the tiles of one program may fill."""
@@ -90,8 +93,10 @@ def fits(
 ) -> Real:
     """Return 1 where the tiles of one program fit a multiprocessor, else 0."""
     registers = register_need(summary, blocks)
+    exact = summary.dot_type == "f32" and bool(summary.dots)
+    per_thread = 4 * (EXACT_REGISTERS if exact else DATA_REGISTERS)
     limit = np.minimum(
-        32 * numbers.warps * DATA_REGISTERS * 4, REGISTER_SHARE * gpu.register_bytes
+        32 * numbers.warps * per_thread, REGISTER_SHARE * gpu.register_bytes
     )
     crowded = summary.peak(summary.crowded, blocks)
     shared = shared_need(summary, blocks, numbers.stages)

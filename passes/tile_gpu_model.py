@@ -77,6 +77,8 @@ class KernelSummary:
     """Dimensions of contractions; their blocks have a minimum."""
     dot_rows: frozenset[str]
     """Those of the left operands that results keep."""
+    dot_depths: frozenset[str]
+    """Those that contractions sum."""
     batch_dims: frozenset[str]
     """Dimensions that all values of a contraction have; their blocks are 1."""
     tensors: tuple[Term, ...]
@@ -147,6 +149,7 @@ class _Walk:
         self.shared: list[tuple[Term, ...]] = []
         self.dot_dims: set[str] = set()
         self.dot_rows: set[str] = set()
+        self.dot_depths: set[str] = set()
         self.batch_dims: set[str] = set()
         self.dot_type = "f32"
 
@@ -215,6 +218,7 @@ class _Walk:
         batch = kept & summed & set(names_of(op.rhs))
         self.dot_dims |= set(dims) - batch
         self.dot_rows |= (kept & summed) - batch
+        self.dot_depths |= summed - kept
         self.batch_dims |= batch
         together = dict.fromkeys((*alive, op.result))
         operands = [_bytes(value) for value in op.operands]
@@ -265,6 +269,7 @@ def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
         loops=tuple(loops),
         dot_dims=frozenset(walk.dot_dims),
         dot_rows=frozenset(walk.dot_rows),
+        dot_depths=frozenset(walk.dot_depths),
         batch_dims=frozenset(walk.batch_dims),
         tensors=tuple(map(_bytes, _tensors(node, levels))),
         loads=tuple(walk.loads),

@@ -11,6 +11,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.arch import attached_system
+from comet.passes.hardware_kind import require_gpu
+
 
 @dataclass(frozen=True)
 class TritonDistributedPass(ModulePass):
@@ -44,10 +47,12 @@ class TritonDistributedPass(ModulePass):
                 f"triton-distributed: ranks={self.ranks} is not supported, kernels are "
                 "written for one GPU; use ranks=1"
             )
+        require_gpu(self.name, attached_system(op))
         PassPipeline(tuple(self.parts())).apply(ctx, op)
 
     def parts(self) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline, in order."""
+        from comet.passes.annotate_cost import AnnotateCostPass
         from comet.passes.decompose import DecomposePass
         from comet.passes.fuse import FusePass
         from comet.passes.lower_to_triton import LowerToTritonPass
@@ -61,4 +66,5 @@ class TritonDistributedPass(ModulePass):
         yield FusePass(strategy=self.strategy, between=self.between)
         yield TilePass(factors=self.factors)
         yield OutlineKernelsPass()
+        yield AnnotateCostPass()
         yield LowerToTritonPass()
