@@ -22,6 +22,7 @@ from comet.dialects.cost import Figures, Model, TimeUnit, annotate, estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 from comet.passes.lower_to_comet import lower_function, plan_lowering
 
 
@@ -62,7 +63,8 @@ def plan_estimates(
     if mappings:
         return list(_mapping_estimates(module, mappings[0], model))
     found: list[tuple[Operation, Figures]] = []
-    for func in compute_functions(module):
+    name, taken = AnnotateCostPass.name, (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    for func in functions_at(module, name, *taken):
         if not any(isinstance(op, NodeOp) for op in func.walk()):
             raise PassFailedException(
                 f"annotate-cost: @{func.sym_name.data} has no tile tree; run fuse and "

@@ -65,6 +65,8 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusePlan:
     """Return how the ops of `func` are nested under `strategy`; changes nothing."""
     chain = memory_chain(system)
     program = flatten(func, system.system_name)
+    for op in program.ops:
+        _check_placed(op)
     aliases = _dissolved(program, chain)
     groups = [
         _cluster(group, program, chain, strategy, aliases)
@@ -73,6 +75,13 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusePlan:
     tree = Temporal(chain.root, tuple(groups))
     resident = frozenset(_resident(tree, program, chain, aliases, strategy))
     return FusePlan(tree, Nest(_Levels(chain, resident).at, aliases), program)
+
+
+def _check_placed(op: Operation) -> None:
+    if isinstance(op, CollectiveOp) and op.from_level is None:
+        raise PassFailedException(
+            f"fuse: '{op.name}' is at no level; run place-collectives first"
+        )
 
 
 def apply_plan(func: FuncOp, plan: FusePlan) -> None:

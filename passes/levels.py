@@ -67,19 +67,23 @@ def functions_at(module: ModuleOp, name: str, *taken: IRLevel) -> tuple[FuncOp, 
             f"{name}: the module is a COMET mapping already; run {name} before "
             "lower-to-comet"
         )
-    for func in functions:
-        if len(func.body.blocks) != 1:
-            raise PassFailedException(
-                f"{name}: @{func.sym_name.data} has {len(func.body.blocks)} blocks; "
-                "write it as one, without branches"
-            )
-        level = level_of_function(func)
-        if level is not None and level not in taken:
-            raise PassFailedException(
-                f"{name}: @{func.sym_name.data} is at the {level} level and this pass "
-                f"takes the {' or '.join(taken)} level; {_way_out(name, level, taken)}"
-            )
+    for op in functions:
+        _check_level(op, name, taken)
     return functions
+
+
+def _check_level(op: FuncOp, name: str, taken: tuple[IRLevel, ...]) -> None:
+    if len(op.body.blocks) != 1:
+        raise PassFailedException(
+            f"{name}: @{op.sym_name.data} has {len(op.body.blocks)} blocks; write it "
+            "as one, without branches"
+        )
+    level = level_of_function(op)
+    if level is not None and level not in taken:
+        raise PassFailedException(
+            f"{name}: @{op.sym_name.data} is at the {level} level and this pass takes "
+            f"the {' or '.join(taken)} level; {_way_out(name, level, taken)}"
+        )
 
 
 def _way_out(name: str, level: IRLevel, taken: tuple[IRLevel, ...]) -> str:
@@ -87,10 +91,10 @@ def _way_out(name: str, level: IRLevel, taken: tuple[IRLevel, ...]) -> str:
     later = [other for other in taken if ORDER.index(other) > ORDER.index(level)]
     if not later:
         maker = MADE_BY[level]
-        return "it has run" if maker == name else f"run {name} before {maker}"
+        return "it has run already" if maker == name else f"run {name} before {maker}"
     steps = ORDER[ORDER.index(level) + 1 : ORDER.index(later[0]) + 1]
     needed = [MADE_BY[lv] for lv in steps if lv in (*later[:1], *_NEEDED)]
-    return f"run {' and '.join(needed)} first"
+    return f"run {', '.join(needed)} first"
 
 
 _NEEDED = (IRLevel.ELEMENTARY, IRLevel.SCHEDULE, IRLevel.DATAFLOW)

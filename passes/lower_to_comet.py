@@ -16,7 +16,7 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.comet import ConstantsOp
 from comet.dialects.compound_dims import extents_of
 from comet.dialects.schedule_node import NodeOp
-from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, functions_at
 from comet.passes.lower_to_comet_build import Plan, build_mapping, build_problem
 from comet.passes.lower_to_comet_factors import extents_for, paths_of
 from comet.passes.lower_to_comet_merge import merge_neighbours
@@ -55,7 +55,7 @@ def lower_module(module: ModuleOp) -> None:
 
     Raises PassFailedException for what the files cannot say.
     """
-    functions = tuple(compute_functions(module))
+    functions = functions_at(module, "lower-to-comet", IRLevel.SCHEDULE)
     if len(functions) != 1:
         raise PassFailedException(
             f"lower-to-comet: the module has {len(functions)} functions, and a set of "

@@ -100,7 +100,7 @@ def test_rejects_an_unclear_mesh(meshes: str, message: str):
 
 
 def test_rejects_the_graph_level():
-    with pytest.raises(PassFailedException, match="dimensions of the function are not"):
+    with pytest.raises(PassFailedException, match="run decompose first"):
         run_passes(parse_module(PROGRAM), "distribute{dim=N axes=cx}")
 
 

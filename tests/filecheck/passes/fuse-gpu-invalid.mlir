@@ -5,7 +5,7 @@ func.func @named(%a: tensor<8x4xf16>, %b: tensor<4x16xf16>) -> tensor<8x16xf16> 
   func.return %p : tensor<8x16xf16>
 }
 
-// CHECK: @named has compound.gemm_softmax, which is not elementary; run decompose before fuse
+// CHECK: fuse: @named is at the graph level and this pass takes the elementary or spmd level; run decompose first
 
 // -----
 

@@ -60,4 +60,4 @@ func.func @graph(%a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
   func.return %p : tensor<4x8xf16>
 }
 
-// CHECK: insert-collectives: 'compound.gemm_softmax' is no elementary op; run decompose first
+// CHECK: insert-collectives: @graph is at the graph level and this pass takes the elementary level; run decompose first

@@ -9,7 +9,7 @@ builtin.module {
 !D = tensor<16x32xf16, #compound.dims<M, N @DRAM>>
 
 func.func @f(%a : !D) -> !D {
-  // CHECK: lower-to-comet: 'compound.map' stands outside of the tile tree; run fuse and tile first
+  // CHECK: lower-to-comet: @f is at the elementary level and this pass takes the schedule level; run fuse first
   %h = compound.map exp %a : !D -> !D
   func.return %h : !D
 }
@@ -326,7 +326,7 @@ func.func @f(%a : !D) -> !D {
 collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
 
 func.func @f(%a : !A, %b : !V) -> !D {
-  // CHECK: is no product of two matrices, which is all that the COMET tool can price; loop over the other dimensions with tiles of 1
+  // CHECK: lower-to-comet: the tile of GEMM has B = 2 besides the dimensions of a product of two matrices, and the COMET tool would not count them; loop over B with tiles of 1
   %h = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%a, %b : !A, !V) outs(!D) {
   ^bb0(%a1 : !AG, %b1 : !VG):
     %h1 = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%a1, %b1 : !AG, !VG) outs(!G) {
@@ -354,7 +354,7 @@ func.func @f(%a : !A, %b : !V) -> !D {
 collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
 
 func.func @f(%a : !A, %b : !V) -> !D {
-  // CHECK: is no product of two matrices
+  // CHECK: is no product of two matrices, which is all that the COMET tool can price; write it with reduce and map
   %h = schedule.spatial on @edge [cx: M = 2, cy: M = 2] ins(%a, %b : !A, !V) outs(!D) {
   ^bb0(%a1 : !AG, %b1 : !VG):
     %h1 = schedule.spatial on @edge [kx: M = 2, ky: M = 2] ins(%a1, %b1 : !AG, !VG) outs(!G) {
