@@ -9,7 +9,7 @@ overlap stalls whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -32,11 +32,6 @@ class PortRecord:
     ramp_up: int = 0
     ramp_down: int = 0
     busy: int = 0
-
-    @property
-    def occupied(self) -> int:
-        """Cycles the port works, ramps included."""
-        return self.busy + self.ramp_up + self.ramp_down
 
 
 LevelRecords: TypeAlias = dict[str, tuple[PortRecord, PortRecord]]
@@ -66,16 +61,6 @@ class _Slot:
 
     stream: Stream
     windows: Cycles
-
-
-@dataclass
-class _Merge:
-    """The state of one merge."""
-
-    iterations: int
-    records: LevelRecords = field(
-        default_factory=dict[str, "tuple[PortRecord, PortRecord]"]
-    )
 
 
 def blank(iterations: int) -> tuple[PortRecord, PortRecord]:

@@ -245,25 +245,32 @@ def _spatial(
                 f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, which "
                 f"{parent.name} does not list; list it there"
             )
-        projection = problem.projection(entry.tensor, entry.tag)
-        dims = relevant(projection)
-        unique = math.prod(
-            f for row in entry.factors for dim, f in row.items() if dim in dims
-        )
-        same = above[place].entry.source == entry.source
-        last = next((m for m in reversed(above) if m.entry.key == entry.key), None)
-        result.append(
-            Movement(
-                entry,
-                problem.writes(entry.tensor, entry.tag),
-                problem.is_dependent(entry.tensor),
-                last.iterations if same and last is not None else 1,
-                own.steps,
-                own.spatial,
-                elements(projection, own.inner),
-                above[place].iterations,
-                above[place].period,
-                unique,
-            )
-        )
+        result.append(_spread(problem, entry, own, above, above[place]))
     return tuple(result)
+
+
+def _spread(
+    problem: Problem,
+    entry: Entry,
+    own: _Loops,
+    above: tuple[Movement, ...],
+    followed: Movement,
+) -> Movement:
+    """A spatial entry that moves whenever `followed` does."""
+    projection = problem.projection(entry.tensor, entry.tag)
+    dims = relevant(projection)
+    rows = (row.items() for row in entry.factors)
+    same = [m.iterations for m in above if m.entry.key == entry.key]
+    counted = bool(same) and followed.entry.source == entry.source
+    return Movement(
+        entry,
+        problem.writes(entry.tensor, entry.tag),
+        problem.is_dependent(entry.tensor),
+        same[-1] if counted else 1,
+        own.steps,
+        own.spatial,
+        elements(projection, own.inner),
+        followed.iterations,
+        followed.period,
+        math.prod(f for row in rows for dim, f in row if dim in dims),
+    )

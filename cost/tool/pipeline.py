@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from comet.cost.problem import BindingKind, Collective, Tile
+from comet.cost.problem import Collective, Tile
 from comet.cost.tool.levels import NodeTotals
 from comet.cost.tool.state import Latency
 from comet.cost.tool.streams import u32
@@ -119,8 +119,3 @@ def _same_level(parent: Tile, child: Tile) -> bool:
     return child.spatial and any(
         above.get(e.key, e.source) == e.source for e in child.entries
     )
-
-
-def is_overlapped(kinds: tuple[BindingKind, ...]) -> bool:
-    """Whether any binding lets neighbours run at the same time."""
-    return any(kind is not BindingKind.SEQUENTIAL for kind in kinds)
