@@ -1,0 +1,141 @@
+"""The reference that emitted modules carry means what the interpreter says."""
+
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+import pytest
+from semantics import assert_close, parse_module, random_inputs
+from xdsl.dialects import func
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import DiagnosticException
+
+from comet.codegen.numpy_reference import (
+    MAP_TEXT,
+    REDUCE_TEXT,
+    ReferencePrinter,
+    longest_sum,
+    summed_terms,
+)
+from comet.dialects.compound import MAP_ARITY, MapKind, ReduceKind
+from comet.interpreter import run
+from comet.interpreter.tensor import Array
+
+TYPES = """
+!MK = tensor<3x4xf64, #compound.dims<M, K>>
+!KN = tensor<4x5xf64, #compound.dims<K, N>>
+!NM = tensor<5x3xf64, #compound.dims<N, M>>
+!MN = tensor<3x5xf64, #compound.dims<M, N>>
+!MP = tensor<3x5xf64, #compound.dims<M, P>>
+!M = tensor<3xf64, #compound.dims<M>>
+!one = tensor<f64, #compound.dims<>>
+"""
+
+FUNCTIONS = {
+    "product": """
+      func.func @f(%a: !MK, %b: !KN) -> (!MN, !NM, !one) {
+        %c = compound.contract %a, %b : !MK, !KN -> !MN
+        %d = compound.contract %a, %b : !MK, !KN -> !NM
+        %e = compound.contract %c, %d : !MN, !NM -> !one
+        func.return %c, %d, %e : !MN, !NM, !one
+      }""",
+    "broadcast": """
+      func.func @f(%x: !MN, %y: !NM, %m: !M) -> (!MN, !NM) {
+        %two = compound.fill 2.0 : !one
+        %all = compound.fill 0.5 : !M
+        %n = compound.extent "N" of %x : !MN -> !one
+        %a = compound.map add %x, %y : !MN, !NM -> !MN
+        %b = compound.map sub %a, %m : !MN, !M -> !MN
+        %c = compound.map mult %b, %two : !MN, !one -> !MN
+        %d = compound.map div %c, %n : !MN, !one -> !MN
+        %e = compound.map max %d, %all : !MN, !M -> !MN
+        %f = compound.map min %y, %m : !NM, !M -> !NM
+        func.return %e, %f : !MN, !NM
+      }""",
+    "functions": """
+      func.func @f(%x: !M) -> (!M, !M, !M) {
+        %square = compound.map mult %x, %x : !M, !M -> !M
+        %one = compound.fill 1.0 : !one
+        %y = compound.map add %square, %one : !M, !one -> !M
+        %a = compound.map log %y : !M -> !M
+        %b = compound.map sqrt %y : !M -> !M
+        %c = compound.map rsqrt %y : !M -> !M
+        %d = compound.map exp %x : !M -> !M
+        %e = compound.map neg %d : !M -> !M
+        %f = compound.map tanh %x : !M -> !M
+        %g = compound.map erf %x : !M -> !M
+        %ab = compound.map sub %a, %b : !M, !M -> !M
+        %ce = compound.map div %c, %e : !M, !M -> !M
+        %fg = compound.map mult %f, %g : !M, !M -> !M
+        func.return %ab, %ce, %fg : !M, !M, !M
+      }""",
+    "reduction": """
+      func.func @f(%x: !MN) -> (!M, !one, !MP) {
+        %a = compound.reduce max %x : !MN -> !M
+        %b = compound.reduce add %x : !MN -> !one
+        %c = compound.rename %x : !MN -> !MP
+        func.return %a, %b, %c : !M, !one, !MP
+      }""",
+    "fold": """
+      func.func @f(%x: !MN) -> !M {
+        %zero = compound.fill 0.0 : !M
+        %s = compound.fold over "N" ins(%x : !MN) init(%zero : !M) step {
+        ^bb0(%t: !MN, %s0: !M):
+          %part = compound.reduce add %t : !MN -> !M
+          %s1 = compound.map add %s0, %part : !M, !M -> !M
+          compound.yield %s1 : !M
+        } merge {
+        ^bb1(%p: !M, %q: !M):
+          %s2 = compound.map add %p, %q : !M, !M -> !M
+          compound.yield %s2 : !M
+        } -> !M
+        func.return %s : !M
+      }""",
+}
+
+
+def parsed(text: str) -> func.FuncOp:
+    """Return the function @f of IR text."""
+    function = SymbolTable.lookup_symbol(parse_module(TYPES + text), "f")
+    assert isinstance(function, func.FuncOp)
+    return function
+
+
+def executed(function: func.FuncOp) -> Callable[..., Array | tuple[Array, ...]]:
+    """Print the function as Python, and return what Python makes of it."""
+    namespace: dict[str, object] = {}
+    source = "\n".join(ReferencePrinter(function).lines())
+    exec(f"import math\nimport numpy as np\n{source}", namespace)
+    return cast("Callable[..., Array | tuple[Array, ...]]", namespace["f"])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_printed_function_agrees_with_the_interpreter(name: str):
+    module = parse_module(TYPES + FUNCTIONS[name])
+    inputs = random_inputs(module, "f")
+    results = executed(parsed(FUNCTIONS[name]))(*inputs)
+    found = results if isinstance(results, tuple) else (results,)
+    assert_close([np.asarray(x) for x in found], run(module, "f", inputs))
+
+
+def test_sums_are_counted():
+    function = parsed(FUNCTIONS["product"])
+    a, b = function.body.block.args
+    terms = summed_terms(function)
+    assert (terms[a], terms[b]) == (4, 4)
+    assert longest_sum(function) == 15
+    assert longest_sum(parsed(FUNCTIONS["reduction"])) == 15
+    assert longest_sum(parsed(FUNCTIONS["functions"])) == 1
+
+
+def test_other_levels_are_an_error():
+    function = parsed('func.func @f(%x: !M) { "test.op"() : () -> () func.return }')
+    with pytest.raises(DiagnosticException, match=r"test\.op in @f is not elementary"):
+        ReferencePrinter(function).lines()
+
+
+def test_tables_are_total():
+    arities = {kind: text.count("{}") for kind, text in MAP_TEXT.items()}
+    assert arities == dict(MAP_ARITY)
+    assert set(REDUCE_TEXT) == set(ReduceKind)
+    assert set(MAP_TEXT) == set(MapKind)
