@@ -20,7 +20,7 @@ from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch_nodes import LevelOp, UnitOp
 from comet.dialects.arch_rows import integer_of
 from comet.dialects.comet import BindingOp, CollectiveOp, OperationOp, TileOp
-from comet.dialects.comet_attributes import BindingKind, CollectiveKind
+from comet.dialects.comet_attributes import BindingKind, CollectiveKind, OperationKind
 
 MESHES = ((1, 1), (2, 2), (4, 4), (16, 16))
 """The shapes whose hop counts the tool has in its table; it ends at any other."""
@@ -35,7 +35,8 @@ def check_legality(module: ModuleOp) -> None:
             _check_meshes(op, system)
         elif isinstance(op, CollectiveOp):
             _check_group(op, system)
-        elif isinstance(op, OperationOp):
+        elif isinstance(op, OperationOp) and op.kind.data is OperationKind.GEMM:
+            _check_product(op)
             _check_array(op, system)
     try:
         check_tool(problem_of(module), hardware_of(system))
@@ -101,6 +102,17 @@ def _mesh(level: LevelOp, copies: int) -> tuple[int, int]:
     if columns >= edge:
         return ceil(copies / rows), rows
     return (rows, ceil(copies / rows)) if rows >= edge else (columns, rows)
+
+
+def _check_product(op: OperationOp) -> None:
+    """Check that a tile is a product of two matrices, up to extents of 1."""
+    for dim, size in op.primitive.data[:-3]:
+        if size > 1:
+            raise PassFailedException(
+                f"lower-to-comet: the tile of {op.operation.data} has {dim} = {size} "
+                "besides the dimensions of a product of two matrices, and the COMET "
+                f"tool would not count them; loop over {dim} with tiles of 1"
+            )
 
 
 def _check_array(op: OperationOp, system: SystemOp) -> None:

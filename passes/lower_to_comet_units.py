@@ -26,7 +26,7 @@ class Roles:
     columns: str
     rows: str
     extra: tuple[str, ...]
-    """Further dimensions, all of extent 1."""
+    """Further dimensions; the tool can price none but those of extent 1."""
 
     @property
     def primitive(self) -> tuple[str, ...]:
@@ -60,30 +60,23 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
     """
     Sort the dimensions of a contraction, given the sizes of its tile.
 
-    Raises PassFailedException unless it is a matrix product, up to extents of 1.
+    Raises PassFailedException if there is no dimension for one of the three roles.
     """
     left, right, out = map(names_of, (op.lhs, op.rhs, op.result))
     rows = [dim for dim in left if dim not in out]
     streamed = [dim for dim in left if dim in out and dim not in right]
     columns = [dim for dim in right if dim in out and dim not in left]
     batch = [dim for dim in left if dim in out and dim in right]
-    m, n, k = (_only(op, dims, sizes) for dims in (streamed, columns, rows))
+    m, n, k = (_largest(op, dims, sizes) for dims in (streamed, columns, rows))
     others = (*batch, *streamed, *columns, *rows)
-    extra = tuple(dim for dim in others if dim not in (m, n, k))
-    if any(sizes[dim] > 1 for dim in extra):
-        raise _no_matrix_product(op)
-    return Roles(m, n, k, extra)
+    return Roles(m, n, k, tuple(dim for dim in others if dim not in (m, n, k)))
 
 
-def _only(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:
+def _largest(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:
     if not dims:
-        raise _no_matrix_product(op)
+        raise PassFailedException(
+            f"lower-to-comet: {op.lhs.type} times {op.rhs.type} is no product of two "
+            "matrices, which is all that the COMET tool can price; write it with "
+            "reduce and map"
+        )
     return max(dims, key=lambda dim: sizes[dim])
-
-
-def _no_matrix_product(op: ContractOp) -> PassFailedException:
-    return PassFailedException(
-        f"lower-to-comet: the tile {op.lhs.type} times {op.rhs.type} is no product of "
-        "two matrices, which is all that the COMET tool can price; loop over the other "
-        "dimensions with tiles of 1"
-    )

@@ -31,6 +31,9 @@ from comet.passes.lower_to_comet_legality import check_legality
 from comet.passes.lower_to_comet_names import MAP_KINDS, REDUCE_KINDS, names_for
 
 ROOT = Path(__file__).parents[2]
+SAMPLES = [
+    p for p in sorted((ROOT / "samples").glob("*.mlir")) if "attention" not in p.stem
+]
 DATA = ROOT / "tests" / "data" / "comet"
 
 OPERANDS = {
@@ -81,18 +84,23 @@ class Case:
         )
 
 
-def lowered(case: Case) -> ModuleOp:
-    """Run the pipeline of a case."""
+def run(source: str, pipeline: str) -> ModuleOp:
+    """Run a pipeline on a module given as text."""
     context = Context()
     for dialect in (Builtin, Func, Compound, Collective):
         context.load_dialect(dialect)
-    module = Parser(context, case.source).parse_module()
+    module = Parser(context, source).parse_module()
     available = get_all_passes()
-    specs = parse_pipeline(case.passes)
+    specs = parse_pipeline(pipeline)
     passes = tuple(available[spec.name]().from_spec(spec) for spec in specs)
     PassPipeline(passes).apply(context, module)
     module.verify()
     return module
+
+
+def stem(path: Path) -> str:
+    """Return the name of a file without folder and ending."""
+    return path.stem
 
 
 def _divisor(of: int) -> st.SearchStrategy[int]:
@@ -146,7 +154,7 @@ def cases(draw: st.DrawFn) -> Case:
 @given(cases())
 def test_emitted_files_are_legal(case: Case) -> None:
     try:
-        module = lowered(case)
+        module = run(case.source, case.passes)
     except PassFailedException as error:
         assume("bytes" not in str(error))  # tiles that do not fit are rightly rejected
         raise
@@ -169,7 +177,15 @@ def test_every_strategy_gives_legal_files(
         strategy=strategy,
         factors="DRAM: M=8; GB: M=2; OB/contract: K=4 N=2; OB/map: N=2",
     )
-    assert check(write_files(lowered(case))) == []
+    assert check(write_files(run(case.source, case.passes))) == []
+
+
+@pytest.mark.parametrize("hardware", ["edge", "cloud"])
+@pytest.mark.parametrize("sample", SAMPLES, ids=stem)
+def test_every_sample_gives_legal_files(sample: Path, hardware: str) -> None:
+    path = ROOT / "samples" / "hardware" / f"{hardware}.yaml"
+    passes = f'attach-hardware{{path="{path}"}},comet-accelerator'
+    assert check(write_files(run(sample.read_text(), passes))) == []
 
 
 def test_the_tables_are_total() -> None:
