@@ -1,0 +1,47 @@
+"""Runs comet-opt in this process: faster than a new one for each mistake."""
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from comet.tools.comet_opt import TOOL, CometOptMain
+from comet.tools.diagnostics import one_sentence_errors
+
+
+@dataclass(frozen=True)
+class ToolRun:
+    """What a run left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """The one line of a run that failed as it should."""
+        assert self.code == 1, self.out[:500]
+        assert self.out == ""
+        (line,) = self.err.splitlines()
+        assert "error: " in line
+        assert "Traceback" not in line
+        assert "a bug in comet" not in line, line
+        assert "builtin.module" not in line
+        return line
+
+
+def comet_opt(text: str, passes: str = "", target: str = "mlir") -> ToolRun:
+    """Run comet-opt on a module given as text; its file is called `in.mlir`."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "in.mlir"
+        file.write_text(text)
+        arguments = [str(file), "-p", passes, "-t", target]
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                with one_sentence_errors(TOOL):
+                    CometOptMain(arguments).run()
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else 2
+        return ToolRun(code, out.getvalue(), err.getvalue().replace(f"{folder}/", ""))
