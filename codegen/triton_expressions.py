@@ -125,6 +125,12 @@ def _num_programs(op: tl_blocks.NumProgramsOp, read: Read) -> Expr:
     return call("tl.num_programs", str(op.axis.value.data))
 
 
+def _swizzle2d(op: tl_blocks.Swizzle2dOp, read: Read) -> Expr:
+    numbers = (*op.shape.get_values(), op.group.value.data)
+    indices = (read(op.row).text, read(op.column).text)
+    return call("tl.swizzle2d", *indices, *map(str, numbers))
+
+
 def _constant(op: tl_blocks.ConstantOp, read: Read) -> Expr:
     return literal(op.value)
 
@@ -234,6 +240,7 @@ def _register(op_type: type[OpT], handler: Callable[[OpT, Read], Expr]) -> None:
 
 _register(tl_blocks.ProgramIdOp, _program_id)
 _register(tl_blocks.NumProgramsOp, _num_programs)
+_register(tl_blocks.Swizzle2dOp, _swizzle2d)
 _register(tl_blocks.ConstantOp, _constant)
 _register(tl_blocks.ArangeOp, _arange)
 _register(tl_blocks.ExpandDimsOp, _expand_dims)

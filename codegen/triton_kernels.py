@@ -127,8 +127,8 @@ class KernelPrinter:
                 self._store(op, indent)
             case _:
                 text = expression(op, self._read).text
-                name = self._bind(op.results[0])
-                self._emit(f"{name} = {text}", inlined_comment(op), indent)
+                names = ", ".join(self._bind(result) for result in op.results)
+                self._emit(f"{names} = {text}", inlined_comment(op), indent)
 
     def _emit(self, line: str, comment: str | None, indent: str) -> None:
         """Append a line; its comment goes behind it, or above where it is long."""

@@ -69,6 +69,7 @@ from comet.dialects.tl_blocks import (
     NumProgramsOp,
     PermuteOp,
     ProgramIdOp,
+    Swizzle2dOp,
     expect_type,
 )
 from comet.dialects.tl_math import (
@@ -385,6 +386,7 @@ Tl = Dialect(
         ReduceOp,
         ReturnOp,
         StoreOp,
+        Swizzle2dOp,
         UnaryOp,
         WhereOp,
         YieldOp,

@@ -108,6 +108,53 @@ class NumProgramsOp(IRDLOperation):
 
 
 @irdl_op_definition
+class Swizzle2dOp(IRDLOperation):
+    """
+    Reorder programs: `group` rows of the grid advance through the columns together.
+
+    `row` and `column` count a grid of `shape` row by row; the results are those of the
+    program that has their place when it is counted in groups of rows.
+
+    ```mlir
+    %i, %j = tl.swizzle2d %row, %column shape [32, 16] group 8
+    ```
+    """
+
+    name = "tl.swizzle2d"
+    row = operand_def(i32)
+    column = operand_def(i32)
+    shape = prop_def(DenseArrayBase[I64])
+    group = prop_def(IntegerAttr[I64])
+    new_row = result_def(i32)
+    new_column = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$row `,` $column `shape` $shape `group` $group attr-dict"
+
+    def __init__(
+        self,
+        row: SSAValue | Operation,
+        column: SSAValue | Operation,
+        shape: tuple[int, int],
+        group: int,
+    ):
+        super().__init__(
+            operands=[row, column],
+            properties={
+                "shape": DenseArrayBase.from_list(i64, shape),
+                "group": IntegerAttr(group, i64),
+            },
+            result_types=[i32, i32],
+        )
+
+    def verify_(self) -> None:
+        shape = self.shape.get_values()
+        if len(shape) != 2 or min(*shape, self.group.value.data) < 1:
+            raise VerifyException(
+                f"'{self.name}' op needs two positive extents and a positive group"
+            )
+
+
+@irdl_op_definition
 class ConstantOp(IRDLOperation):
     """
     A literal number.

@@ -37,7 +37,8 @@ from comet.passes.lower_to_triton_blocks import (
     memory_level,
     plan_blocks,
 )
-from comet.passes.lower_to_triton_nodes import BodyLowering, describe, lower_grid
+from comet.passes.lower_to_triton_grid import lower_grid
+from comet.passes.lower_to_triton_nodes import BodyLowering, describe
 from comet.passes.lower_to_triton_slices import Constexprs, DimSlice, Prologue
 from comet.passes.lower_to_triton_values import Buffer, Scope
 
@@ -107,7 +108,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     grid = lower_grid(node, scope, inputs, buffers[len(kernel.ins) :], body)
     _order_parameters(made, plan)
     return LoweredKernel(
-        made, tuple(grid) or (1,), tuple(scratch.types), node.launch or LaunchAttr()
+        made, tuple(grid), tuple(scratch.types), node.launch or LaunchAttr()
     )
 
 

@@ -21,11 +21,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind, ReduceOp
-from comet.dialects.compound_dims import level_of, merged_extents, names_of
+from comet.dialects.compound_dims import level_of, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule_attributes import Combiner, LoopAttr
 from comet.dialects.schedule_node import NodeOp
-from comet.dialects.tl_types import BinaryKind
 from comet.passes.lower_to_triton_ops import (
     COMBINE,
     NEUTRAL,
@@ -33,56 +32,11 @@ from comet.passes.lower_to_triton_ops import (
     lower_contract,
     lower_op,
 )
-from comet.passes.lower_to_triton_slices import DimSlice, Prologue
+from comet.passes.lower_to_triton_slices import Prologue, inner_slice, step_of
 from comet.passes.lower_to_triton_values import Buffer, Scope, Tile, load, store
 
 Allocate = Callable[[SSAValue], Buffer]
 """Makes a scratch buffer for a value that is spilled to device memory."""
-
-
-def is_split_inside(node: NodeOp, dim: str) -> bool:
-    """Whether a node in the body splits `dim` further."""
-    return any(
-        inner.factors.get(dim, 1) > 1
-        for inner in node.body.walk()
-        if isinstance(inner, NodeOp)
-    )
-
-
-def tile_extent(node: NodeOp, dim: str) -> int:
-    """Return the extent of `dim` in the tiles of a node, in elements."""
-    tiles = merged_extents(node.body.block.args, node.name)
-    return tiles[dim]
-
-
-def inner_slice(
-    outer: DimSlice, node: NodeOp, dim: str, start: SSAValue, home: Prologue
-) -> DimSlice:
-    """Return the slice of `dim` that begins at `start`, inside the node."""
-    tile = tile_extent(node, dim)
-    block = outer.constexprs.plan.block(dim, tile)
-    split = is_split_inside(node, dim)
-    length = tile if split else block
-    full = outer.full and outer.length % length == 0
-    stop = outer.stop
-    if split:
-        size = home.add(tl.ConstantOp.of(length, i32))
-        stop = home.add(tl.BinaryOp(BinaryKind.ADD, start, size))
-        if not full:
-            stop = home.add(tl.BinaryOp(BinaryKind.MIN, stop, outer.stop))
-        stop.name_hint = f"stop_{dim.lower()}"
-    return DimSlice(dim, length, block, full, start, stop, home, outer.constexprs)
-
-
-def step_of(
-    part: DimSlice, node: NodeOp, add: Callable[[Operation], SSAValue]
-) -> SSAValue:
-    """Return the distance of neighbouring slices: a constexpr, or a number to add."""
-    tile = tile_extent(node, part.dim)
-    block = part.constexprs.plan.block(part.dim, tile)
-    if is_split_inside(node, part.dim) or block == 1:
-        return add(tl.ConstantOp.of(tile, i32))
-    return part.constexprs.block(part.dim, block)
 
 
 class BodyLowering:
@@ -439,65 +393,3 @@ def _scope_in(block: Block, scope: Scope) -> Scope:
         slices=dict(scope.slices),
         values=dict(scope.values),
     )
-
-
-def lower_grid(
-    node: SpatialOp,
-    scope: Scope,
-    inputs: Sequence[Buffer],
-    targets: Sequence[Buffer],
-    body: BodyLowering,
-) -> list[int]:
-    """
-    Write the grid node that is a kernel; return the extents of its launch grid.
-
-    Raises `PassFailedException` where programs would have to combine their results.
-    """
-    for result, combiner in zip(node.outs, node.combiners, strict=True):
-        if combiner not in (Combiner.NONE, Combiner.SAME):
-            raise PassFailedException(
-                f"lower-to-triton: programs of the grid combine {result.type} by "
-                f"{combiner}; split the dimension in a temporal loop instead"
-            )
-    _check_rows(node)
-    grid = [_place_on_grid(node, axis, scope) for axis in range(len(node.loops))]
-    for argument, buffer in zip(node.tiles, inputs, strict=True):
-        body.bind(scope, buffer, argument)
-    body.lower_body(node, scope, targets)
-    for value, target in zip(node.yielded, targets, strict=True):
-        body.spill(scope, scope.values[value], value, target)
-    return grid
-
-
-def _check_rows(node: SpatialOp) -> None:
-    if len(node.loops) > 3:
-        raise PassFailedException(
-            f"lower-to-triton: a launch grid has 3 axes, this node {len(node.loops)}"
-        )
-    dims = [row.dim for row in node.loops]
-    for dim in dims:
-        if dims.count(dim) > 1:
-            raise PassFailedException(
-                f"lower-to-triton: two grid axes split {dim}; use one with the product "
-                "of their factors"
-            )
-
-
-def _place_on_grid(node: SpatialOp, axis: int, scope: Scope) -> int:
-    """Bind a row to a grid axis: program i has slice i. Return the axis' extent."""
-    row = node.loops.data[axis]
-    part = scope.slices[row.dim]
-    if row.factor == 1:
-        return 1
-    program = scope.prologue.add(tl.ProgramIdOp(axis))
-    step = step_of(part, node, scope.prologue.add)
-    if tile_extent(node, row.dim) == 1:
-        start = program
-        start.name_hint = row.dim.lower()
-    else:
-        product = tl.BinaryOp(BinaryKind.MUL, program, step)
-        split = is_split_inside(node, row.dim)
-        hint = f"start_{row.dim.lower()}" if split else None
-        start = scope.prologue.add(product, hint)
-    scope.slices[row.dim] = inner_slice(part, node, row.dim, start, scope.prologue)
-    return -(-part.length // scope.slices[row.dim].length)

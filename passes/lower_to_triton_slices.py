@@ -8,12 +8,15 @@ slice begins, so that everything after can use them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from comet.dialects import tl
+from comet.dialects.compound_dims import merged_extents
+from comet.dialects.schedule_node import NodeOp
 from comet.dialects.tl_types import BinaryKind, CompareKind
 from comet.passes.lower_to_triton_blocks import BlockPlan
 
@@ -127,6 +130,51 @@ class DimSlice:
             return add(tl.ConstantOp.of(float(self.length), f32))
         assert self.start is not None
         left = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
-        limit = add(tl.ConstantOp.of(self.length, tl.i32))
+        limit = add(tl.ConstantOp.of(self.length, i32))
         count = add(tl.BinaryOp(BinaryKind.MIN, left, limit))
         return add(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
+
+
+def is_split_inside(node: NodeOp, dim: str) -> bool:
+    """Whether a node in the body splits `dim` further."""
+    return any(
+        inner.factors.get(dim, 1) > 1
+        for inner in node.body.walk()
+        if isinstance(inner, NodeOp)
+    )
+
+
+def tile_extent(node: NodeOp, dim: str) -> int:
+    """Return the extent of `dim` in the tiles of a node, in elements."""
+    tiles = merged_extents(node.body.block.args, node.name)
+    return tiles[dim]
+
+
+def inner_slice(
+    outer: DimSlice, node: NodeOp, dim: str, start: SSAValue, home: Prologue
+) -> DimSlice:
+    """Return the slice of `dim` that begins at `start`, inside the node."""
+    tile = tile_extent(node, dim)
+    block = outer.constexprs.plan.block(dim, tile)
+    split = is_split_inside(node, dim)
+    length = tile if split else block
+    full = outer.full and outer.length % length == 0
+    stop = outer.stop
+    if split:
+        size = home.add(tl.ConstantOp.of(length, i32))
+        stop = home.add(tl.BinaryOp(BinaryKind.ADD, start, size))
+        if not full:
+            stop = home.add(tl.BinaryOp(BinaryKind.MIN, stop, outer.stop))
+        stop.name_hint = f"stop_{dim.lower()}"
+    return DimSlice(dim, length, block, full, start, stop, home, outer.constexprs)
+
+
+def step_of(
+    part: DimSlice, node: NodeOp, add: Callable[[Operation], SSAValue]
+) -> SSAValue:
+    """Return the distance of neighbouring slices: a constexpr, or a number to add."""
+    tile = tile_extent(node, part.dim)
+    block = part.constexprs.plan.block(part.dim, tile)
+    if is_split_inside(node, part.dim) or block == 1:
+        return add(tl.ConstantOp.of(tile, i32))
+    return part.constexprs.block(part.dim, block)

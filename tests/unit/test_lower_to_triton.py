@@ -76,6 +76,21 @@ def test_no_kernel_spills(sources: dict[str, str], tmp_path: Path):
     assert [kernel for kernel in usage if kernel["spills"]] == []
 
 
+def test_programs_run_in_groups(tmp_path: Path):
+    """The launch attribute's group reorders programs; the result stays."""
+    text = schedule("two_kernels", {"M": 100, "N": 90, "K": 19}, {"M": 15, "N": 18})
+    launch = "#schedule.launch<warps = 4, stages = 2, group = 3>"
+    node = "outs(tensor<90x100xf32, #compound.dims<N, M @HBM>>)"
+    assert text.count(node) == 1
+    text = text.replace(node, f"{node} attributes {{schedule.launch = {launch}}}")
+    source = emitted(text, LOWER)
+    # Blocks of 16 and 32 cover the tiles of 15 and 18: 7 x 3 programs, not 7 x 5.
+    swizzle = "tl.swizzle2d(tl.program_id(1), tl.program_id(0), 7, 3, 3)"
+    assert f"pid_m, pid_n = {swizzle}" in source
+    assert "functions_c_kernel[(3, 7)](" in source
+    assert check_all({"grouped": source}, tmp_path)["grouped"]["ok"]
+
+
 def test_wrong_kernels_are_found(sources: dict[str, str], tmp_path: Path):
     source = sources["recompute_odd"]
     total = "tl.where(mask_n[None, :], e, 0.0)"

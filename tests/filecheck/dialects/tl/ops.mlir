@@ -8,6 +8,8 @@ tl.kernel @gemm(%a: !tl.ptr<f16>, %b: !tl.ptr<f16>, %c: !tl.ptr<f32>, %K: !tl.co
   %g0 = tl.program_id 0
   // CHECK-NEXT:    %programs = tl.num_programs 0
   %programs = tl.num_programs 0
+  // CHECK-NEXT:    %g1, %g2 = tl.swizzle2d %g0, %programs shape [4, 2] group 2
+  %g1, %g2 = tl.swizzle2d %g0, %programs shape [4, 2] group 2
   // CHECK-NEXT:    %r = tl.arange %BLOCK : !tl.constexpr<16> -> tensor<16xi32>
   %r = tl.arange %BLOCK : !tl.constexpr<16> -> tensor<16xi32>
   // CHECK-NEXT:    %start = tl.binary mul %g0, %BLOCK : (i32, !tl.constexpr<16>) -> i32

@@ -249,3 +249,9 @@ func.func @host(%a: tensor<4xf32>) {
   // CHECK: 'tl.launch' op needs at least one stage
   func.return
 }
+
+// -----
+
+%i = "test.op"() : () -> i32
+%a, %b = tl.swizzle2d %i, %i shape [4] group 2
+// CHECK: 'tl.swizzle2d' op needs two positive extents and a positive group
