@@ -1,0 +1,134 @@
+"""Threads that take turns: one runs at a time, and says when another may."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Generic, NoReturn, TypeVar
+
+
+class Stopped(BaseException):
+    """Unwinds a thread whose result nobody wants any more; kernels cannot catch it."""
+
+
+class Task:
+    """A thread that waits for its turn."""
+
+    def __init__(self, body: Callable[[], None], weight: float = 1.0):
+        """Run `body`; `weight` says how often it is chosen, beside those of others."""
+        self.body = body
+        self.weight = weight
+        self.until: Callable[[], bool] | None = None
+        """What it waits for, where it does."""
+        self.turn = threading.Semaphore(0)
+        self.thread: threading.Thread | None = None
+
+
+T = TypeVar("T", bound=Task)
+
+
+class Conductor(Generic[T]):
+    """
+    Runs tasks until all have ended, in an order that a seed decides.
+
+    Where no task can go on, `stuck` is called: it raises, or waits for somebody else.
+    """
+
+    def __init__(self, seed: int, stuck: Callable[[], None]):
+        self._random = random.Random(seed)
+        self._stuck = stuck
+        self._over = threading.Event()
+        self._stopping = False
+        self._error: BaseException | None = None
+        self.tasks: list[T] = []
+        self.current: T | None = None
+
+    def add(self, task: T) -> None:
+        """Take in a task; it starts when it is first chosen."""
+        self.tasks.append(task)
+
+    def run(self) -> None:
+        """Run all tasks, and those that they add; raise what the first to fail did."""
+        if self.tasks:
+            try:
+                self._resume(self._choose())
+                self._over.wait()
+            finally:
+                self._unwind()
+        if self._error is not None:
+            raise self._error
+
+    def switch(self, until: Callable[[], bool] | None = None) -> None:
+        """Let another task run; come back once the condition, if any, holds."""
+        task = self.running()
+        task.until = until
+        try:
+            chosen = self._choose()
+        except Exception as error:
+            self.fail(error)
+        if chosen is not task:
+            self._resume(chosen)
+            task.turn.acquire()
+            if self._stopping:
+                raise Stopped
+        task.until = None
+        self.current = task
+
+    def fail(self, error: BaseException) -> NoReturn:
+        """End everything with an error; does not return."""
+        self._stop(error)
+        raise Stopped
+
+    def running(self) -> T:
+        """Return the task whose thread calls this."""
+        if self.current is None or self._stopping:
+            raise Stopped
+        return self.current
+
+    def _choose(self) -> T:
+        """Draw one of the tasks that can go on."""
+        while True:
+            ready = [task for task in self.tasks if not task.until or task.until()]
+            if ready:
+                weights = [task.weight for task in ready]
+                return self._random.choices(ready, weights)[0]
+            self._stuck()
+
+    def _resume(self, task: T) -> None:
+        self.current = task
+        if task.thread is None:
+            task.thread = threading.Thread(
+                target=self._perform, args=(task,), daemon=True
+            )
+            task.thread.start()
+        else:
+            task.turn.release()
+
+    def _perform(self, task: T) -> None:
+        """Be the thread of a task: do it, then let another run."""
+        try:
+            task.body()
+            self.tasks.remove(task)
+            if self.tasks:
+                self._resume(self._choose())
+            else:
+                self._over.set()
+        except Stopped:
+            pass
+        except BaseException as error:
+            self._stop(error)
+
+    def _stop(self, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+        self._stopping = True
+        self._over.set()
+
+    def _unwind(self) -> None:
+        """End the threads that still wait, one after another."""
+        self._stopping = True
+        for task in self.tasks:
+            if task.thread is not None:
+                task.turn.release()
+                task.thread.join()

@@ -1,0 +1,273 @@
+"""Runs host programs and the programs of their kernels as tasks that take turns."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from comet.runtime.cooperative import Conductor, Task
+from comet.runtime.deadlock import Waiting, flag_name, flag_value
+from comet.runtime.interpreted import Kernel
+from comet.runtime.memory import (
+    Access,
+    Kind,
+    MemoryMap,
+    OutOfBoundsError,
+    addresses_of,
+)
+from comet.runtime.races import Operation, RaceDetector, RaceError
+from comet.runtime.ranks import Launch
+
+SPINS = 500
+"""Reading one place so often, and nothing else, is taken for waiting."""
+
+SPREAD = 2.0
+"""How far the speeds of ranks and of programs differ: standard deviation of ln."""
+
+
+class ProgramError(Exception):
+    """A kernel raised an error, or touched memory that is not its own."""
+
+
+class Actor(Task):
+    """The host of a rank, or one program of a kernel."""
+
+    def __init__(
+        self,
+        body: Callable[[], None],
+        weight: float,
+        rank: int,
+        name: str,
+        kernel: Kernel | None = None,
+        index: tuple[int, int, int] = (0, 0, 0),
+    ):
+        super().__init__(body, weight)
+        self.rank = rank
+        self.name = name
+        self.kernel = kernel
+        self.index = index
+        self.thread_number = 0
+        """Its number in the race detector."""
+        self.place = "host"
+        self.reason: Callable[[], str] = lambda: "has not started"
+        self.last_read: tuple[int, int] = (0, 0)
+        """The address it read last, and how often in a row."""
+
+    def enter(self) -> None:
+        """Make the interpreter run this program."""
+        if self.kernel is not None:
+            self.kernel.enter(self.index)
+
+    def locate(self) -> str:
+        """Return and keep the line where the actor, which runs, is."""
+        if self.kernel is not None:
+            self.place = self.kernel.place()
+        return self.place
+
+
+@dataclass
+class _Group:
+    """The programs of kernels that run at the same time on one rank."""
+
+    waiting: deque[Actor]
+    running: int = 0
+
+
+class Engine:
+    """
+    The back end's half of the interpreter, and its half of the hosts.
+
+    Programs switch at failed polls, at atomics and at accesses to other ranks' memory.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        stuck: Callable[[], None],
+        detector: RaceDetector | None,
+        memory: MemoryMap,
+        resident: int | None,
+    ):
+        self.conductor: Conductor[Actor] = Conductor(seed, stuck)
+        self.memory = memory
+        self._detector = detector
+        self._resident = resident
+        self._random = random.Random(seed)
+        self._groups: list[tuple[int, _Group]] = []
+        self._writes = 0
+
+    def add_host(self, rank: int, body: Callable[[], None]) -> Actor:
+        """Take in the host program of a rank."""
+        host = Actor(body, self._speed(), rank, "the host")
+        if self._detector is not None:
+            host.thread_number = self._detector.root(rank)
+        self.conductor.add(host)
+        return host
+
+    def launch(self, host: Actor, launches: Sequence[Launch]) -> None:
+        """Run kernels to their end; the host waits."""
+        kernels = [Kernel(launch) for launch in launches]
+        for kernel in kernels:
+            for name, tensor in kernel.tensors():
+                self.memory.add_tensor(tensor, host.rank, name)
+        actors = [
+            self._program(host, kernel, index)
+            for kernel in kernels
+            for index in kernel.indices()
+        ]
+        self._run_group(host, actors)
+        if self._detector is not None:
+            for actor in actors:
+                self._detector.join(host.thread_number, actor.thread_number)
+
+    def pause(
+        self, reason: Callable[[], str], until: Callable[[], bool] | None = None
+    ) -> None:
+        """Let others run; come back when the condition holds."""
+        actor = self.conductor.running()
+        actor.reason = reason
+        self.conductor.switch(until)
+        actor.enter()
+
+    def host_access(self, host: Actor, kind: Kind, tensor: torch.Tensor) -> None:
+        """Note that a host reads or writes a tensor."""
+        self._writes += kind.writes
+        if self._detector is None:
+            return
+        self.memory.add_tensor(tensor, host.rank, "tensor")
+        access = Access(kind, addresses_of(tensor), tensor.element_size())
+        operation = Operation(host.rank, host.name, f"{kind.value} of a whole tensor")
+        self._detector.access(host.thread_number, access, operation)
+
+    def host_barrier(self, hosts: Sequence[Actor]) -> None:
+        """Note that these hosts have met."""
+        if self._detector is not None:
+            self._detector.barrier(host.thread_number for host in hosts)
+
+    def waiting(self) -> list[Waiting]:
+        """Return what every program and host waits for, in the order of ranks."""
+        actors = sorted(self.conductor.tasks, key=lambda actor: actor.rank)
+        entries = [
+            Waiting(actor.rank, actor.name, actor.place, actor.reason())
+            for actor in actors
+        ]
+        for rank, group in self._groups:
+            if group.waiting:
+                first = group.waiting[0]
+                reason = f"has no room yet, nor have {len(group.waiting) - 1} behind it"
+                entries.append(Waiting(rank, first.name, first.place, reason))
+        return entries
+
+    def before(self, access: Access) -> None:
+        """Check the addresses; let others run where they could notice."""
+        actor = self.conductor.running()
+        actor.locate()
+        remote = False
+        try:
+            for region, _ in self.memory.split(access):
+                if region.rank != actor.rank:
+                    remote = True
+                    if not region.symmetric:
+                        raise OutOfBoundsError(
+                            f"{region.name} belongs to rank {region.rank} alone"
+                        )
+        except OutOfBoundsError as error:
+            what = f"{access.kind.value} out of bounds: {error}"
+            self.conductor.fail(self._error(actor, actor.place, what))
+        if remote or access.kind.atomic:
+            self.pause(lambda: "can go on")
+
+    def after(self, access: Access) -> None:
+        """Check for races; notice programs that poll without saying so."""
+        actor = self.conductor.running()
+        if self._detector is not None:
+            operation = Operation(actor.rank, actor.name, actor.place)
+            try:
+                self._detector.access(actor.thread_number, access, operation)
+            except RaceError as error:
+                self.conductor.fail(error)
+        if access.kind.writes:
+            self._writes += 1
+            actor.last_read = (0, 0)
+        elif access.addresses.size:
+            self._count_read(actor, int(access.addresses[0]))
+
+    def fence(self) -> None:
+        """Note a barrier of the threads inside the program."""
+        if self._detector is not None:
+            self._detector.fence(self.conductor.running().thread_number)
+
+    def poll(self, address: int, width: int, value: int) -> None:
+        """Wait until a flag is at least the value."""
+
+        def reason() -> str:
+            name, now = flag_name(self.memory, address), flag_value(address, width)
+            return f"waits for {name} to reach {value}; it is {now}"
+
+        self.conductor.running().locate()
+        self.pause(reason, until=lambda: flag_value(address, width) >= value)
+
+    def _count_read(self, actor: Actor, address: int) -> None:
+        last, count = actor.last_read
+        actor.last_read = (address, count + 1 if address == last else 1)
+        if actor.last_read[1] < SPINS:
+            return
+        seen = self._writes
+        name = flag_name(self.memory, address)
+        reason = f"reads {name} again and again, which nobody changes"
+        self.pause(lambda: reason, until=lambda: self._writes != seen)
+        actor.last_read = (0, 0)
+
+    def _program(
+        self, host: Actor, kernel: Kernel, index: tuple[int, int, int]
+    ) -> Actor:
+        name = f"{kernel.name}, program {index}"
+        weight = host.weight * self._speed()
+        actor = Actor(lambda: None, weight, host.rank, name, kernel, index)
+        actor.place = kernel.file
+        if self._detector is not None:
+            actor.thread_number = self._detector.fork(host.thread_number)
+        return actor
+
+    def _run_group(self, host: Actor, actors: Sequence[Actor]) -> None:
+        group = _Group(deque(actors))
+        entry = (host.rank, group)
+        self._groups.append(entry)
+        for actor in actors:
+            actor.body = self._body(actor, group)
+        for _ in range(self._resident or len(actors)):
+            self._start_next(group)
+        self.pause(
+            lambda: "waits for the kernels it launched", until=lambda: not group.running
+        )
+        self._groups.remove(entry)
+
+    def _start_next(self, group: _Group) -> None:
+        if group.waiting:
+            group.running += 1
+            self.conductor.add(group.waiting.popleft())
+
+    def _body(self, actor: Actor, group: _Group) -> Callable[[], None]:
+        kernel = actor.kernel
+
+        def run() -> None:
+            assert kernel is not None
+            actor.enter()
+            try:
+                kernel.run()
+            except Exception as error:
+                raise self._error(actor, kernel.place_of(error), str(error)) from error
+            group.running -= 1
+            self._start_next(group)
+
+        return run
+
+    def _speed(self) -> float:
+        return self._random.lognormvariate(0.0, SPREAD)
+
+    def _error(self, actor: Actor, place: str, what: str) -> ProgramError:
+        return ProgramError(f"rank {actor.rank}, {actor.name}, {place}: {what}")

@@ -1,0 +1,222 @@
+"""
+Runs single programs of kernels in Triton's interpreter, and shows what they touch.
+
+This is the one place that knows the inside of the interpreter; Triton 3.6 to 3.9 agree
+in all that is used here.
+"""
+
+# Triton has no type stubs, and its interpreter no types.
+# pyright: basic, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.interpreter import GridExecutor, InterpretedFunction
+
+from comet.runtime.memory import Access, Kind, Scope
+from comet.runtime.polling import polled_by
+from comet.runtime.ranks import Launch
+
+SCOPES = {"CTA": Scope.CTA, "GPU": Scope.GPU, "SYSTEM": Scope.SYSTEM}
+ACQUIRE = ("ACQUIRE", "ACQUIRE_RELEASE")
+RELEASE = ("RELEASE", "ACQUIRE_RELEASE")
+
+
+class Observer(Protocol):
+    """Is told of the memory operations of the program that runs."""
+
+    def before(self, access: Access) -> None:
+        """Note that an access comes; an atomic is not yet known to write nothing."""
+        ...
+
+    def after(self, access: Access) -> None:
+        """Note that an access was made."""
+        ...
+
+    def fence(self) -> None:
+        """Note a barrier of the threads inside the program."""
+        ...
+
+    def poll(self, address: int, width: int, value: int) -> None:
+        """Return when the flag of so many bytes is worth another look."""
+        ...
+
+
+class Kernel:
+    """A kernel with its arguments, ready to run any program of its grid."""
+
+    def __init__(self, launch: Launch):
+        """Raise `ValueError` where the launch is not one that can be interpreted."""
+        function = launch.kernel
+        if not isinstance(function, InterpretedFunction):
+            raise ValueError(
+                f"{function} is no kernel of Triton's interpreter; "
+                "set TRITON_INTERPRET=1 before triton is imported"
+            )
+        self._function = function.rewrite()
+        self.name: str = function.fn.__name__
+        self.file = Path(function.fn.__code__.co_filename).name
+        self.grid = tuple(launch.grid) + (1,) * (3 - len(launch.grid))
+        names = inspect.signature(self._function).parameters
+        keywords = {n: v for n, v in launch.keywords.items() if n in names}
+        self._arguments: Mapping[str, Any] = inspect.getcallargs(
+            self._function, *launch.arguments, **keywords
+        )
+        executor = GridExecutor(self._function, function.arg_names, self.grid)
+        self._constexprs = executor.constexprs
+
+    def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """
+        Yield the tensors among the arguments, and the names of their parameters.
+
+        Raises `ValueError` for one that is not on the CPU.
+        """
+        for name, value in self._arguments.items():
+            tensor = getattr(value, "base", value)  # of a tensor descriptor
+            if isinstance(tensor, torch.Tensor):
+                if tensor.device.type != "cpu":
+                    raise ValueError(f"{name} of {self.name} is on {tensor.device}")
+                yield name, tensor
+
+    def indices(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the programs of the grid in the order in which a GPU starts them."""
+        for z, y, x in itertools.product(*map(range, reversed(self.grid))):
+            yield x, y, z
+
+    def run(self) -> None:
+        """Run the program that was entered."""
+        self._function(
+            **{
+                name: value
+                if name in self._constexprs
+                else interpreter._implicit_cvt(value)
+                for name, value in self._arguments.items()
+            }
+        )
+
+    def enter(self, index: tuple[int, int, int]) -> None:
+        """Make this the program whose index `tl.program_id` returns."""
+        interpreter.interpreter_builder.set_grid_dim(*self.grid)
+        interpreter.interpreter_builder.set_grid_idx(*index)
+
+    def place(self) -> str:
+        """Return file and line of the kernel where the calling thread is."""
+        frame = sys._getframe()
+        while frame is not None:
+            if frame.f_code is self._function.__code__:
+                return f"{self.file}:{frame.f_lineno}"
+            frame = frame.f_back
+        return self.file
+
+    def place_of(self, error: BaseException) -> str:
+        """Return file and line of the kernel where it raised an error."""
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            if frame.f_code is self._function.__code__:
+                return f"{self.file}:{line}"
+        return self.file
+
+
+def _active(pointers: Any, mask: Any) -> tuple[np.ndarray, int]:
+    """Return the addresses that a mask admits, and the width of an element in bytes."""
+    admitted = np.broadcast_to(mask.data, pointers.data.shape)
+    width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+    return pointers.data[admitted], width
+
+
+def _watched_load(original: Callable[..., Any], observer: Observer) -> Any:
+    def load(pointers: Any, mask: Any, *rest: Any, **keywords: Any) -> Any:
+        access = Access(Kind.READ, *_active(pointers, mask))
+        observer.before(access)
+        result = original(pointers, mask, *rest, **keywords)
+        observer.after(access)
+        return result
+
+    return load
+
+
+def _watched_store(original: Callable[..., Any], observer: Observer) -> Any:
+    def store(pointers: Any, value: Any, mask: Any, *rest: Any) -> None:
+        access = Access(Kind.WRITE, *_active(pointers, mask))
+        observer.before(access)
+        original(pointers, value, mask, *rest)
+        observer.after(access)
+
+    return store
+
+
+def _atomic(addresses: np.ndarray, width: int, writes: bool, order: Any, scope: Any):
+    kind = Kind.ATOMIC_WRITE if writes else Kind.ATOMIC_READ
+    acquire, release = order.name in ACQUIRE, order.name in RELEASE
+    return Access(kind, addresses, width, acquire, release, SCOPES[scope.name])
+
+
+def _watched_rmw(original: Callable[..., Any], observer: Observer) -> Any:
+    def rmw(op: Any, pointers: Any, value: Any, mask: Any, order: Any, scope: Any):
+        neutral = op.name in NEUTRAL_ZERO and not np.any(value.data)
+        access = _atomic(*_active(pointers, mask), not neutral, order, scope)
+        observer.before(access)
+        old = original(op, pointers, value, mask, order, scope)
+        observer.after(access)
+        return old
+
+    return rmw
+
+
+def _watched_cas(original: Callable[..., Any], observer: Observer) -> Any:
+    def cas(pointers: Any, compare: Any, value: Any, order: Any, scope: Any) -> Any:
+        always = type(pointers)(np.ones_like(pointers.data, dtype=bool), tl.int1)
+        where = _active(pointers, always)
+        observer.before(_atomic(*where, True, order, scope))
+        old = original(pointers, compare, value, order, scope)
+        writes = (old.data == compare.data) & (value.data != compare.data)
+        observer.after(_atomic(*where, bool(np.any(writes)), order, scope))
+        return old
+
+    return cas
+
+
+def _watched_barrier(original: Callable[..., Any], observer: Observer) -> Any:
+    def barrier() -> Any:
+        observer.fence()
+        return original()
+
+    return barrier
+
+
+NEUTRAL_ZERO = ("ADD", "FADD", "OR", "XOR")
+"""The atomics that write nothing where the value is zero: polls are such."""
+
+WATCHED = {
+    "create_masked_load": _watched_load,
+    "create_masked_store": _watched_store,
+    "create_atomic_rmw": _watched_rmw,
+    "create_atomic_cas": _watched_cas,
+    "create_barrier": _watched_barrier,
+}
+"""The methods of the interpreter through which all memory operations go."""
+
+
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Let kernels run in this process, and tell the observer what they do."""
+    builder = interpreter.interpreter_builder
+    with ExitStack() as stack:
+        # The functions of `tl` act at once, in every thread, until this is undone.
+        stack.callback(interpreter._patch_lang(_active).restore)
+        for name, watched in WATCHED.items():
+            setattr(builder, name, watched(getattr(builder, name), observer))
+            stack.callback(delattr, builder, name)
+        stack.enter_context(polled_by(observer.poll))
+        yield

@@ -1,0 +1,159 @@
+"""Whose memory an address is, and what a kernel does to it."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+    Addresses = np.ndarray[tuple[int], np.dtype[np.uint64]]
+
+
+class Kind(Enum):
+    """What an access does; a poll is an atomic that writes nothing."""
+
+    READ = "read"
+    WRITE = "write"
+    ATOMIC_READ = "atomic read"
+    ATOMIC_WRITE = "atomic write"
+
+    @property
+    def atomic(self) -> bool:
+        """Whether the access is one atomic operation for each element."""
+        return self in (Kind.ATOMIC_READ, Kind.ATOMIC_WRITE)
+
+    @property
+    def writes(self) -> bool:
+        """Whether memory may be another afterwards."""
+        return self in (Kind.WRITE, Kind.ATOMIC_WRITE)
+
+
+class Scope(Enum):
+    """Which programs an atomic synchronises: those of one block, rank, or all."""
+
+    CTA = "cta"
+    GPU = "gpu"
+    SYSTEM = "sys"
+
+
+@dataclass(frozen=True)
+class Access:
+    """One memory operation of a program: the elements that its mask admits."""
+
+    kind: Kind
+    addresses: Addresses
+    """The address of every element, in bytes."""
+    width: int
+    """Bytes of an element."""
+    acquire: bool = False
+    release: bool = False
+    scope: Scope = Scope.SYSTEM
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """An allocation: of the symmetric heap of a rank, or a tensor of its own."""
+
+    start: int
+    size: int
+    """Bytes."""
+    itemsize: int
+    """Bytes of an element: what is watched as one cell."""
+    rank: int
+    name: str
+    symmetric: bool = False
+    """Whether other ranks may touch it."""
+    owner: object = field(default=None, repr=False)
+    """Keeps the memory from being given to somebody else."""
+
+    @property
+    def end(self) -> int:
+        """The first address behind the region."""
+        return self.start + self.size
+
+    def element(self, address: int) -> str:
+        """Name one element, for reports."""
+        return f"{self.name}[{(address - self.start) // self.itemsize}]"
+
+
+class OutOfBoundsError(Exception):
+    """A kernel touched memory that belongs to no tensor it was given."""
+
+
+class MemoryMap:
+    """The regions of all ranks, found by address."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._regions: list[Region] = []
+
+    def add(self, region: Region) -> None:
+        """Enter a region; what it overlaps is forgotten."""
+        while (old := self._overlapping(region)) is not None:
+            self._remove(old)
+        index = bisect.bisect(self._starts, region.start)
+        self._starts.insert(index, region.start)
+        self._regions.insert(index, region)
+
+    def add_tensor(self, tensor: torch.Tensor, rank: int, name: str) -> None:
+        """Enter the memory behind a rank's own tensor, unless it is known."""
+        storage = tensor.untyped_storage()
+        start, size = storage.data_ptr(), storage.nbytes()
+        if size and self.find(tensor.data_ptr()) is None:
+            itemsize = tensor.element_size()
+            self.add(Region(start, size, itemsize, rank, name, owner=storage))
+
+    def find(self, address: int) -> Region | None:
+        """Return the region an address lies in."""
+        index = bisect.bisect(self._starts, address) - 1
+        if index < 0 or address >= self._regions[index].end:
+            return None
+        return self._regions[index]
+
+    def split(self, access: Access) -> Iterator[tuple[Region, Access]]:
+        """
+        Yield the parts of an access by the region they lie in.
+
+        Raises `OutOfBoundsError` where an element lies in none.
+        """
+        rest = access.addresses
+        while rest.size:
+            low = int(rest.min())
+            region = self.find(low)
+            if region is None:
+                raise OutOfBoundsError(f"address {low:#x} is in none of its tensors")
+            inside = rest + np.uint64(access.width) <= np.uint64(region.end)
+            if inside.all():
+                yield region, replace(access, addresses=rest)
+                return
+            if low + access.width > region.end:
+                raise OutOfBoundsError(f"it ends behind {region.name}")
+            yield region, replace(access, addresses=rest[inside])
+            rest = rest[~inside]
+
+    def _overlapping(self, region: Region) -> Region | None:
+        index = bisect.bisect_left(self._starts, region.end) - 1
+        if index >= 0 and self._regions[index].end > region.start:
+            return self._regions[index]
+        return None
+
+    def _remove(self, region: Region) -> None:
+        index = self._regions.index(region)
+        del self._starts[index], self._regions[index]
+
+
+def addresses_of(tensor: torch.Tensor) -> Addresses:
+    """Return the address of every element of a tensor."""
+    offsets = np.zeros((), dtype=np.int64)
+    strides: Sequence[int] = tensor.stride()
+    for extent, stride in zip(tensor.shape, strides, strict=True):
+        offsets = offsets[..., None] + np.arange(extent) * stride
+    flat = offsets.reshape(-1) * tensor.element_size() + tensor.data_ptr()
+    return flat.astype(np.uint64)

@@ -1,0 +1,54 @@
+"""What a program does, under Triton's interpreter, while a flag is not yet there."""
+
+# Triton's tensors have no type stubs.
+# pyright: basic, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Poll = Callable[[int, int, int], None]
+"""Takes the address of a flag, its width in bytes, and the value waited for."""
+
+
+def sleep(address: int, width: int, value: int) -> None:
+    """Let other processes run."""
+    time.sleep(0)
+
+
+class _Hook:
+    """The function that failed polls call; back ends put theirs here."""
+
+    call: Poll = staticmethod(sleep)
+
+
+@contextmanager
+def polled_by(poll: Poll) -> Iterator[None]:
+    """Make failed polls call this function for a while."""
+    before = _Hook.call
+    _Hook.call = staticmethod(poll)
+    try:
+        yield
+    finally:
+        _Hook.call = staticmethod(before)
+
+
+def poll(flag: Any, value: Any) -> None:
+    """Tell the back end that a flag has not reached a value; `wait` calls this."""
+    address = int(flag.handle.data.item())
+    width = flag.dtype.element_ty.primitive_bitwidth // 8
+    _Hook.call(address, width, _as_int(value))
+
+
+def _as_int(value: Any) -> int:
+    if hasattr(value, "handle"):
+        return int(value.handle.data.item())
+    return int(getattr(value, "value", value))
+
+
+# Compiled kernels name it in a branch that is never taken. Triton refuses to see plain
+# functions even there, unless they are marked as its own.
+poll.__triton_builtin__ = True

@@ -1,0 +1,92 @@
+"""What the host program of one rank may do, whatever runs it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+
+from comet.runtime.heap import Heap
+
+T = TypeVar("T")
+
+
+class Kernel(Protocol):
+    """A function under `triton.jit`."""
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., object]:
+        """Return what launches the kernel on a grid."""
+        ...
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, its grid and its arguments: `kernel[grid](*arguments, **keywords)`."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    arguments: tuple[object, ...]
+    keywords: Mapping[str, object]
+
+
+def launch(
+    kernel: Kernel, grid: tuple[int, ...], *arguments: object, **keywords: object
+) -> Launch:
+    """Describe a launch, for `Rank.launch_together`."""
+    return Launch(kernel, grid, arguments, keywords)
+
+
+class SymmetryError(Exception):
+    """Ranks did not allocate the same things in the same order."""
+
+
+class Rank(ABC):
+    """
+    One rank, as its host program sees it; every rank runs the same host program.
+
+    Launches, reads and writes of one rank take effect in the order they are made.
+    """
+
+    rank: int
+    world: int
+    """The number of ranks."""
+    heap: Heap
+    heap_bases: torch.Tensor
+    """Where the heap of each rank is, as seen from this one: int64[world]."""
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, ...],
+        *arguments: object,
+        **keywords: object,
+    ) -> None:
+        """Launch a kernel; what comes after it on this rank sees what it did."""
+        self.launch_together(Launch(kernel, grid, arguments, keywords))
+
+    @abstractmethod
+    def launch_together(self, *launches: Launch) -> None:
+        """
+        Launch kernels that may run at the same time, and wait for each other's flags.
+
+        Where room is scarce their programs start in order: producers come first.
+        """
+
+    @abstractmethod
+    def barrier(self) -> None:
+        """
+        Wait for all ranks; what comes after sees all that came before, anywhere.
+
+        Raises `SymmetryError` where the heaps do not have the same allocations.
+        """
+
+    @abstractmethod
+    def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
+        """Copy a value into a tensor of this rank."""
+
+    @abstractmethod
+    def read(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a copy of a tensor of this rank."""

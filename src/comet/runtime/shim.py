@@ -1,0 +1,303 @@
+"""
+Device functions for memory of other ranks, in plain Triton.
+
+Arguments stand as in Iris: pointer, value where there is one, current rank, other
+rank, base addresses of the symmetric heap. A pointer always points into the current
+rank's own heap; the functions translate it to the same object on the other rank.
+`heap_bases` is any table of addresses, int64[world]: of one heap, or of one allocation.
+
+Three verbs are comet's own: `rebase`, `signal` and `wait`. Flags are 32-bit counters
+that only grow.
+"""
+
+# Triton has no type stubs, and a kernel's parameters have no Python types.
+# pyright: basic, reportMissingTypeStubs=false, reportArgumentType=false
+
+import triton
+import triton.language as tl
+
+from comet.runtime.language import INTERPRETED
+from comet.runtime.polling import poll
+
+SYSTEM = tl.constexpr("sys")
+"""The scope of atomics: with Triton's default, one GPU, others may never see them."""
+
+
+@triton.jit
+def rebase(pointer, current, remote, heap_bases, align: tl.constexpr = 16):
+    """
+    Return the pointer to the same object on another rank.
+
+    `pointer` is a scalar, aligned to `align` bytes. Blocks are best addressed from a
+    rebased scalar: the compiler then vectorises loads as it does for local memory.
+    """
+    offset = pointer.to(tl.uint64) - tl.load(heap_bases + current).to(tl.uint64)
+    address = tl.load(heap_bases + remote).to(tl.uint64) + offset
+    return tl.multiple_of(address.to(pointer.dtype), align)
+
+
+@triton.jit
+def translate(pointer, current, remote, heap_bases, hint: tl.constexpr = None):
+    """
+    Return pointers, a scalar or a block, to the same objects on another rank.
+
+    `hint` is the number of contiguous, aligned elements in each dimension. It has to
+    be given here: hints that a caller puts on the result are lost when it is inlined.
+    """
+    offset = pointer.to(tl.uint64) - tl.load(heap_bases + current).to(tl.uint64)
+    address = tl.load(heap_bases + remote).to(tl.uint64) + offset
+    result = address.to(pointer.dtype)
+    if hint is not None:
+        result = tl.max_contiguous(tl.multiple_of(result, hint), hint)
+    return result
+
+
+@triton.jit
+def load(
+    pointer,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    other=None,
+    cache_modifier: tl.constexpr = None,
+    volatile: tl.constexpr = False,
+    hint: tl.constexpr = None,
+):
+    """Load from the remote rank's copy of what `pointer` points to."""
+    source = translate(pointer, current, remote, heap_bases, hint)
+    return tl.load(
+        source,
+        mask=mask,
+        other=other,
+        cache_modifier=cache_modifier,
+        volatile=volatile,
+    )
+
+
+@triton.jit
+def store(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    hint: tl.constexpr = None,
+    cache_modifier: tl.constexpr = None,
+):
+    """
+    Store to the remote rank's copy of what `pointer` points to.
+
+    On AMD GPUs data that a signal publishes needs `cache_modifier=".wt"`: otherwise
+    stores of other waves may still be on their way when the flag is set.
+    """
+    target = translate(pointer, current, remote, heap_bases, hint)
+    tl.store(target, value, mask=mask, cache_modifier=cache_modifier)
+
+
+@triton.jit
+def atomic_add(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Add on the remote rank; return what was there."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_add(target, value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_sub(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Subtract on the remote rank; return what was there."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_add(target, -value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_xchg(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Replace a value on the remote rank; return what was there."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_xchg(target, value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_and(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Bitwise and on the remote rank; return what was there."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_and(target, value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_or(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Bitwise or on the remote rank; return what was there."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_or(target, value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_xor(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Bitwise exclusive or on the remote rank; return what was there."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_xor(target, value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_min(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Keep the smaller value on the remote rank; return what was there."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_min(target, value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_max(
+    pointer,
+    value,
+    current,
+    remote,
+    heap_bases,
+    mask=None,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Keep the larger value on the remote rank; return what was there."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_max(target, value, mask=mask, sem=sem, scope=scope)
+
+
+@triton.jit
+def atomic_cas(
+    pointer,
+    compare,
+    value,
+    current,
+    remote,
+    heap_bases,
+    sem: tl.constexpr = None,
+    scope: tl.constexpr = SYSTEM,
+    hint: tl.constexpr = None,
+):
+    """Replace a value that equals `compare` on the remote rank; return the old one."""
+    target = translate(pointer, current, remote, heap_bases, hint)
+    return tl.atomic_cas(target, compare, value, sem=sem, scope=scope)
+
+
+@triton.jit
+def signal(flag, value, current, remote, heap_bases):
+    """
+    Set a flag of a rank once everything this program stored before is visible there.
+
+    For a flag with one writer; `value` grows from launch to launch. The barrier makes
+    the stores of all threads precede the release, which one thread does.
+    """
+    target = rebase(flag, current, remote, heap_bases, 4)
+    tl.debug_barrier()
+    tl.atomic_xchg(target, value, sem="release", scope="sys")
+
+
+@triton.jit
+def signal_add(flag, value, current, remote, heap_bases):
+    """Like `signal`, for a flag with several writers: it counts what they add."""
+    target = rebase(flag, current, remote, heap_bases, 4)
+    tl.debug_barrier()
+    tl.atomic_add(target, value, sem="release", scope="sys")
+
+
+@triton.jit
+def wait(flag, value):
+    """
+    Wait until a flag of the own rank is at least `value`; then see what it published.
+
+    The result of the atomic feeds the loop, so no compiler may drop it. It belongs
+    outside the innermost loop over K, which is not pipelined otherwise.
+    """
+    while tl.atomic_add(flag, 0, sem="acquire", scope="sys") < value:
+        if INTERPRETED:
+            poll(flag, value)
+
+
+@triton.jit
+def next_epoch(counters):
+    """
+    Return the number of this launch, from 1. `counters` is int32[2], zeros at first.
+
+    It lives in device memory, so a replayed CUDA graph counts too. Every program of
+    the launch that asks also has to call `finish_epoch`.
+    """
+    return tl.load(counters) + 1
+
+
+@triton.jit
+def finish_epoch(counters, epoch, programs):
+    """End a launch: the last of its `programs` to arrive publishes its number."""
+    tl.debug_barrier()
+    if tl.atomic_add(counters + 1, 1, sem="acq_rel", scope="gpu") == programs - 1:
+        tl.store(counters + 1, 0)
+        tl.store(counters, epoch)
