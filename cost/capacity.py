@@ -14,13 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from comet.cost.bindings import binding_kinds, binding_of
-from comet.cost.flow import (
-    Extents,
-    Mappings,
-    TileExtents,
-    elements_of,
-)
+from comet.cost.flow import TileExtents, elements_of
 from comet.cost.hardware import Hardware
+from comet.cost.mappings import Extents, Mappings
 from comet.cost.problem import BindingKind, Entry, Node, Problem, Tile, walk_tiles
 from comet.cost.reals import Real
 

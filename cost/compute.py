@@ -14,8 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from comet.cost.estimate import CostError
-from comet.cost.flow import Extents, Mappings, leaf_dims
+from comet.cost.flow import leaf_dims
 from comet.cost.hardware import Unit
+from comet.cost.mappings import Extents, Mappings
 from comet.cost.problem import Leaf
 from comet.cost.reals import Real, product
 

@@ -7,45 +7,51 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
-from comet.cost.problem import Entry, Leaf, Node, Problem, Sizes, Tile
+from comet.cost.estimate import CostError
+from comet.cost.problem import Entry, Leaf, Node, Problem, Sizes, Tile, walk
 
 Rows: TypeAlias = tuple[tuple[str, int], ...]
 """Dimension and factor of each loop of a temporal node, outermost first."""
 
+Nests: TypeAlias = Mapping[tuple[int, str], Rows]
+"""The rows of a temporal node, by its index, for each operation below it."""
 
-def with_factors(problem: Problem, rows: Sequence[Rows]) -> Problem:
+
+def with_factors(problem: Problem, rows: Nests) -> Problem:
     """
-    Return `problem` with `rows` for its temporal nodes, in document order.
+    Return `problem` with `rows` for its temporal nodes.
 
     The temporal nodes of `problem` have factor 1 everywhere. Leaves take what is left
     of their sizes; a factor that does not divide them leaves the rounded-down share.
-    Loops count for the operations that have their dimension.
+    Loops count for the operations that have their dimension. Raises CostError where
+    operations below one node loop in different orders, as a node has one.
     """
-    return replace(problem, root=_Rewrite(problem, iter(rows)).tile(problem.root, ()))
+    return replace(problem, root=_Rewrite(problem, rows).tile(problem.root, ()))
 
 
 @dataclass
 class _Rewrite:
     problem: Problem
-    rows: Iterator[Rows]
+    rows: Nests
 
-    def tile(self, tile: Tile, path: tuple[Rows, ...]) -> Tile:
-        """Return `tile`, and all below it, with its rows; `path` holds those above."""
+    def tile(self, tile: Tile, path: tuple[int, ...]) -> Tile:
+        """Return `tile`, and all below it, with rows; `path` holds the nodes above."""
         if tile.spatial:
             children = tuple(self.node(child, path) for child in tile.children)
             return replace(tile, children=children)
-        rows = next(self.rows)
-        inner = (*path, rows)
-        named = tuple(dim for dim, _ in reversed(rows))
-        rest = tuple(dim for dim in tile.order if dim not in named)
+        inner = (*path, tile.index)
+        below = [node.operation for node in walk(tile) if isinstance(node, Leaf)]
         return replace(
             tile,
-            order=(*named, *rest),
-            entries=tuple(self.entry(entry, rows) for entry in tile.entries),
+            order=_order(tile, [self.rows.get((tile.index, op), ()) for op in below]),
+            entries=tuple(
+                self.entry(entry, self.rows.get((tile.index, entry.tag), ()))
+                for entry in tile.entries
+            ),
             children=tuple(self.node(child, inner) for child in tile.children),
         )
 
-    def node(self, node: Node, path: tuple[Rows, ...]) -> Node:
+    def node(self, node: Node, path: tuple[int, ...]) -> Node:
         """Return a child of a tile below the rows of `path`."""
         if isinstance(node, Tile):
             return self.tile(node, path)
@@ -58,11 +64,16 @@ class _Rewrite:
         factors = {dim: factor for dim, factor in rows if dim in relevant}
         return replace(entry, factors=({**entry.factors[0], **factors},))
 
-    def leaf(self, leaf: Leaf, path: tuple[Rows, ...]) -> Leaf:
+    def leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Leaf:
         """Return `leaf` with its share of the sizes."""
         relevant = set(self.problem.operation[leaf.operation].dims)
         shares = {
-            dim: prod(f for rows in path for d, f in rows if d == dim)
+            dim: prod(
+                factor
+                for tile in path
+                for d, factor in self.rows.get((tile, leaf.operation), ())
+                if d == dim
+            )
             for dim in relevant
         }
         primitive = dict(_shared(dict(leaf.primitive), shares))
@@ -75,6 +86,26 @@ class _Rewrite:
             steps={t: dict(_shared(sizes, shares)) for t, sizes in leaf.steps.items()},
             reduction=tuple(reduction),
         )
+
+
+def _order(tile: Tile, nests: Sequence[Rows]) -> tuple[str, ...]:
+    """Return the one order, innermost first, that all nests of a node agree with."""
+    turning = [[dim for dim, factor in rows if factor > 1] for rows in nests]
+    left = list(dict.fromkeys(dim for dims in turning for dim in dims))
+    outermost: list[str] = []
+    while left:
+        waiting = {
+            dim
+            for dims in turning
+            for dim in [d for d in dims if d not in outermost][1:]
+        }
+        free = next((dim for dim in left if dim not in waiting), None)
+        if free is None:
+            raise CostError(f"operations loop over {', '.join(left)} in several orders")
+        outermost.append(free)
+        left.remove(free)
+    rest = (dim for dim in tile.order if dim not in outermost)
+    return (*reversed(outermost), *rest)
 
 
 def _shared(sizes: Sizes, shares: Mapping[str, int]) -> Iterator[tuple[str, int]]:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from comet.cost.collectives import Exchange
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Hardware
+from comet.cost.mappings import Extents, FactorKey, Mappings, StepKey
 from comet.cost.problem import (
     Collective,
     CollectiveKind,
@@ -31,57 +31,23 @@ from comet.cost.problem import (
 from comet.cost.reals import Real, longest, product, total
 from comet.cost.volume import relevant
 
-Extents: TypeAlias = Mapping[str, Real]
-"""A size per dimension."""
+__all__ = [
+    "FactorKey",
+    "Flow",
+    "Flows",
+    "Mappings",
+    "StepKey",
+    "TileExtents",
+    "build_flows",
+    "elements_of",
+    "leaf_dims",
+    "leaf_steps",
+    "reuse",
+    "tile_extents",
+]
 
 TileExtents: TypeAlias = Mapping[int, tuple[Extents, ...]]
 """The extents of each entry's tile above each node's loops, by node index."""
-
-FactorKey: TypeAlias = tuple[int, int, int, str]
-"""Node index, entry position, row, dimension."""
-
-StepKey: TypeAlias = tuple[int, str, str]
-"""Leaf index, tensor, dimension; the tensor "" stands for the tile primitive."""
-
-
-@dataclass(frozen=True)
-class Mappings:
-    """
-    Mappings of one template: a problem, and arrays in place of some of its numbers.
-
-    All arrays have one shape. What is not replaced is as in the template.
-    """
-
-    template: Problem
-    factors: Mapping[FactorKey, NDArray[np.float64]] = field(
-        default_factory=dict[FactorKey, NDArray[np.float64]]
-    )
-    steps: Mapping[StepKey, NDArray[np.float64]] = field(
-        default_factory=dict[StepKey, NDArray[np.float64]]
-    )
-
-    def row(self, tile: Tile, place: int, row: int) -> dict[str, Real]:
-        """The factors of one row of one entry."""
-        entry = tile.entries[place]
-        return {
-            dim: self.factors.get((tile.index, place, row, dim), float(factor))
-            for dim, factor in entry.factors[row].items()
-        }
-
-    def tile_steps(self, leaf: Leaf, tensor: str) -> dict[str, Real]:
-        """The extents of one tensor's tile per step of a leaf."""
-        sizes = leaf.steps.get(tensor, {})
-        return {
-            dim: self.steps.get((leaf.index, tensor, dim), float(size))
-            for dim, size in sizes.items()
-        }
-
-    def primitive(self, leaf: Leaf) -> dict[str, Real]:
-        """The extents of a leaf's tile primitive, last dimension of the text first."""
-        return {
-            dim: self.steps.get((leaf.index, "", dim), float(size))
-            for dim, size in reversed(leaf.primitive)
-        }
 
 
 @dataclass(frozen=True)
@@ -326,8 +292,3 @@ def leaf_dims(problem: Problem, leaf: Leaf) -> frozenset[str]:
     op = problem.operation[leaf.operation]
     dims = [relevant(a.projection) for a in op.accesses]
     return frozenset(dim for found in dims for dim in found)
-
-
-def shape_of(values: Iterable[Real]) -> tuple[int, ...]:
-    """The common shape of numbers and arrays."""
-    return np.broadcast_shapes(*(np.shape(value) for value in values))

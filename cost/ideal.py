@@ -16,9 +16,10 @@ import numpy as np
 
 from comet.cost.compute import ideal_cycles
 from comet.cost.estimate import Estimate
-from comet.cost.flow import Flow, Flows, Mappings, build_flows, leaf_steps
+from comet.cost.flow import Flow, Flows, build_flows, leaf_steps
 from comet.cost.hardware import Hardware
 from comet.cost.legality import check
+from comet.cost.mappings import Mappings
 from comet.cost.paper.energy import energies
 from comet.cost.problem import Problem, Tile
 from comet.cost.reals import Real

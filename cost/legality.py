@@ -21,8 +21,9 @@ from comet.cost.capacity import (
 from comet.cost.collectives import link_network
 from comet.cost.compute import leaf_cycles
 from comet.cost.estimate import CostError
-from comet.cost.flow import Mappings, TileExtents, tile_extents
+from comet.cost.flow import TileExtents, tile_extents
 from comet.cost.hardware import Hardware
+from comet.cost.mappings import Mappings
 from comet.cost.problem import (
     BindingKind,
     Collective,

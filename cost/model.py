@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from comet.cost import ideal
 from comet.cost.capacity import fits
 from comet.cost.estimate import CostError, Estimate, ModelName
-from comet.cost.flow import Mappings, build_flows
+from comet.cost.flow import build_flows
 from comet.cost.hardware import Hardware
 from comet.cost.legality import check_structure
+from comet.cost.mappings import Mappings
 from comet.cost.paper import model as paper
 from comet.cost.problem import Problem
 from comet.cost.tool import model as tool
@@ -53,14 +54,12 @@ def price_many(
     The costs of many mappings of one legal template.
 
     Only the structure is checked; extents and capacity are for the caller, who finds
-    the latter in `Prices.fits`. Raises `CostError` as `price` does, and for model
-    `tool`, whose integer arithmetic is priced one mapping at a time.
+    the latter in `Prices.fits`. Raises `CostError` as `price` does. Model `tool`, whose
+    integer arithmetic has no array form, prices one mapping after the other; what it
+    rejects costs infinitely much and does not fit.
     """
     if model == "tool":
-        raise CostError(
-            "model tool prices one mapping at a time; use price, or model paper or "
-            "ideal"
-        )
+        return _one_by_one(mappings, hardware)
     check_structure(mappings.template, hardware)
     flows = build_flows(mappings, hardware)
     costs = paper.costs if model == "paper" else ideal.costs
@@ -68,3 +67,15 @@ def price_many(
     room = np.greater(fits(mappings, hardware, flows.tiles), 0)
     cycles, energy, room = np.broadcast_arrays(cycles, energy, room)
     return Prices(cycles, energy, room)
+
+
+def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:
+    count = mappings.count
+    latency, energy = np.full(count, np.inf), np.full(count, np.inf)
+    for index in range(count):
+        try:
+            estimate = tool.price(mappings.at(index), hardware)
+        except CostError:
+            continue
+        latency[index], energy[index] = estimate.latency, estimate.energy
+    return Prices(latency, energy, np.isfinite(latency))

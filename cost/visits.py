@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from comet.cost.flow import Flow, Flows, Mappings
+from comet.cost.flow import Flow, Flows
+from comet.cost.mappings import Mappings
 from comet.cost.problem import Node, Tile
 from comet.cost.reals import Real
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from comet.cost.collectives import link_network, memory_energy
 from comet.cost.compute import primitive_energy
-from comet.cost.flow import Flow, Flows, Mappings, leaf_steps
+from comet.cost.flow import Flow, Flows, leaf_steps
 from comet.cost.hardware import Hardware
+from comet.cost.mappings import Mappings
 from comet.cost.noc import mesh_bits_energy, phases
 from comet.cost.problem import Collective, Tile
 from comet.cost.reals import Real

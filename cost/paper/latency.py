@@ -17,8 +17,9 @@ import numpy as np
 from comet.cost.bindings import Group, binding_of, lanes_of, may_hide
 from comet.cost.collectives import link_network, memory_cycles
 from comet.cost.compute import primitive_cycles
-from comet.cost.flow import Flows, Mappings, leaf_steps
+from comet.cost.flow import Flows, leaf_steps
 from comet.cost.hardware import Hardware
+from comet.cost.mappings import Mappings
 from comet.cost.noc import hops_to, network_cycles
 from comet.cost.paper.fills import Fills, fills_of, nested_fills, saved_cycles
 from comet.cost.paper.nest import (

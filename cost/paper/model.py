@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from comet.cost.estimate import Estimate, NodeEstimate
-from comet.cost.flow import Flows, Mappings, build_flows
+from comet.cost.flow import Flows, build_flows
 from comet.cost.hardware import Hardware
 from comet.cost.legality import check_live
+from comet.cost.mappings import Mappings
 from comet.cost.paper.energy import Energy, energies
 from comet.cost.paper.latency import Latency, latencies
 from comet.cost.problem import Collective, Leaf, Node, Problem

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from comet.codegen.comet_reader import read_files
 from comet.cost.estimate import CostError, Estimate
-from comet.cost.flow import FactorKey, Mappings, build_flows
+from comet.cost.flow import build_flows
 from comet.cost.from_ir import problem_of, system_hardware
 from comet.cost.hardware import Hardware, Memory, Network
 from comet.cost.ideal import ideal_cost
+from comet.cost.mappings import FactorKey, Mappings
 from comet.cost.model import price, price_many
 from comet.cost.problem import Binding, BindingKind, Entry, Problem, Tile, walk_tiles
 
@@ -348,7 +349,16 @@ def test_many_prices_equal_single_prices(run: Mapping[str, Any], seed: int) -> N
     assert bool(template.fits)
 
 
-def test_many_prices_of_the_tool_are_refused() -> None:
+def test_many_prices_of_the_tool_come_one_by_one() -> None:
     problem, hardware = recorded("gemm")
-    with pytest.raises(CostError, match="one mapping at a time"):
-        price_many(Mappings(problem), hardware, "tool")
+    root = problem.root
+    arrays: dict[FactorKey, Any] = {
+        (root.index, place, 0, dim): np.array([float(factor), factor * 3.0])
+        for place, entry in enumerate(root.entries)
+        for dim, factor in entry.factors[0].items()
+    }
+    prices = price_many(Mappings(problem, arrays), hardware, "tool")
+    alone = price(problem, hardware, "tool")
+    assert prices.latency.tolist() == [alone.latency, np.inf]
+    assert prices.energy[0] == alone.energy
+    assert prices.fits.tolist() == [True, False]
