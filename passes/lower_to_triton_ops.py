@@ -6,8 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from xdsl.dialects.builtin import BFloat16Type, Float32Type, StringAttr, f32
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float32Type,
+    FloatAttr,
+    StringAttr,
+    f32,
+)
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
@@ -40,6 +46,7 @@ from comet.passes.lower_to_triton_values import (
     Tile,
     aligned,
     check_size,
+    converted,
     masked,
     widened,
 )
@@ -63,6 +70,27 @@ UNARY_MAPS: Mapping[MapKind, UnaryKind] = {
 COMPOSED_MAPS = frozenset({MapKind.TANH})
 """Kinds that `triton.language` lacks, written with those that it has."""
 
+
+def _rsqrt(x: float) -> float:
+    return 1 / math.sqrt(x)
+
+
+FOLD: Mapping[MapKind, Callable[..., float]] = {
+    MapKind.ADD: float.__add__,
+    MapKind.SUB: float.__sub__,
+    MapKind.MULT: float.__mul__,
+    MapKind.DIV: float.__truediv__,
+    MapKind.MAX: max,
+    MapKind.MIN: min,
+    MapKind.EXP: math.exp,
+    MapKind.LOG: math.log,
+    MapKind.SQRT: math.sqrt,
+    MapKind.RSQRT: _rsqrt,
+    MapKind.NEG: float.__neg__,
+    MapKind.TANH: math.tanh,
+    MapKind.ERF: math.erf,
+}
+
 REDUCTIONS: Mapping[ReduceKind, BlockReduceKind] = {
     ReduceKind.ADD: BlockReduceKind.SUM,
     ReduceKind.MAX: BlockReduceKind.MAX,
@@ -83,7 +111,7 @@ def narrowed(
     """Name `value`, converted to the element type of the compound value `like`."""
     element = element_type_of(like)
     if element_of(value.type) != element:
-        return scope.insert(tl.CastOp(value, element), hint, comment)
+        return converted(scope, value, element, hint, comment)
     if isinstance(value.owner, Operation):
         value.name_hint = hint
         value.owner.attributes["tl.comment"] = StringAttr(comment)
@@ -201,29 +229,46 @@ def _is_rewritten_wrongly(op: ReduceOp) -> bool:
 
 
 def lower_map(op: MapOp, scope: Scope) -> Tile:
-    """Write an elementwise function, computed in f32."""
+    """Write an elementwise function, computed in f32; of constants, a constant."""
     check_size(names_of(op.result), scope)
     kind, axes = op.kind.data, scope.axes(names_of(op.result))
     operands = [
         widened(scope, aligned(scope, scope.tile(value), axes)) for value in op.inputs
     ]
-    literals = [value.owner for value in operands]
-    if all(isinstance(literal, tl.ConstantOp) for literal in literals):
+    numbers = [number for value in operands if (number := literal(value)) is not None]
+    if len(numbers) == len(operands):
+        if (folded := fold_map(kind, numbers)) is not None:
+            return Tile(scope.constant(folded, element_type_of(op.result)), ())
         # Functions of Triton take blocks, of rank 0 too, but no Python numbers alone.
-        operands[0] = _rank_0(scope, literals[0])
-    if kind in BINARY_MAPS:
-        value = scope.insert(tl.BinaryOp(BINARY_MAPS[kind], *operands))
-    elif kind in UNARY_MAPS:
-        value = scope.insert(tl.UnaryOp(UNARY_MAPS[kind], operands[0]))
-    else:
-        value = _tanh(scope, operands[0])
+        operands[0] = scope.insert(tl.FullOp(FloatAttr(numbers[0], f32), []))
+    value = _mapped(kind, operands, scope)
     hint, comment = op.result.name_hint, f"compound.map {kind}"
     return Tile(narrowed(scope, value, op.result, hint or "x", comment), axes)
 
 
-def _rank_0(scope: Scope, literal: Operation | Block) -> SSAValue:
-    assert isinstance(literal, tl.ConstantOp)
-    return scope.insert(tl.FullOp(literal.value, []))
+def literal(value: SSAValue) -> float | None:
+    """Return the number that a constant is, None for other values."""
+    if isinstance(constant := value.owner, tl.ConstantOp):
+        return float(constant.value.value.data)
+    return None
+
+
+def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
+    """Return the function's value, None where it has no finite one."""
+    try:
+        value = FOLD[kind](*numbers)
+    except (ArithmeticError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _mapped(kind: MapKind, operands: Sequence[SSAValue], scope: Scope) -> SSAValue:
+    if kind in BINARY_MAPS:
+        lhs, rhs = operands
+        return scope.insert(tl.BinaryOp(BINARY_MAPS[kind], lhs, rhs))
+    if kind in UNARY_MAPS:
+        return scope.insert(tl.UnaryOp(UNARY_MAPS[kind], operands[0]))
+    return _tanh(scope, operands[0])
 
 
 def _tanh(scope: Scope, value: SSAValue) -> SSAValue:
@@ -238,8 +283,8 @@ def _tanh(scope: Scope, value: SSAValue) -> SSAValue:
 def lower_cast(op: CastOp, scope: Scope) -> Tile:
     """Write a conversion of the element type."""
     tile, element = scope.tile(op.input), element_type_of(op.result)
-    cast = tl.CastOp(tile.value, element)
-    value = scope.insert(cast, op.result.name_hint, "compound.cast")
+    hint = op.result.name_hint
+    value = converted(scope, tile.value, element, hint, "compound.cast")
     return Tile(value, tile.dims, tile.padding)
 
 

@@ -118,9 +118,20 @@ def aligned(scope: Scope, tile: Tile, dims: Sequence[str]) -> SSAValue:
 
 def widened(scope: Scope, value: SSAValue) -> SSAValue:
     """Return the block in f32: the interpreter cannot compute in bf16."""
-    if element_of(value.type) == f32:
-        return value
-    return scope.insert(tl.CastOp(value, f32))
+    return value if element_of(value.type) == f32 else converted(scope, value, f32)
+
+
+def converted(
+    scope: Scope,
+    value: SSAValue,
+    element: Attribute,
+    hint: str | None = None,
+    comment: str | None = None,
+) -> SSAValue:
+    """Return the value with another element type; a constant stays one."""
+    if isinstance(constant := value.owner, tl.ConstantOp):
+        return scope.constant(constant.value.value.data, element)
+    return scope.insert(tl.CastOp(value, element), hint, comment)
 
 
 def masked(

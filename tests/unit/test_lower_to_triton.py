@@ -13,6 +13,7 @@ from comet.passes.lower_to_triton_ops import (
     BINARY_MAPS,
     COMBINE,
     COMPOSED_MAPS,
+    FOLD,
     NEUTRAL,
     REDUCTIONS,
     UNARY_MAPS,
@@ -140,6 +141,39 @@ def test_dots_have_at_least_16_rows():
     assert {str(op.result.type) for op in dots} == {"tensor<16x16xf32>"}
 
 
+def test_functions_of_constants_are_constants():
+    line = "tensor<4xf32, #compound.dims<M @REG>>"
+    whole = "tensor<8xf32, #compound.dims<M @HBM>>"
+    one, half = "tensor<f32, #compound.dims<>>", "tensor<f16, #compound.dims<>>"
+    one, half = (t.replace("<>>", "<@REG>>") for t in (one, half))
+    source = emitted(
+        f"""
+        func.func @f(%x: {whole}) -> {whole} {{
+          %y = schedule.spatial on grid [g0: M = 2] ins(%x : {whole}) outs({whole}) {{
+          ^bb0(%t: {line}):
+            %two = compound.fill 2.0 : {half}
+            %six = compound.map add %two, %two : {half}, {half} -> {half}
+            %four = compound.cast %six : {half} -> {one}
+            %root = compound.map rsqrt %four : {one} -> {one}
+            %none = compound.fill 0.0 : {one}
+            %low = compound.map log %none : {one} -> {one}
+            %a = compound.map mult %t, %root : {line}, {one} -> {line}
+            %b = compound.map max %a, %low : {line}, {one} -> {line}
+            schedule.yield %b : {line}
+          }}
+          func.return %y : {whole}
+        }}
+        func.func private @f__reference(%x: tensor<8xf32, #compound.dims<M>>)
+            -> tensor<8xf32, #compound.dims<M>> attributes {{comet.reference}} {{
+          func.return %x : tensor<8xf32, #compound.dims<M>>
+        }}""",
+        LOWER,
+    )
+    assert "a = x_tile * 0.5  # compound.map mult" in source
+    assert "low = tl.log(tl.zeros((), dtype=tl.float32))" in source
+
+
 def test_tables_are_total():
+    assert set(FOLD) == set(MapKind)
     assert set(BINARY_MAPS) | set(UNARY_MAPS) | COMPOSED_MAPS == set(MapKind)
     assert set(REDUCTIONS) == set(NEUTRAL) == set(COMBINE) == set(ReduceKind)
