@@ -81,9 +81,7 @@ def verify_spmd(op: Operation, mesh: MeshOp) -> None:
             raise VerifyException(
                 f"'{inner.name}' op is on mesh {inner.mesh}, the region on {op.mesh}"
             )
-        state = transfer(inner, states)
-        for result in inner.results:
-            states[result] = state
+        states |= result_states(inner, states)
     for _, value, sharding in boundary[len(op.ins) :]:
         _verify_yield(op, mesh, states[value], sharding)
 
@@ -114,9 +112,24 @@ def _forgotten(kind: str) -> str:
     return f"; a collective.all_reduce {kind} is missing"
 
 
+def result_states(op: Operation, states: States) -> States:
+    """Return the state of each result of `op`, given those of its operands."""
+    state = transfer(op, states)
+    if len(op.results) < 2:
+        return dict.fromkeys(op.results, state)
+    return {result: _restricted(state, result) for result in op.results}
+
+
+def _restricted(state: State, value: SSAValue) -> State:
+    """Return `state` without the axes that split dimensions `value` does not have."""
+    names = names_of(value)
+    kept = {axis: dim for axis, dim in state.sharded.items() if dim in names}
+    return replace(state, sharded=kept)
+
+
 @singledispatch
 def transfer(op: Operation, states: States) -> State:
-    """Return the state of the results of `op`, given those of its operands."""
+    """Return the state of all results of `op` together, given its operands' states."""
     raise VerifyException(
         f"'{op.name}' op is not understood inside collective.spmd; only compound and "
         "collective ops are"

@@ -40,6 +40,7 @@ from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from comet.dialects.compound_attention import AttentionOp
 from comet.dialects.compound_dims import (
     DimsAttr,
     element_type_of,
@@ -168,6 +169,12 @@ class ContractOp(IRDLOperation):
         """The names that are summed, in the order of the left operand."""
         kept = names_of(self.result)
         return tuple(name for name in names_of(self.lhs) if name not in kept)
+
+    @property
+    def batch(self) -> tuple[str, ...]:
+        """The names that stand in all three tensors, in the order of the left one."""
+        shared = set(names_of(self.rhs)) & set(names_of(self.result))
+        return tuple(name for name in names_of(self.lhs) if name in shared)
 
     def verify_(self) -> None:
         _check_names(self, self.result, merged_extents(self.operands, self.name))
@@ -544,6 +551,7 @@ Compound = Dialect(
         GemmSiluOp,
         GemmGemmOp,
         GatedMlpOp,
+        AttentionOp,
         ContractOp,
         ReduceOp,
         MapOp,

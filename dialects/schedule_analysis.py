@@ -20,7 +20,7 @@ from comet.dialects.collective_analysis import (
     REPLICATED,
     State,
     States,
-    transfer,
+    result_states,
 )
 from comet.dialects.compound_dims import names_of
 from comet.dialects.schedule_attributes import Combiner
@@ -72,12 +72,15 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
     outer_values = (*op.ins, *op.initial_carries())
     for outer, argument in zip(outer_values, op.body.block.args, strict=True):
         local[argument] = _entered(_without(states[outer], folded), argument, axes)
+    for argument in op.body.block.args[len(op.ins) :]:
+        if local[argument].uniform:
+            local[argument] = _like_operands(op, argument, states)
     for inner in list(op.body.block.ops)[:-1]:
         if isinstance(inner, NodeOp):
             results = _run(inner, local, depth + 1, visit)
+            local.update(zip(inner.results, results, strict=True))
         else:
-            results = (transfer(inner, local),) * len(inner.results)
-        local.update(zip(inner.results, results, strict=True))
+            local |= result_states(inner, local)
     yielded = [local[value] for value in op.yielded]
     visit(op, tuple(_combiners(op, yielded, axes)))
     return tuple(
@@ -94,6 +97,17 @@ def _axes(op: NodeOp, depth: int) -> dict[str, str]:
 def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
     own = {axis: dim for axis, dim in axes.items() if dim in names_of(tile)}
     return replace(state, sharded={**state.sharded, **own})
+
+
+def _like_operands(op: NodeOp, carry: SSAValue, states: States) -> State:
+    """
+    Return the state of a carry that is a constant at first: split as the operands are.
+
+    Any share of a constant is that constant, and the later carries are such shares.
+    """
+    splits = [item for value in op.ins for item in states[value].sharded.items()]
+    names = names_of(carry)
+    return State({axis: dim for axis, dim in splits if dim in names}, {})
 
 
 def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective_analysis import (
     REPLICATED,
     States,
+    result_states,
     state_of_sharding,
-    transfer,
 )
 from comet.dialects.collective_mesh import lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp, YieldOp, sharding_of
@@ -79,7 +79,6 @@ def _program(
     states: States,
 ) -> FlatProgram:
     for op in ops:
-        state = transfer(op, states)
-        states.update(dict.fromkeys(op.results, state))
+        states |= result_states(op, states)
     extents = lookup_mesh(func, mesh).axis_extents
     return FlatProgram(mesh, extents, inputs, tuple(ops), outputs, states)

@@ -23,8 +23,8 @@ from comet.dialects.collective import (
 from comet.dialects.collective_analysis import (
     State,
     States,
+    result_states,
     state_of_sharding,
-    transfer,
 )
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding
@@ -78,8 +78,7 @@ class LocalBody:
     def insert(self, op: Operation, name: str | None = None) -> SSAValue:
         """Append a local op; return its first result, called `name`."""
         self.block.add_op(op)
-        state = transfer(op, self.states)
-        self.states.update(dict.fromkeys(op.results, state))
+        self.states |= result_states(op, self.states)
         op.results[0].name_hint = name or op.results[0].name_hint
         return op.results[0]
 

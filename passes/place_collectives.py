@@ -25,7 +25,11 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective import (
     AllReduceOp,
 )
-from comet.dialects.collective_analysis import States, state_of_sharding, transfer
+from comet.dialects.collective_analysis import (
+    States,
+    result_states,
+    state_of_sharding,
+)
 from comet.dialects.collective_base import Algorithm, AlgorithmAttr, CollectiveOp
 from comet.dialects.collective_mesh import MeshOp, lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp, YieldOp, sharding_of
@@ -118,7 +122,7 @@ def _states(region: SpmdOp) -> States:
         states[argument] = state_of_sharding(sharding)
     for op in region.body.block.ops:
         if not isinstance(op, YieldOp):
-            states.update(dict.fromkeys(op.results, transfer(op, states)))
+            states |= result_states(op, states)
     return states
 
 

@@ -113,16 +113,18 @@ def _named(value: SSAValue) -> str:
 
 def insert_fold(statistics: Statistics, dim: str) -> None:
     """Compute `statistics` by a fold, and drop what nobody needs any more."""
-    first, form, chunk = statistics.ops[0], statistics.form, statistics.input
-    assert isinstance(first, ReduceOp)
-    init = list(form.init(Emitter(first), first.result))
+    first, form, inputs = statistics.ops[0], statistics.form, statistics.inputs
+    emit = Emitter(first)
+    init = list(form.init(emit, statistics))
     carries = [value.type for value in init]
-    step = form.step_region(dim, chunk.type, carries)
-    step.block.args[0].name_hint = chunk.name_hint
-    fold = FoldOp(dim, [chunk], init, step, form.merge_region(carries))
+    step = form.step_region(dim, [value.type for value in inputs], carries)
+    for argument, value in zip(step.block.args, inputs, strict=False):
+        argument.name_hint = value.name_hint
+    fold = FoldOp(dim, inputs, init, step, form.merge_region(carries))
     Rewriter.insert_op(fold, InsertPoint.before(first))
     name_values(fold.outs, form.carries)
-    for old, new in zip(statistics.replaced, fold.outs, strict=True):
+    results = form.results(emit, fold.outs)
+    for old, new in zip(statistics.replaced, results, strict=True):
         if old is not None:
             new.name_hint = old.name_hint
             old.replace_all_uses_with(new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from comet.dialects.compound_attention import AttentionOp
 from comet.dialects.compound_named import (
     GatedMlpOp,
     GemmGeluOp,
@@ -13,6 +14,7 @@ from comet.dialects.compound_named import (
     GemmSiluOp,
     GemmSoftmaxOp,
 )
+from comet.passes.decompositions.attention import decompose_attention
 from comet.passes.decompositions.gated_mlp import decompose_gated_mlp
 from comet.passes.decompositions.gemm_gelu import decompose_gemm_gelu
 from comet.passes.decompositions.gemm_gemm import decompose_gemm_gemm
@@ -23,6 +25,7 @@ from comet.passes.decompositions.gemm_softmax import decompose_gemm_softmax
 from comet.passes.decompositions.site import Decomposition
 
 DECOMPOSITIONS: dict[type[Operation], Decomposition] = {
+    AttentionOp: decompose_attention,
     GatedMlpOp: decompose_gated_mlp,
     GemmGeluOp: decompose_gemm_gelu,
     GemmGemmOp: decompose_gemm_gemm,

@@ -1,20 +1,15 @@
-"""`gemm_softmax`: softmax(a b) over N, made safe by subtracting the row maximum."""
+"""`gemm_softmax`: softmax(a b) over N."""
 
 from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.compound import MapKind, ReduceKind
 from comet.passes.decompositions.site import Site
+from comet.passes.decompositions.softmax import softmax
 
 
 def decompose_gemm_softmax(named: Operation, site: Site) -> SSAValue:
-    """Emit contract, reduce max, sub, exp, reduce add and div."""
-    emit, n = site.emit, site.dims["N"]
+    """Emit contract and the softmax of its rows."""
     a, b = site.operands
-    c = emit.contract(a, b, site.dims["K"], site.accumulator, name="c")
-    m = emit.reduce(ReduceKind.MAX, c, n, name="m")
-    s = emit.map(MapKind.SUB, c, m, name="s")
-    e = emit.map(MapKind.EXP, s, name="e")
-    total = emit.reduce(ReduceKind.ADD, e, n, name="l")
-    return emit.map(MapKind.DIV, e, total, name="p")
+    c = site.emit.contract(a, b, site.dims["K"], site.accumulator, name="c")
+    return softmax(site, c, site.dims["N"])

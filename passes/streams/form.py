@@ -13,6 +13,8 @@ from comet.passes.emitter import Emitter
 
 Carries = Sequence[SSAValue]
 """The running statistics, one value each."""
+Chunks = Sequence[SSAValue]
+"""What a step reads: one chunk of each input."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +22,14 @@ class Statistics:
     """Statistics of one value over one dimension that a single fold can compute."""
 
     form: Form
-    input: SSAValue
-    """The value whose rows the fold reads."""
+    inputs: tuple[SSAValue, ...]
+    """The values that the fold reads along the dimension."""
     replaced: tuple[SSAValue | None, ...]
-    """For each carry the value that it is in the end, if the program has that value."""
+    """For each result of the form the value that it is, if the program has that."""
     ops: tuple[Operation, ...]
-    """The ops that compute them, in order; the fold makes some of them dead."""
+    """
+    The ops that compute them, the first reduction first; the fold makes some dead.
+    """
 
 
 class Form(ABC):
@@ -34,18 +38,20 @@ class Form(ABC):
     name: str
     carries: tuple[str, ...]
     """What the carries are called, in order."""
+    inputs: tuple[str, ...] = ("x",)
+    """What the values that a fold reads are called, in order."""
 
     @abstractmethod
     def match(self, first: ReduceOp, dim: str) -> Statistics | None:
         """Return the statistics over `dim` that begin with a reduction, if any do."""
 
     @abstractmethod
-    def init(self, emit: Emitter, row: SSAValue) -> Carries:
-        """Return the statistics of no elements; `row` has their type."""
+    def init(self, emit: Emitter, found: Statistics) -> Carries:
+        """Return the statistics of no elements."""
 
     @abstractmethod
-    def step(self, emit: Emitter, dim: str, chunk: SSAValue, now: Carries) -> Carries:
-        """Return the statistics with one more chunk."""
+    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
+        """Return the statistics with one more chunk of every input."""
 
     @abstractmethod
     def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
@@ -55,13 +61,18 @@ class Form(ABC):
     def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
         """Return the statistics of all sets together, which are laid along `dim`."""
 
+    def results(self, emit: Emitter, carried: Carries) -> Carries:
+        """Return what the last carries stand for; the carries themselves by default."""
+        return carried
+
     def step_region(
-        self, dim: str, chunk: Attribute, carries: Sequence[Attribute]
+        self, dim: str, chunks: Sequence[Attribute], carries: Sequence[Attribute]
     ) -> Region:
-        """Return the step of a fold of this form on one input."""
-        block = Block(arg_types=[chunk, *carries])
-        name_values(block.args[1:], [f"{name}_old" for name in self.carries])
-        now = self.step(Emitter(block), dim, block.args[0], block.args[1:])
+        """Return the step of a fold of this form."""
+        block, count = Block(arg_types=[*chunks, *carries]), len(chunks)
+        old = [f"{name}_old" for name in self.carries]
+        name_values(block.args, [*self.inputs, *old])
+        now = self.step(Emitter(block), dim, block.args[:count], block.args[count:])
         block.add_op(YieldOp(*now))
         return Region(block)
 

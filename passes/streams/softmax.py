@@ -15,6 +15,7 @@ from comet.dialects.compound_neutral import lowest_finite
 from comet.passes.emitter import Emitter
 from comet.passes.streams.form import (
     Carries,
+    Chunks,
     Form,
     Statistics,
     is_reduction,
@@ -40,40 +41,51 @@ class SoftmaxForm(Form):
                 for total in reduce_users(exp.result, ReduceKind.ADD, dim):
                     replaced = (first.result, total.result)
                     ops = (first, sub, exp, total)
-                    return Statistics(self, first.input, replaced, ops)
+                    return Statistics(self, (first.input,), replaced, ops)
         return None
 
-    def init(self, emit: Emitter, row: SSAValue) -> Carries:
+    def init(self, emit: Emitter, found: Statistics) -> Carries:
         """Return m = the lowest finite number and l = 0."""
+        row = found.ops[0].results[0]
         lowest = lowest_finite(element_type_of(row))
         low = emit.fill_like(lowest, row, name="low")
         return low, emit.fill_like(0.0, row, name="zero")
 
-    def step(self, emit: Emitter, dim: str, chunk: SSAValue, now: Carries) -> Carries:
+    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
         """Raise m to the maximum of the chunk, rescale l and add the chunk's terms."""
-        top = emit.reduce(ReduceKind.MAX, chunk, dim, name="top")
-        m = emit.map(MapKind.MAX, now[0], top, name="m")
-        below = emit.map(MapKind.SUB, chunk, m, name="s")
-        terms = emit.map(MapKind.EXP, below, name="e")
+        m, terms = chunk_terms(emit, dim, chunks[0], now[0])
         added = emit.reduce(ReduceKind.ADD, terms, dim, name="added")
-        kept = _rescaled(emit, now[0], now[1], m)
-        return m, emit.map(MapKind.ADD, kept, added, name="l")
+        kept = rescaled(emit, now[0], m, now[1])
+        return m, emit.map(MapKind.ADD, *kept, added, name="l")
 
     def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
-        """Rescale both sums to the larger maximum; an empty partial's sum is 0."""
+        """Rescale all sums to the larger maximum; an empty partial's sums are 0."""
         m = emit.map(MapKind.MAX, one[0], other[0], name="m")
-        terms = [_rescaled(emit, part[0], part[1], m) for part in (one, other)]
-        return m, emit.map(MapKind.ADD, *terms, name="l")
+        left, right = (rescaled(emit, part[0], m, *part[1:]) for part in (one, other))
+        sums = zip(left, right, self.carries[1:], strict=True)
+        return m, *(emit.map(MapKind.ADD, a, b, name=name) for a, b, name in sums)
 
     def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
         """Rescale all sums to the largest maximum and add them."""
         m = emit.reduce(ReduceKind.MAX, sets[0], dim, name="top")
-        terms = _rescaled(emit, sets[0], sets[1], m)
-        return m, emit.reduce(ReduceKind.ADD, terms, dim, name="added")
+        terms = rescaled(emit, sets[0], m, *sets[1:])
+        return m, *(emit.reduce(ReduceKind.ADD, t, dim, name="added") for t in terms)
 
 
-def _rescaled(emit: Emitter, old: SSAValue, total: SSAValue, m: SSAValue) -> SSAValue:
-    """Return a sum of terms relative to the maximum `old` relative to `m` instead."""
+def chunk_terms(
+    emit: Emitter, dim: str, chunk: SSAValue, old: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """Return the maximum of `old` and a chunk, and exp(x - that) of the chunk."""
+    top = emit.reduce(ReduceKind.MAX, chunk, dim, name="top")
+    m = emit.map(MapKind.MAX, old, top, name="m")
+    below = emit.map(MapKind.SUB, chunk, m, name="s")
+    return m, emit.map(MapKind.EXP, below, name="e")
+
+
+def rescaled(
+    emit: Emitter, old: SSAValue, m: SSAValue, *sums: SSAValue
+) -> list[SSAValue]:
+    """Return sums of terms relative to the maximum `old` relative to `m` instead."""
     fall = emit.map(MapKind.SUB, old, m, name="fall")
     scale = emit.map(MapKind.EXP, fall, name="scale")
-    return emit.map(MapKind.MULT, total, scale, name="kept")
+    return [emit.map(MapKind.MULT, total, scale, name="kept") for total in sums]

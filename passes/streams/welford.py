@@ -18,6 +18,7 @@ from comet.dialects.compound_dims import element_type_of, extents_of
 from comet.passes.emitter import Emitter
 from comet.passes.streams.form import (
     Carries,
+    Chunks,
     Form,
     Statistics,
     is_reduction,
@@ -44,17 +45,19 @@ class WelfordForm(Form):
                     for total in reduce_users(square.result, ReduceKind.ADD, dim):
                         replaced = (None, mean.result, total.result)
                         ops = (first, mean, sub, square, total)
-                        return Statistics(self, first.input, replaced, ops)
+                        return Statistics(self, (first.input,), replaced, ops)
         return None
 
-    def init(self, emit: Emitter, row: SSAValue) -> Carries:
+    def init(self, emit: Emitter, found: Statistics) -> Carries:
         """Return n = 0, mean = 0 and M2 = 0."""
+        row = found.ops[0].results[0]
         none = emit.fill(0.0, element_type_of(row), name="none")
         zero = emit.fill_like(0.0, row, name="zero")
         return none, zero, zero
 
-    def step(self, emit: Emitter, dim: str, chunk: SSAValue, now: Carries) -> Carries:
+    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
         """Merge the statistics of the chunk, which has its real number of elements."""
+        (chunk,) = chunks
         count = emit.extent(dim, chunk, name="count")
         total = emit.reduce(ReduceKind.ADD, chunk, dim, name="sum")
         mean = emit.map(MapKind.DIV, total, _at_least_one(emit, count), name="mean")

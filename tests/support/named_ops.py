@@ -103,6 +103,14 @@ def gated_mlp(x: Array, gate: Array, up: Array, down: Array) -> Array:
     return np.einsum("mn,mn,nl->ml", gemm_silu(x, gate), x @ up, down)
 
 
+def attention(q: Array, k: Array, v: Array) -> Array:
+    """Return softmax(q k^T / sqrt(D)) v for each batch entry and head."""
+    scores = np.einsum("bhmd,bhnd->bhmn", q, k) / np.sqrt(q.shape[3])
+    return np.einsum("bhmn,bhne->bhme", softmax(scores), v)
+
+
+HEADS = {"B": 2, "H": 3, "M": 5, "N": 19, "D": 7, "E": 11}
+HEADS_EVEN = {"B": 1, "H": 4, "M": 32, "N": 64, "D": 16, "E": 32}
 GEMM = {"M": 5, "K": 7, "N": 19}
 GEMM_EVEN = {"M": 32, "K": 16, "N": 64}
 
@@ -114,4 +122,5 @@ NAMED_OPS = (
     NamedOp("gemm_silu", gemm_silu, GEMM, GEMM_EVEN),
     NamedOp("gemm_gemm", gemm_gemm, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
     NamedOp("gated_mlp", gated_mlp, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
+    NamedOp("attention", attention, HEADS, HEADS_EVEN),
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from xdsl.utils.exceptions import InterpretationError
 
+from comet.dialects.compound_attention import AttentionOp
 from comet.dialects.compound_named import (
     CompoundOp,
     GatedMlpOp,
@@ -79,12 +80,23 @@ def _gated_mlp(op: CompoundOp, x: Array, gate: Array, up: Array, down: Array) ->
     return (_silu(x @ gate) * (x @ up)) @ down
 
 
+def _attention(op: CompoundOp, q: Array, k: Array, v: Array) -> Array:
+    assert isinstance(op, AttentionOp)
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    if op.causal is not None:
+        queries, keys = scores.shape[-2:]
+        seen = np.tri(queries, keys, keys - queries, dtype=bool)
+        scores = np.where(seen, scores, -np.inf)
+    return _softmax(scores) @ v
+
+
 def _epsilon(op: CompoundOp) -> float:
     assert isinstance(op, NormalisingOp)
     return op.epsilon.value.data
 
 
 MEANINGS: dict[type[CompoundOp], Callable[..., Array]] = {
+    AttentionOp: _attention,
     GatedMlpOp: _gated_mlp,
     GemmGeluOp: _gemm_gelu,
     GemmGemmOp: _gemm_gemm,

@@ -1,14 +1,17 @@
 // RUN: COMET_ROUNDTRIP
 // RUN: COMET_GENERIC_ROUNDTRIP
-// The named compound ops of matrix products and what follows them.
+// The named compound ops beside gemm_softmax and gemm_layernorm.
 
-func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, %v: tensor<2xf16>) {
+func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, %v: tensor<2xf16>,
+    %q: tensor<1x2x3x4xf16>, %k: tensor<1x2x5x4xf16>, %w: tensor<1x2x5x6xf16>) {
   %r0 = compound.gemm_rmsnorm %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
   %r1 = compound.gemm_rmsnorm %a, %b, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
   %r2 = compound.gemm_gelu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
   %r3 = compound.gemm_silu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
   %r4 = compound.gemm_gemm %a, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
   %r5 = compound.gated_mlp %a, %b, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
+  %r6 = compound.attention %q, %k, %w : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
+  %r7 = compound.attention %q, %k, %w causal : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
   func.return
 }
 
@@ -19,6 +22,8 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-NEXT:   %r3 = compound.gemm_silu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
 // CHECK-NEXT:   %r4 = compound.gemm_gemm %a, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
 // CHECK-NEXT:   %r5 = compound.gated_mlp %a, %b, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
+// CHECK-NEXT:   %r6 = compound.attention %q, %k, %w : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
+// CHECK-NEXT:   %r7 = compound.attention %q, %k, %w causal : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
 
 // CHECK-GENERIC:      "func.func"
 // CHECK-GENERIC-NEXT: ^{{.*}}
@@ -28,3 +33,5 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-GENERIC-NEXT: %r3 = "compound.gemm_silu"(%a, %b) : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
 // CHECK-GENERIC-NEXT: %r4 = "compound.gemm_gemm"(%a, %b, %c) : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
 // CHECK-GENERIC-NEXT: %r5 = "compound.gated_mlp"(%a, %b, %b, %c) : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
+// CHECK-GENERIC-NEXT: %r6 = "compound.attention"(%q, %k, %w) : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
+// CHECK-GENERIC-NEXT: %r7 = "compound.attention"(%q, %k, %w) <{causal}> : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>

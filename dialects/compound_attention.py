@@ -1,0 +1,50 @@
+"""The named op of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from xdsl.dialects.builtin import AnyFloat, TensorType, UnitAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def
+
+from comet.dialects.compound_named import CompoundOp
+
+
+@irdl_op_definition
+class AttentionOp(CompoundOp):
+    """
+    `softmax(q k^T / sqrt(D)) v` for each batch entry B and head H.
+
+    M queries meet N keys of size D and take the mean of N values of size E. With
+    `causal`, query m sees the keys up to m, and all of those that stand before the
+    first query where there are more keys than queries: n <= m + N - M.
+
+    ```mlir
+    %o = compound.attention %q, %k, %v causal : (tensor<1x8x256x64xf16>,
+        tensor<1x8x256x64xf16>, tensor<1x8x256x64xf16>) -> tensor<1x8x256x64xf16>
+    ```
+    """
+
+    name = "compound.attention"
+    OPERANDS: ClassVar = (
+        ("B", "H", "M", "D"),
+        ("B", "H", "N", "D"),
+        ("B", "H", "N", "E"),
+    )
+    RESULT: ClassVar = ("B", "H", "M", "E")
+    causal = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$inputs (`causal` $causal^)? attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        inputs: Iterable[SSAValue],
+        result_type: TensorType[AnyFloat],
+        *,
+        causal: bool = False,
+    ):
+        properties = {"causal": UnitAttr()} if causal else {}
+        super().__init__(inputs, result_type, properties)
