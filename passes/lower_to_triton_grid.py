@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -50,10 +52,6 @@ def lower_grid(
 
 
 def _check_rows(node: SpatialOp) -> None:
-    if len(node.loops) > 3:
-        raise PassFailedException(
-            f"lower-to-triton: a launch grid has 3 axes, this node {len(node.loops)}"
-        )
     dims = [row.dim for row in node.loops]
     for dim in dims:
         if dims.count(dim) > 1:
@@ -77,11 +75,32 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> list[int]:
             result.name_hint = f"pid_{loop.dim.lower()}"
         programs, grid = list(swizzle.results), [counts[1], counts[0]]
     else:
-        programs = [scope.prologue.add(tl.ProgramIdOp(a)) for a in range(len(rows))]
-        grid = counts
+        programs, grid = _programs(counts, scope)
     for row, program in zip(rows, programs, strict=True):
         _place(node, row.dim, program, scope)
     return grid or [1]
+
+
+def _programs(counts: list[int], scope: Scope) -> tuple[list[SSAValue], list[int]]:
+    """
+    Return the program's index along each row, and the extents of the launch grid.
+
+    A launch grid has three axes: the first rows share the first one if there are more,
+    the last of these advancing fastest.
+    """
+    home = scope.prologue
+    if not counts:
+        return [], []
+    shared = max(1, len(counts) - 2)
+    axes = 1 + len(counts[shared:])
+    first, *others = [home.add(tl.ProgramIdOp(axis)) for axis in range(axes)]
+    indices: list[SSAValue] = []
+    for count in reversed(counts[1:shared]):
+        extent = home.add(tl.ConstantOp.of(count, i32))
+        indices.append(home.add(tl.BinaryOp(BinaryKind.MOD, first, extent)))
+        first = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, first, extent))
+    grid = [prod(counts[:shared]), *counts[shared:]]
+    return [first, *reversed(indices), *others], grid
 
 
 def _program_count(node: SpatialOp, dim: str, scope: Scope) -> int:

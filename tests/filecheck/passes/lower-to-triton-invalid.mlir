@@ -149,17 +149,6 @@ func.func @f(%x: tensor<6x8xf32, #compound.dims<M, N @HBM>>) -> tensor<6xf32, #c
 
 // -----
 
-// CHECK: lower-to-triton: a launch grid has 3 axes, this node 4
-func.func @f(%x: tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>>) -> tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>> {
-  %y = schedule.spatial on grid [g0: A = 2, g1: B = 2, g2: C = 2, g3: D = 2] ins(%x : tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>>) outs(tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>>) {
-  ^bb0(%x1: tensor<1x1x1x1xf32, #compound.dims<A, B, C, D @REG>>):
-    schedule.yield %x1 : tensor<1x1x1x1xf32, #compound.dims<A, B, C, D @REG>>
-  }
-  func.return %y : tensor<2x2x2x2xf32, #compound.dims<A, B, C, D @HBM>>
-}
-
-// -----
-
 // CHECK: lower-to-triton: two grid axes split A; use one with the product of their factors
 func.func @f(%x: tensor<8xf32, #compound.dims<A @HBM>>) -> tensor<8xf32, #compound.dims<A @HBM>> {
   %y = schedule.spatial on grid [g0: A = 2, g1: A = 2] ins(%x : tensor<8xf32, #compound.dims<A @HBM>>) outs(tensor<8xf32, #compound.dims<A @HBM>>) {
