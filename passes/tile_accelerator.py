@@ -125,7 +125,8 @@ class _Descent:
 
     def best(self, current: Choice, trials: Values) -> Choice | None:
         """Return the best legal one of `trials`, None where none beats `current`."""
-        legal = Candidates(self.template, trials).divide()
+        every = Candidates(self.template, trials)
+        legal = every.divide() & every.multiply()
         kept = {factor: array[legal] for factor, array in trials.items()}
         if not legal.any():
             return None
@@ -218,7 +219,8 @@ def _chosen(plan: Plan, values: Values, index: int) -> Plan:
 
 
 def _fits(template: Template, plan: Plan) -> bool:
-    return bool(_single(template, plan).fit().all())
+    single = _single(template, plan)
+    return bool((single.fit() & single.multiply()).all())
 
 
 def _single(template: Template, plan: Plan) -> Candidates:

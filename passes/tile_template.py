@@ -26,6 +26,7 @@ from comet.cost.from_ir import hardware_of, problem_of
 from comet.cost.hardware import Hardware
 from comet.cost.problem import Leaf, Problem, Tile, walk
 from comet.dialects.arch import SystemOp
+from comet.dialects.compound import ContractOp
 from comet.dialects.compound_dims import element_type_of, extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule_analysis import assign_combiners
@@ -148,6 +149,17 @@ class Candidates:
         for node, extents in self.template.extents.items():
             for dim, share in self.shares[node.body.block].items():
                 legal = legal & (extents.get(dim, 0) % share == 0)
+        return legal
+
+    def multiply(self) -> NDArray[np.bool_]:
+        """Return where the tiles of contractions are matrices, one batch at a time."""
+        legal = np.asarray(True)
+        for block, shares in self.shares.items():
+            for op in block.ops:
+                if isinstance(op, ContractOp):
+                    extents = extents_of(op.result)
+                    for dim in op.batch:
+                        legal = legal & (extents[dim] == shares.get(dim, 1))
         return legal
 
     def fit(self) -> NDArray[np.bool_]:
