@@ -68,6 +68,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return PlaceCollectivesPass
 
+    def get_raise_comet() -> type[ModulePass]:
+        from comet.passes.raise_comet import RaiseCometPass
+
+        return RaiseCometPass
+
     def get_stream() -> type[ModulePass]:
         from comet.passes.stream import StreamPass
 
@@ -96,6 +101,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "lower-to-triton": get_lower_to_triton,
         "outline-kernels": get_outline_kernels,
         "place-collectives": get_place_collectives,
+        "raise-comet": get_raise_comet,
         "stream": get_stream,
         "tile": get_tile,
         "triton-distributed": get_triton_distributed,
