@@ -1,0 +1,283 @@
+"""
+The time of collectives by algorithm and topology, in closed form.
+
+A message of n bytes over d hops takes latency + d x hop + n / bandwidth; where k
+messages of one step cross the same link they take turns, so the last takes k n /
+bandwidth. Steps follow each other. Sources: Thakur, Rabenseifner and Gropp,
+"Optimization of collective communication operations in MPICH" (2005); Chan, Heimlich,
+Purkayastha and van de Geijn, "Collective communication: theory, practice, and
+experience" (2007). A link-level simulator in the tests agrees with every formula here.
+
+Times are in any one unit, sizes in bytes; the size of a collective is that of the whole
+value: what an all-gather ends with, what an all-reduce reduces, what one rank sends in
+an all-to-all. Sizes may be numpy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from comet.cost.estimate import CostError
+from comet.cost.reals import Real, total
+
+Topology: TypeAlias = Literal["full", "ring", "mesh"]
+"""A switch that joins all to all; a ring; a mesh without wrap-around, row by row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """What joins the ranks of a collective."""
+
+    topology: Topology
+    shape: tuple[int, int]
+    """Columns and rows of a mesh; (ranks, 1) of a ring or a switch."""
+    latency: float
+    """To start a message."""
+    hop: float
+    """For each link on the way."""
+    bandwidth: float
+    """Bytes per unit of time through one link, one way."""
+
+    @property
+    def ranks(self) -> int:
+        """How many take part."""
+        return self.shape[0] * self.shape[1]
+
+    def step(self, size: Real, distance: int = 1, sharing: int = 1) -> Real:
+        """
+        One step of messages over `distance` hops, `sharing` of them per link.
+
+        A message that waits for a link has already covered hops meanwhile.
+        """
+        takes = size / self.bandwidth
+        waits = (sharing - 1) * np.maximum(takes - self.hop, 0)
+        return self.latency + distance * self.hop + takes + waits
+
+    def exchange(self, apart: int) -> tuple[int, int]:
+        """
+        Hops, and messages per link, when ranks `apart` exchange pairwise.
+
+        `apart` is a power of two, pairs are aligned to it.
+        """
+        match self.topology:
+            case "full":
+                return 1, 1
+            case "ring":
+                return min(apart, self.ranks - apart), apart
+            case "mesh":
+                columns = self.shape[0]
+                along = apart if apart < columns else apart // columns
+                return along, along
+
+    def line(self, place: int) -> Fabric:
+        """One row (0) or column (1) of a mesh, as a line of its own."""
+        return replace(self, topology="mesh", shape=(self.shape[place], 1))
+
+
+Time: TypeAlias = Callable[[Fabric, "Real"], "Real"]
+"""The time of a collective of so many bytes."""
+
+
+def _doublings(ranks: int) -> list[int]:
+    """1, 2, 4 ... below the number of ranks, which must be a power of two."""
+    if ranks & (ranks - 1):
+        raise CostError(
+            f"recursive doubling needs a power of two of ranks, not {ranks}; use a "
+            "ring "
+            "or a tree"
+        )
+    return [1 << k for k in range(ranks.bit_length() - 1)]
+
+
+def _ring_distance(fabric: Fabric) -> int:
+    """Hops between neighbours of the ring that an algorithm lays over the fabric."""
+    columns, rows = fabric.shape
+    if fabric.topology != "mesh" or fabric.ranks == 2:
+        return 1
+    if min(columns, rows) == 1:
+        return fabric.ranks - 1
+    return 1 if fabric.ranks % 2 == 0 else 2
+
+
+def _ring_steps(fabric: Fabric, size: Real) -> Real:
+    n = fabric.ranks
+    return (n - 1) * fabric.step(size / n, _ring_distance(fabric))
+
+
+def _doubling_steps(fabric: Fabric, size: Real) -> Real:
+    """Shares double (or halve) with the distance of the partner."""
+    n = fabric.ranks
+    return total(
+        fabric.step(apart * size / n, *fabric.exchange(apart))
+        for apart in _doublings(n)
+    )
+
+
+def _ring_all_reduce(fabric: Fabric, size: Real) -> Real:
+    return 2 * _ring_steps(fabric, size)
+
+
+def _halving_doubling(fabric: Fabric, size: Real) -> Real:
+    return 2 * _doubling_steps(fabric, size)
+
+
+def _doubling_all_reduce(fabric: Fabric, size: Real) -> Real:
+    steps = _doublings(fabric.ranks)
+    return total(fabric.step(size, *fabric.exchange(apart)) for apart in steps)
+
+
+def tree_hops(fabric: Fabric) -> list[int]:
+    """
+    Hops of the longest message in each round of a binomial tree, the root's first.
+
+    In a round every rank that has the value sends it half as far as the round before.
+    """
+    n = fabric.ranks
+    strides = [1 << k for k in reversed(range((n - 1).bit_length()))]
+    if fabric.topology == "full":
+        return [1] * len(strides)
+    if fabric.topology == "ring":
+        return [min(s, n - s) if s < n else 1 for s in strides]
+    columns = fabric.shape[0]
+    return [_mesh_hops(s, columns, n) for s in strides]
+
+
+def _mesh_hops(stride: int, columns: int, ranks: int) -> int:
+    """The most hops between a rank and the one `stride` further, row by row."""
+    starts = range(0, ranks - stride, 2 * stride)
+    return max(
+        abs((r + stride) % columns - r % columns)
+        + ((r + stride) // columns - r // columns)
+        for r in starts
+    )
+
+
+def _tree(fabric: Fabric, size: Real) -> Real:
+    return total(fabric.step(size, hops) for hops in tree_hops(fabric))
+
+
+def _tree_all_reduce(fabric: Fabric, size: Real) -> Real:
+    return 2 * _tree(fabric, size)
+
+
+def _tree_shares(fabric: Fabric, size: Real) -> Real:
+    """A tree that scatters (or gathers): each round passes on half of what is left."""
+    n, result = fabric.ranks, 0.0
+    for place, hops in enumerate(reversed(tree_hops(fabric))):
+        share = min(1 << place, n - (1 << place))
+        result = result + fabric.step(share * size / n, hops)
+    return result
+
+
+def _scatter_all_gather(fabric: Fabric, size: Real) -> Real:
+    """Van de Geijn's broadcast for long messages."""
+    return _tree_shares(fabric, size) + _ring_steps(fabric, size)
+
+
+def _direct_root(fabric: Fabric, size: Real) -> Real:
+    """The root's port takes all messages in turn; a switch only."""
+    _need_switch(fabric, "direct")
+    n = fabric.ranks
+    return fabric.step((n - 1) * size / n)
+
+
+def _direct_all(fabric: Fabric, size: Real) -> Real:
+    """Every rank sends its share to every other; a switch only."""
+    return _direct_root(fabric, size)
+
+
+def _pairwise(fabric: Fabric, size: Real) -> Real:
+    """All-to-all in n - 1 steps, each rank with another partner."""
+    _need_switch(fabric, "pairwise")
+    n = fabric.ranks
+    return (n - 1) * fabric.step(size / n)
+
+
+def _need_switch(fabric: Fabric, algorithm: str) -> None:
+    if fabric.topology != "full":
+        raise CostError(
+            f"the {algorithm} algorithm needs a switch that joins all ranks, not a "
+            f"{fabric.topology}; use a ring or a tree"
+        )
+
+
+def _mesh_phases(fabric: Fabric, size: Real) -> Real:
+    """Along rows on the whole, then along columns on a row's share."""
+    columns = fabric.shape[0]
+    rows = _line_steps(fabric.line(0), size)
+    return rows + _line_steps(fabric.line(1), size / columns)
+
+
+def _line_steps(line: Fabric, size: Real) -> Real:
+    """All-gather (or reduce-scatter) along a line: shares pass both ways at once."""
+    n = line.ranks
+    return (n - 1) * line.step(size / n)
+
+
+def _mesh_all_reduce(fabric: Fabric, size: Real) -> Real:
+    return 2 * _mesh_phases(fabric, size)
+
+
+def hierarchical_all_reduce(inner: Fabric, outer: Fabric, size: Real) -> Real:
+    """
+    All-reduce over groups: reduce-scatter inside, all-reduce of shares, all-gather.
+
+    `inner` joins the ranks of one group, `outer` the ranks of equal place.
+    """
+    inside = 2 * _ring_steps(inner, size)
+    return inside + _ring_all_reduce(outer, size / inner.ranks)
+
+
+TIMES: Mapping[str, Mapping[str, Time]] = {
+    "all_gather": {
+        "ring": _ring_steps,
+        "recursive_doubling": _doubling_steps,
+        "direct": _direct_all,
+        "mesh": _mesh_phases,
+    },
+    "reduce_scatter": {
+        "ring": _ring_steps,
+        "recursive_doubling": _doubling_steps,
+        "direct": _direct_all,
+        "mesh": _mesh_phases,
+    },
+    "all_reduce": {
+        "ring": _ring_all_reduce,
+        "recursive_doubling": _doubling_all_reduce,
+        "halving_doubling": _halving_doubling,
+        "tree": _tree_all_reduce,
+        "mesh": _mesh_all_reduce,
+    },
+    "broadcast": {"tree": _tree, "scatter_all_gather": _scatter_all_gather},
+    "reduce": {"tree": _tree},
+    "gather": {"tree": _tree_shares, "direct": _direct_root},
+    "scatter": {"tree": _tree_shares, "direct": _direct_root},
+    "all_to_all": {"pairwise": _pairwise},
+}
+"""The time of each kind of collective by algorithm."""
+
+
+def cheapest(kind: str, fabric: Fabric, size: float) -> tuple[str, float]:
+    """
+    The fastest algorithm for a collective of `size` bytes, and its time.
+
+    Raises `CostError` where no algorithm of the kind suits the fabric.
+    """
+    if fabric.ranks == 1:
+        return "none", 0.0
+    times: dict[str, float] = {}
+    for name, time in TIMES[kind].items():
+        try:
+            times[name] = float(time(fabric, size))
+        except CostError:
+            continue
+    if not times:
+        raise CostError(
+            f"no algorithm for {kind} suits a {fabric.topology} of {fabric.ranks} ranks"
+        )
+    best = min(times, key=lambda name: (times[name], name))
+    return best, times[best]
