@@ -41,6 +41,8 @@ from comet.passes.tile_gpu_model import (
 )
 from comet.passes.tile_gpu_plan import plan_entries
 
+GROUP = 8
+"""Programs along the first grid axis that run together, where that pays."""
 STAGES = (3, 4, 2, 1)
 LAUNCHES = tuple(product((4, 8), STAGES))
 """Warps and stages that are tried; of equals the first is taken."""
@@ -214,7 +216,25 @@ def _best_launch(
 ) -> LaunchAttr:
     """Return the launch numbers for given blocks; the most warps if none fits."""
     best = _cheapest(summary, tuple(blocks), [tuple(blocks.values())], gpu)
-    return LaunchAttr(*LARGE_LAUNCHES[-1]) if best is None else best.launch
+    warps, stages = LARGE_LAUNCHES[-1]
+    if best is not None:
+        warps, stages = best.launch.warps, best.launch.stages
+    return LaunchAttr(warps, stages, _group(summary, blocks, gpu))
+
+
+def _group(summary: KernelSummary, blocks: Mapping[str, int], gpu: Device) -> int:
+    """
+    Return how many programs along the first grid axis run together.
+
+    Where a product takes several waves, programs near each other on both axes share
+    more of their operands in L2.
+    """
+    trips = [int(summary.trips(dim, blocks)) for dim in summary.grid]
+    split = [count for count in trips if count > 1]
+    one_wave = summary.programs(blocks) <= gpu.multiprocessors
+    if len(split) != 2 or not summary.dots or one_wave:
+        return 1
+    return min(GROUP, split[0])
 
 
 def set_estimate(node: SpatialOp, seconds: float) -> None:

@@ -100,6 +100,17 @@ def test_kernels_get_launch_numbers_and_an_estimate() -> None:
             assert figures.latency > 0
 
 
+def test_products_of_several_waves_run_in_groups() -> None:
+    def group(size: int) -> int:
+        module = tiled(SOFTMAX.format(M=size, N=size, K=64), "strategy=none")
+        node = next(op for op in module.walk() if isinstance(op, SpatialOp))
+        assert node.launch is not None
+        return node.launch.group
+
+    assert group(64) == 1
+    assert group(8192) == 8
+
+
 def test_launch_numbers_written_by_hand_stay() -> None:
     text = SOFTMAX.format(M=64, N=48, K=32)
     fused = run_passes(parse_module(text), f"{H200},decompose,fuse{{strategy=full}}")

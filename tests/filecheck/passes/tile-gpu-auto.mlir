@@ -10,7 +10,7 @@ func.func @shares(%a: tensor<300x16xf16, #compound.dims<M, K>>, %b: tensor<16x10
 }
 
 // CHECK:        func.func @shares(%a: tensor<300x16xf16, #compound.dims<M, K @HBM>>, %b: tensor<16x1000xf16, #compound.dims<K, N @HBM>>) -> tensor<300x1000xf32, #compound.dims<M, N @HBM>> attributes {comet.plan = "grid/contract: M=19 N=32; grid/reduce: M=300; REG: K=1"} {
-// CHECK-NEXT:     %c = schedule.spatial on grid [g0: M = 19, g1: N = 32] ins(%a, %b : tensor<300x16xf16, #compound.dims<M, K @HBM>>, tensor<16x1000xf16, #compound.dims<K, N @HBM>>) outs(tensor<300x1000xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>, schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>} {
+// CHECK-NEXT:     %c = schedule.spatial on grid [g0: M = 19, g1: N = 32] ins(%a, %b : tensor<300x16xf16, #compound.dims<M, K @HBM>>, tensor<16x1000xf16, #compound.dims<K, N @HBM>>) outs(tensor<300x1000xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>, schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 8>} {
 // CHECK-NEXT:     ^bb0(%a_1: tensor<16x16xf16, #compound.dims<M, K @HBM>>, %b_1: tensor<16x32xf16, #compound.dims<K, N @HBM>>):
 // CHECK-NEXT:       %c_1 = schedule.temporal [K = 1] ins(%a_1, %b_1 : tensor<16x16xf16, #compound.dims<M, K @HBM>>, tensor<16x32xf16, #compound.dims<K, N @HBM>>) outs(tensor<16x32xf32, #compound.dims<M, N @REG>>) combine ["add"] {
 // CHECK-NEXT:       ^bb0(%a_2: tensor<16x16xf16, #compound.dims<M, K @SMEM>>, %b_2: tensor<16x32xf16, #compound.dims<K, N @SMEM>>):
