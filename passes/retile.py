@@ -126,7 +126,7 @@ def _collective_extents(op: CollectiveOp) -> dict[str, int]:
     if isinstance(op, AllGatherOp | GatherOp):
         extents[op.dim.data] = extents.get(op.dim.data, 1) * size
     elif isinstance(op, ReduceScatterOp | ScatterOp):
-        extents[op.dim.data] = even_tile(extents[op.dim.data], size)
+        extents[op.dim.data] = even_tile(extents.get(op.dim.data, 1), size)
     elif isinstance(op, AllToAllOp):
         extents[op.split.data] = even_tile(extents[op.split.data], size)
         extents[op.concat.data] *= size
