@@ -1,0 +1,89 @@
+"""
+The evaluation of the COMET paper (arXiv 2509.00599), on comet's own mappings.
+
+    python benchmarks/paper.py [--plots docs] [--budget 1000]
+
+For every shape and strategy it searches the best mapping that it can find, once under
+each model, and prints latency and energy beside those of the unfused mapping, and the
+geometric means beside the figures of the paper's abstract. Plots need the extra `plot`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import geometric_mean
+
+from paper_runs import CLAIMED, MODELS, STRATEGIES, Row, evaluate
+
+from comet.cost.estimate import ModelName
+
+FUSED = tuple(STRATEGIES)[1:]
+
+
+def row_text(row: Row, model: ModelName) -> str:
+    """Return a row of the table: unfused figures, then gain in latency / energy."""
+    unfused = row.estimates["unfused"][model]
+    cells = [
+        row.op,
+        row.machine,
+        " x ".join(map(str, row.shape)),
+        model,
+        f"{unfused.latency:,.0f}",
+        f"{unfused.energy / 1e6:,.1f}",
+    ]
+    cells += [
+        " / ".join(f"{row.gain(name, model, f):.2f}" for f in ("latency", "energy"))
+        for name in FUSED
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def header() -> str:
+    """Return the head of the table, in Markdown."""
+    names = ["op", "machine", "M x N x K", "model", "unfused cycles", "unfused uJ"]
+    names += FUSED
+    return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
+
+
+def means(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the geometric means of the gains in latency, one row per op and model."""
+    names = ["op", "model", *FUSED, "best of them", "largest", "paper, up to"]
+    yield f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
+    for op, group in groupby(rows, key=lambda row: row.op):
+        members = list(group)
+        for model in MODELS:
+            gains = [[r.gain(s, model, "latency") for r in members] for s in FUSED]
+            largest = [max(column) for column in zip(*gains, strict=True)]
+            figures = [*map(geometric_mean, (*gains, largest)), max(largest)]
+            cells = [op, model, *(f"{x:.2f}" for x in (*figures, CLAIMED[op]))]
+            yield f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the tables, and draw the plots if asked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip())
+    parser.add_argument("--plots", type=Path, help="the folder to write plots into")
+    parser.add_argument(
+        "--budget", type=int, default=1000, help="mappings priced per search by tool"
+    )
+    options = parser.parse_args()
+    rows: list[Row] = []
+    print(header())
+    for row in evaluate(options.budget):
+        rows.append(row)
+        for model in MODELS:
+            print(row_text(row, model), flush=True)
+    print()
+    print("\n".join(means(rows)))
+    if options.plots is not None:
+        from paper_plots import plot
+
+        for path in plot(rows, options.plots):
+            print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

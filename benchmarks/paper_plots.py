@@ -1,0 +1,56 @@
+"""Plots of the evaluation: what each strategy costs, as a share of unfused."""
+
+# matplotlib is in the extra `plot`, which the environment of `make test` goes without.
+# pyright: reportMissingImports=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, product
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from paper_runs import MODELS, SHAPES, STRATEGIES, Row
+
+from comet.cost.estimate import ModelName
+
+mpl.rcParams.update({"font.size": 8, "axes.spines.top": False})
+COLOURS = ("#8d99ae", "#e9c46a", "#2a9d8f", "#264653")
+
+
+def plot(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
+    """Write `evaluation-OP.png` for every op and yield the paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for op, group in groupby(rows, key=lambda row: row.op):
+        members = list(group)
+        figure = Figure(figsize=(10, 9), layout="constrained")
+        figure.suptitle(f"{op}: best mapping found, as a share of unfused")
+        grid = figure.subplots(2 * len(MODELS), len(SHAPES), sharey="row")
+        panels = product(("latency", "energy"), MODELS)
+        for line, (name, model) in zip(grid, panels, strict=True):
+            for axes, machine in zip(line, SHAPES, strict=True):
+                own = [row for row in members if row.machine == machine]
+                _bars(axes, own, name, model)
+                axes.set_title(f"{name}, {machine}, model {model}")
+        grid[0][0].legend(ncols=2, frameon=False)
+        path = folder / f"evaluation-{op.replace('_', '-')}.png"
+        figure.savefig(path, dpi=110)
+        yield path
+
+
+def _bars(axes: Axes, rows: Sequence[Row], name: str, model: ModelName) -> None:
+    """Draw one group of bars per shape, one bar per strategy."""
+    width = 0.8 / len(STRATEGIES)
+    for place, strategy in enumerate(STRATEGIES):
+        heights = [1 / row.gain(strategy, model, name) for row in rows]
+        offsets = [
+            i + (place - (len(STRATEGIES) - 1) / 2) * width for i in range(len(rows))
+        ]
+        axes.bar(offsets, heights, width, label=strategy, color=COLOURS[place])
+    axes.set_xticks(range(len(rows)), [" x ".join(map(str, row.shape)) for row in rows])
+    axes.tick_params(axis="x", labelrotation=15)
+    axes.set_ylim(0, 1.1)
