@@ -249,7 +249,7 @@ def test_the_root_memory_holds_everything() -> None:
 
 
 def test_a_module_without_a_machine() -> None:
-    with pytest.raises(CostError, match="0 ops .* where one is needed"):
+    with pytest.raises(CostError, match=r"0 ops .* where one is needed"):
         estimate_module(ModuleOp([]))
 
 
