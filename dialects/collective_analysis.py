@@ -260,6 +260,12 @@ def _(op: compound.FillOp, states: States) -> State:
 
 
 @transfer.register
+def _(op: compound.IndexOp, states: States) -> State:
+    """Every instance counts the whole dimension."""
+    return State({}, {})
+
+
+@transfer.register
 def _(op: compound.ExtentOp, states: States) -> State:
     """The local extent is a term of the global one."""
     axes = states[op.input].splits(op.dim.data)

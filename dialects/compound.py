@@ -51,6 +51,7 @@ from comet.dialects.compound_dims import (
     tensor,
     with_extents,
 )
+from comet.dialects.compound_index import IndexOp
 from comet.dialects.compound_named import (
     GatedMlpOp,
     GemmGeluOp,
@@ -559,6 +560,7 @@ Compound = Dialect(
         RenameOp,
         FillOp,
         ExtentOp,
+        IndexOp,
         FoldOp,
         YieldOp,
     ],

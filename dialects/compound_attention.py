@@ -8,6 +8,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import AnyFloat, TensorType, UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def
+from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound_named import CompoundOp
 
@@ -18,8 +19,8 @@ class AttentionOp(CompoundOp):
     `softmax(q k^T / sqrt(D)) v` for each batch entry B and head H.
 
     M queries meet N keys of size D and take the mean of N values of size E. With
-    `causal`, query m sees the keys up to m, and all of those that stand before the
-    first query where there are more keys than queries: n <= m + N - M.
+    `causal`, the last query sees all keys and each one before it sees one less: query m
+    sees the keys n <= m + N - M.
 
     ```mlir
     %o = compound.attention %q, %k, %v causal : (tensor<1x8x256x64xf16>,
@@ -48,3 +49,13 @@ class AttentionOp(CompoundOp):
     ):
         properties = {"causal": UnitAttr()} if causal else {}
         super().__init__(inputs, result_type, properties)
+
+    def verify_(self) -> None:
+        super().verify_()
+        extents = self.named_extents()
+        if self.causal is not None and extents["N"] < extents["M"]:
+            raise VerifyException(
+                f"'{self.name}' op is causal with {extents['M']} queries and "
+                f"{extents['N']} keys, so that some queries see nothing; give it at "
+                "least as many keys as queries"
+            )

@@ -12,6 +12,7 @@ from comet.dialects.compound import (
     ContractOp,
     ExtentOp,
     FillOp,
+    IndexOp,
     MapKind,
     MapOp,
     ReduceKind,
@@ -105,6 +106,12 @@ class Emitter:
     ) -> SSAValue:
         """Return a constant with the type of the value `like`."""
         return self.insert(FillOp(number, like.type), name)
+
+    def index(
+        self, dim: str, extent: int, element: AnyFloat, name: str | None = None
+    ) -> SSAValue:
+        """Return the positions 0 to `extent` - 1 along `dim`."""
+        return self.insert(IndexOp(tensor({dim: extent}, element)), name)
 
     def extent(self, dim: str, value: SSAValue, name: str | None = None) -> SSAValue:
         """Return the number of elements of `value` along `dim`, as rank 0."""

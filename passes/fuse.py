@@ -7,9 +7,12 @@ from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
+from comet.dialects.compound import IndexOp
 from comet.passes.levels import IRLevel, functions_at
 
 
@@ -41,9 +44,18 @@ class FusePass(ModulePass):
 
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
+            _check_positions(func)
             if system.gpu is not None:
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
             elif self.strategy == "auto":
                 fuse_auto.fuse_function(func, system)
             else:
                 fuse_accelerator.fuse_function(func, system, self.strategy)
+
+
+def _check_positions(func: FuncOp) -> None:
+    if any(isinstance(op, IndexOp) for op in func.walk()):
+        raise PassFailedException(
+            f"fuse: @{func.sym_name.data} has 'compound.index', and tiles do not know "
+            "their positions; causal masks and scans end at the SPMD level"
+        )

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding, SpmdOp, YieldOp
-from comet.dialects.compound import FillOp, FoldOp, RenameOp
+from comet.dialects.compound import FillOp, FoldOp, IndexOp, RenameOp
 from comet.passes.levels import IRLevel, functions_at
 from comet.passes.local_body import LocalBody, local_type, restricted
 from comet.passes.local_fold import merge_partials
@@ -84,7 +84,7 @@ def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
 
 def _follows(op: Operation) -> bool:
     """Return whether `op` is put where it is used, in the sharding wanted there."""
-    return isinstance(op, FillOp | RenameOp)
+    return isinstance(op, FillOp | IndexOp | RenameOp)
 
 
 def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:

@@ -28,7 +28,7 @@ from comet.dialects.collective_analysis import (
 )
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding
-from comet.dialects.compound import FillOp, ReduceKind, RenameOp
+from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
 from comet.dialects.compound_dims import extents_of, names_of, with_extents
 
 Key = tuple[SSAValue, tuple[tuple[str, tuple[str, ...]], ...]]
@@ -112,6 +112,10 @@ class LocalBody:
                 return self.insert(
                     FillOp(fill.value.value.data, type_), outer.name_hint
                 )
+            case IndexOp() as index:
+                whole = IndexOp(index.result.type)
+                self.hold(outer, self.insert(whole, outer.name_hint))
+                return self._reshard(outer, wanted)
             case RenameOp() as rename:
                 old = {new: name for name, new in rename.renaming.items()}
                 inner = {old[dim]: axes for dim, axes in wanted.items()}

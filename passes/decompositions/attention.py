@@ -5,30 +5,42 @@ from __future__ import annotations
 from math import sqrt
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import MapKind
 from comet.dialects.compound_attention import AttentionOp
+from comet.dialects.compound_neutral import lowest_finite
 from comet.passes.decompositions.site import Site
 from comet.passes.decompositions.softmax import softmax
 
 
 def decompose_attention(named: Operation, site: Site) -> SSAValue:
-    """
-    Emit contract, scale, softmax over the keys, and contract.
-
-    Raises PassFailedException for a causal mask.
-    """
+    """Emit contract, scale, the mask if causal, softmax over the keys, and contract."""
     assert isinstance(named, AttentionOp)
-    if named.causal is not None:
-        raise PassFailedException(
-            "decompose: 'compound.attention' op is causal, and no elementary op tells "
-            "where in a dimension an element stands; leave causal out"
-        )
     emit, dims = site.emit, site.dims
     q, k, v = site.operands
     products = emit.contract(q, k, dims["D"], site.accumulator, name="products")
     scale = emit.fill(1 / sqrt(site.extent("D")), site.accumulator, name="scale")
     scores = emit.map(MapKind.MULT, products, scale, name="scores")
+    if named.causal is not None:
+        scores = emit.map(MapKind.ADD, scores, _mask(site), name="masked")
     weights = site.narrow(softmax(site, scores, dims["N"]))
     return emit.contract(weights, v, dims["N"], site.accumulator, name="o")
+
+
+def _mask(site: Site) -> SSAValue:
+    """
+    Emit 0 where a query sees a key, and what no score makes up for where it does not.
+
+    Query m is m + N - M - n keys ahead of key n; behind it, that is -1 or less.
+    """
+    emit, element = site.emit, site.accumulator
+    queries, keys = site.extent("M"), site.extent("N")
+    rows = emit.index(site.dims["M"], queries, element, name="m_index")
+    columns = emit.index(site.dims["N"], keys, element, name="n_index")
+    more = emit.fill(float(keys - queries), element, name="more")
+    last = emit.map(MapKind.ADD, rows, more, name="last")
+    ahead = emit.map(MapKind.SUB, last, columns, name="ahead")
+    none = emit.fill(0.0, element, name="none")
+    behind = emit.map(MapKind.MIN, ahead, none, name="behind")
+    far = emit.fill(lowest_finite(element) / -2, element, name="far")
+    return emit.map(MapKind.MULT, behind, far, name="mask")

@@ -25,6 +25,15 @@ class NamedOp:
     """Extents that the accelerators can share."""
     attributes: str = ""
     """What stands between the operands and the types."""
+    variant: str = ""
+    """What the sample is called beyond the op, if the op has several."""
+    positions: bool = False
+    """Whether it needs positions of elements, which end at the SPMD level."""
+
+    @property
+    def title(self) -> str:
+        """What the sample of the op, and the function in it, is called."""
+        return f"{self.name}_{self.variant}" if self.variant else self.name
 
     def text(self, extents: Mapping[str, int], element: str = "f16") -> str:
         """Return a function @main of this op on tensors of the given extents."""
@@ -109,6 +118,17 @@ def attention(q: Array, k: Array, v: Array) -> Array:
     return np.einsum("bhmn,bhne->bhme", softmax(scores), v)
 
 
+def causal_attention(q: Array, k: Array, v: Array) -> Array:
+    """Return attention of each query to the keys up to its own, aligned at the end."""
+    rows = [attention(q[:, :, [m]], k[:, :, :n], v[:, :, :n]) for m, n in _seen(q, k)]
+    return np.concatenate(rows, axis=2)
+
+
+def _seen(q: Array, k: Array) -> list[tuple[int, int]]:
+    more = k.shape[2] - q.shape[2]
+    return [(m, m + more + 1) for m in range(q.shape[2])]
+
+
 HEADS = {"B": 2, "H": 3, "M": 5, "N": 19, "D": 7, "E": 11}
 HEADS_EVEN = {"B": 1, "H": 4, "M": 32, "N": 64, "D": 16, "E": 32}
 GEMM = {"M": 5, "K": 7, "N": 19}
@@ -123,4 +143,5 @@ NAMED_OPS = (
     NamedOp("gemm_gemm", gemm_gemm, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
     NamedOp("gated_mlp", gated_mlp, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
     NamedOp("attention", attention, HEADS, HEADS_EVEN),
+    NamedOp("attention", causal_attention, HEADS, HEADS_EVEN, "causal", "causal", True),
 )

@@ -19,6 +19,7 @@ from semantics import (
 from trees import random_tree
 from triton_modules import check_all, emitted, hardware
 from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
 from comet.dialects.compound import Compound
@@ -29,10 +30,18 @@ from comet.passes.decompositions import DECOMPOSITIONS
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 STRATEGIES = ("none", "partial", "full")
-each_op = pytest.mark.parametrize("op", NAMED_OPS, ids=lambda op: op.name)
+each_op = pytest.mark.parametrize("op", NAMED_OPS, ids=lambda op: op.title)
+TILED = [op for op in NAMED_OPS if not op.positions]
+each_tiled_op = pytest.mark.parametrize("op", TILED, ids=lambda op: op.title)
+POSITIONED = [op for op in NAMED_OPS if op.positions]
 DISTRIBUTED = [(op, dim) for op in NAMED_OPS for dim in op.odd]
 each_dim = pytest.mark.parametrize(
-    ("op", "dim"), DISTRIBUTED, ids=lambda part: getattr(part, "name", part)
+    ("op", "dim"), DISTRIBUTED, ids=lambda part: getattr(part, "title", part)
+)
+each_tiled_dim = pytest.mark.parametrize(
+    ("op", "dim"),
+    [(op, dim) for op, dim in DISTRIBUTED if op in TILED],
+    ids=lambda part: getattr(part, "title", part),
 )
 
 
@@ -61,9 +70,9 @@ def test_decomposition(op: NamedOp, accumulator: str):
 @each_op
 def test_sample(op: NamedOp):
     """The sample keeps its meaning; its dimensions can be told apart by size."""
-    before = parse_module((SAMPLES / f"{op.name}.mlir").read_text())
-    assert_same_meaning(before, run_passes(before, "decompose"), op.name)
-    function = SymbolTable.lookup_symbol(before, op.name)
+    before = parse_module((SAMPLES / f"{op.title}.mlir").read_text())
+    assert_same_meaning(before, run_passes(before, "decompose"), op.title)
+    function = SymbolTable.lookup_symbol(before, op.title)
     assert function is not None
     extents = next(o for o in function.walk() if isinstance(o, op.kind)).named_extents()
     assert len(set(extents.values())) == len(extents)
@@ -90,7 +99,7 @@ def test_distributed(op: NamedOp, dim: str, stream: str):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@each_dim
+@each_tiled_dim
 def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str):
     for machine in MACHINES:
         before = parse_module(op.text(op.odd))
@@ -104,7 +113,7 @@ def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str):
 
 @pytest.mark.parametrize("machine", ["edge", "cloud"])
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
-@each_op
+@each_tiled_op
 def test_files_break_no_rule(op: NamedOp, strategy: str, machine: str):
     before = parse_module(op.text(op.even))
     attach = hardware(f"{machine}.yaml")
@@ -114,7 +123,7 @@ def test_files_break_no_rule(op: NamedOp, strategy: str, machine: str):
 
 @pytest.mark.parametrize("stream", ["", "stream,"])
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
-@each_op
+@each_tiled_op
 def test_kernels_of_a_gpu(op: NamedOp, strategy: str, stream: str):
     before = parse_module(op.text(op.odd))
     gpu = hardware("h200x1.yaml")
@@ -125,6 +134,14 @@ def test_kernels_of_a_gpu(op: NamedOp, strategy: str, stream: str):
 
 def test_emitted_kernels_agree_with_their_references(tmp_path: Path):
     pipeline = f"{hardware('h200x1.yaml')},triton-distributed"
-    sources = {op.name: emitted(op.text(op.odd), pipeline) for op in NAMED_OPS}
+    sources = {op.name: emitted(op.text(op.odd), pipeline) for op in TILED}
     for name, report in check_all(sources, tmp_path).items():
         assert report["ok"], (name, report)
+
+
+@pytest.mark.parametrize("machine", ["edge", "h200x1"])
+@pytest.mark.parametrize("op", POSITIONED, ids=lambda op: op.title)
+def test_positions_end_at_the_spmd_level(op: NamedOp, machine: str):
+    before = parse_module(op.text(op.odd))
+    with pytest.raises(PassFailedException, match="tiles do not know their positions"):
+        run_passes(before, f"{hardware(f'{machine}.yaml')},decompose,fuse")

@@ -21,6 +21,7 @@ from comet.dialects.compound import (
     RenameOp,
 )
 from comet.dialects.compound_dims import extents_of, names_of
+from comet.dialects.compound_index import IndexOp
 from comet.interpreter.chunking import FoldTree, Steps, elements
 from comet.interpreter.instances import chunk
 from comet.interpreter.machine import Machine, Values, evaluate
@@ -107,6 +108,12 @@ def _(op: FillOp, machine: Machine, args: Values) -> Values:
 @evaluate.register
 def _(op: ExtentOp, machine: Machine, args: Values) -> Values:
     return (args[0].length(op.dim.data),)
+
+
+@evaluate.register
+def _(op: IndexOp, machine: Machine, args: Values) -> Values:
+    ((dim, extent),) = extents_of(op.result).items()
+    return (Tensor((), (dim,), np.arange(extent, dtype=np.float64)),)
 
 
 @evaluate.register

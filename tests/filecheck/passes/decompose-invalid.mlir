@@ -43,11 +43,3 @@ func.func @taken(%a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
 func.func private @taken__reference(tensor<8xf32>) -> tensor<8xf32>
 
 // CHECK: decompose: the name @taken__reference is taken; the reference of @taken needs it
-
-// -----
-
-// CHECK: decompose: 'compound.attention' op is causal, and no elementary op tells where in a dimension an element stands; leave causal out
-func.func @f(%q: tensor<1x2x3x4xf16>, %k: tensor<1x2x5x4xf16>, %v: tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16> {
-  %o = compound.attention %q, %k, %v causal : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
-  func.return %o : tensor<1x2x3x6xf16>
-}

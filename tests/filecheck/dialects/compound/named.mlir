@@ -1,6 +1,6 @@
 // RUN: COMET_ROUNDTRIP
 // RUN: COMET_GENERIC_ROUNDTRIP
-// The named compound ops beside gemm_softmax and gemm_layernorm.
+// The named compound ops beside gemm_softmax and gemm_layernorm, and positions.
 
 func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, %v: tensor<2xf16>,
     %q: tensor<1x2x3x4xf16>, %k: tensor<1x2x5x4xf16>, %w: tensor<1x2x5x6xf16>) {
@@ -12,6 +12,7 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
   %r5 = compound.gated_mlp %a, %b, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
   %r6 = compound.attention %q, %k, %w : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
   %r7 = compound.attention %q, %k, %w causal : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
+  %r8 = compound.index : tensor<8xf32, #compound.dims<N>>
   func.return
 }
 
@@ -24,6 +25,7 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-NEXT:   %r5 = compound.gated_mlp %a, %b, %b, %c : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
 // CHECK-NEXT:   %r6 = compound.attention %q, %k, %w : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
 // CHECK-NEXT:   %r7 = compound.attention %q, %k, %w causal : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
+// CHECK-NEXT:   %r8 = compound.index : tensor<8xf32, #compound.dims<N>>
 
 // CHECK-GENERIC:      "func.func"
 // CHECK-GENERIC-NEXT: ^{{.*}}
@@ -35,3 +37,4 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-GENERIC-NEXT: %r5 = "compound.gated_mlp"(%a, %b, %b, %c) : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<8x2xf16>, tensor<2x6xf16>) -> tensor<4x6xf16>
 // CHECK-GENERIC-NEXT: %r6 = "compound.attention"(%q, %k, %w) : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
 // CHECK-GENERIC-NEXT: %r7 = "compound.attention"(%q, %k, %w) <{causal}> : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x3x6xf16>
+// CHECK-GENERIC-NEXT: %r8 = "compound.index"() : () -> tensor<8xf32, #compound.dims<N>>

@@ -57,3 +57,14 @@
 %a, %b, %v = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>)
 // CHECK: 'compound.gemm_rmsnorm' op epsilon is positive
 %p = compound.gemm_rmsnorm %a, %b, %v epsilon -1.0 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+
+// -----
+
+%q, %k = "test.op"() : () -> (tensor<1x2x5x4xf16>, tensor<1x2x3x4xf16>)
+// CHECK: 'compound.attention' op is causal with 5 queries and 3 keys, so that some queries see nothing; give it at least as many keys as queries
+%o = compound.attention %q, %k, %k causal : (tensor<1x2x5x4xf16>, tensor<1x2x3x4xf16>, tensor<1x2x3x4xf16>) -> tensor<1x2x5x4xf16>
+
+// -----
+
+// CHECK: 'compound.index' op result has one dimension, got tensor<4x2xf32, #compound.dims<M, N>>
+%n = compound.index : tensor<4x2xf32, #compound.dims<M, N>>
