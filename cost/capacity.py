@@ -8,7 +8,7 @@ numbers or arrays of mappings. Neither doubles buffers unless asked to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,14 +43,24 @@ class Occupancy:
 
     def tensors(self) -> str:
         """The tensors of one mapping, largest first, with their bytes."""
-        ordered = sorted((-float(size), tensor) for tensor, size in self.parts.items())
+        sizes = {tensor: float(size) for tensor, size in self.parts.items() if size}
+        ordered = sorted((-size, tensor) for tensor, size in sizes.items())
         return ", ".join(f"{tensor} ({int(-size)} bytes)" for size, tensor in ordered)
 
 
 def fits(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Real:
     """1 where every level but the root memory holds what is alive in it, else 0."""
+    return _room(live_occupancy(mappings, extents), hardware)
+
+
+def fits_tool(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Real:
+    """1 where the COMET tool's own sums leave room at every level, else 0."""
+    return _room(summed_occupancy(mappings.template, extents), hardware)
+
+
+def _room(occupancies: Iterable[Occupancy], hardware: Hardware) -> Real:
     room: Real = 1.0
-    for occupancy in live_occupancy(mappings, extents):
+    for occupancy in occupancies:
         if occupancy.level != ROOT_MEMORY:
             capacity = hardware.level(occupancy.level).memory.capacity
             room = room * np.less_equal(occupancy.total, capacity)
@@ -84,13 +94,23 @@ def _combine(
         return own
     match binding:
         case BindingKind.SEQUENTIAL:
-            return max(before, own, key=lambda occupancy: float(occupancy.total))
+            larger = np.greater_equal(before.total, own.total)
+            parts = {
+                t: np.where(larger, before.parts.get(t, 0.0), own.parts.get(t, 0.0))
+                for t in (*before.parts, *own.parts)
+            }
+            return Occupancy(own.level, _where(larger, before, own), parts)
         case BindingKind.PARALLEL | BindingKind.SHARING:
             return before
         case _:
             names = (*before.parts, *own.parts)
             parts = {t: before.parts.get(t, 0) + own.parts.get(t, 0) for t in names}
             return Occupancy(own.level, own.where, parts)
+
+
+def _where(larger: Real, before: Occupancy, own: Occupancy) -> str:
+    """Name the place of the larger demand; of many mappings, the later place."""
+    return before.where if np.ndim(larger) == 0 and larger else own.where
 
 
 def _inherited_binding(problem: Problem, tile: Tile) -> BindingKind | None:

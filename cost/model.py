@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comet.cost import ideal
-from comet.cost.capacity import fits
+from comet.cost.capacity import fits, fits_tool
 from comet.cost.estimate import CostError, Estimate, ModelName
 from comet.cost.flow import build_flows
 from comet.cost.hardware import Hardware
@@ -29,6 +29,8 @@ class Prices:
     """pJ."""
     fits: NDArray[np.bool_]
     """Whether every level holds what is alive in it."""
+    fits_tool: NDArray[np.bool_]
+    """Whether the COMET tool's own sums leave room at every level."""
 
 
 def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> Estimate:
@@ -65,8 +67,8 @@ def price_many(
     costs = paper.costs if model == "paper" else ideal.costs
     cycles, energy = costs(mappings, hardware, flows)
     room = np.greater(fits(mappings, hardware, flows.tiles), 0)
-    cycles, energy, room = np.broadcast_arrays(cycles, energy, room)
-    return Prices(cycles, energy, room)
+    tool_room = np.greater(fits_tool(mappings, hardware, flows.tiles), 0)
+    return Prices(*np.broadcast_arrays(cycles, energy, room, tool_room))
 
 
 def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:
@@ -78,4 +80,5 @@ def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:
         except CostError:
             continue
         latency[index], energy[index] = estimate.latency, estimate.energy
-    return Prices(latency, energy, np.isfinite(latency))
+    legal = np.isfinite(latency)
+    return Prices(latency, energy, legal, legal)
