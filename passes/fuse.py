@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
-from comet.dialects.compound import IndexOp
+from comet.dialects.compound import FoldOp, IndexOp
 from comet.passes.levels import IRLevel, functions_at
 
 
@@ -47,7 +47,9 @@ class FusePass(ModulePass):
             _check_positions(func)
             if system.gpu is not None:
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
-            elif self.strategy == "auto":
+                continue
+            _check_folds(func)
+            if self.strategy == "auto":
                 fuse_auto.fuse_function(func, system)
             else:
                 fuse_accelerator.fuse_function(func, system, self.strategy)
@@ -58,4 +60,12 @@ def _check_positions(func: FuncOp) -> None:
         raise PassFailedException(
             f"fuse: @{func.sym_name.data} has 'compound.index', and tiles do not know "
             "their positions; causal masks and scans end at the SPMD level"
+        )
+
+
+def _check_folds(func: FuncOp) -> None:
+    if any(isinstance(op, FoldOp) for op in func.walk()):
+        raise PassFailedException(
+            f"fuse: @{func.sym_name.data} has 'compound.fold', and accelerators carry no "
+            "value that is rescaled from one tile to the next; compile without stream"
         )

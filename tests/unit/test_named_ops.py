@@ -145,3 +145,11 @@ def test_positions_end_at_the_spmd_level(op: NamedOp, machine: str):
     before = parse_module(op.text(op.odd))
     with pytest.raises(PassFailedException, match="tiles do not know their positions"):
         run_passes(before, f"{hardware(f'{machine}.yaml')},decompose,fuse")
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
+def test_accelerators_take_no_folds(strategy: str):
+    before = parse_module(NAMED_OPS[0].text(NAMED_OPS[0].odd))
+    pipeline = f"{hardware('edge.yaml')},decompose,stream,fuse{{strategy={strategy}}}"
+    with pytest.raises(PassFailedException, match="compile without stream"):
+        run_passes(before, pipeline)
