@@ -20,6 +20,8 @@ from comet.cost.ideal import ideal_cost
 from comet.cost.mappings import FactorKey, Mappings
 from comet.cost.model import price, price_many
 from comet.cost.problem import Binding, BindingKind, Entry, Problem, Tile, walk_tiles
+from comet.cost.visits import visits
+from comet.cost.volume import elements
 
 DATA = Path(__file__).parents[1] / "data" / "cost"
 ARCHS: dict[str, str] = json.loads((DATA / "archs.json").read_text())
@@ -313,13 +315,27 @@ def test_energy_is_not_negative_and_adds_up(run: Mapping[str, Any]) -> None:
 
 @settings(max_examples=40)
 @given(run=runs)
-def test_bytes_leave_a_level_as_they_reach_the_next(run: Mapping[str, Any]) -> None:
+def test_bytes_are_conserved_between_levels(run: Mapping[str, Any]) -> None:
     problem, hardware = parsed(run)
-    flows = build_flows(Mappings(problem), hardware)
-    for tile in walk_tiles(problem.root):
-        for flow in flows.flows[tile.index]:
+    mappings = Mappings(problem)
+    flows = build_flows(mappings, hardware)
+    crossed: dict[str, float] = {}
+    for visit in visits(mappings, flows):
+        for flow in visit.flows:
             assert 1 <= flow.unique <= flow.spatial
             assert 1 <= flow.moves <= flow.iterations
+            # What all instances get is what leaves, once per instance that shares it.
+            times = float(visit.runs * visit.copies * flow.moves)
+            leaves = times * float(flow.unique * flow.size)
+            arrives = times * float(flow.spatial * flow.size)
+            assert arrives == pytest.approx(leaves * flow.spatial / flow.unique)
+            if flow.entry.source == problem.root.entries[0].source:
+                tensor = flow.entry.tensor
+                crossed[tensor] = crossed.get(tensor, 0.0) + leaves
+    for tensor in {*problem.inputs, *problem.outputs} & crossed.keys():
+        op = next(op for op in problem.operations if tensor in op.access)
+        whole = elements(op.access[tensor].projection, problem.dims)
+        assert crossed[tensor] >= whole * (1 - 1e-9), tensor
 
 
 @settings(max_examples=30)
