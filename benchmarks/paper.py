@@ -25,7 +25,7 @@ FUSED = tuple(STRATEGIES)[1:]
 
 def row_text(row: Row, model: ModelName) -> str:
     """Return a row of the table: unfused figures, then gain in latency / energy."""
-    unfused = row.estimates["unfused"][model]
+    unfused = row.costs["unfused"][model]
     cells = [
         row.op,
         row.machine,

@@ -14,12 +14,13 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from paper_runs import MODELS, SHAPES, STRATEGIES, Row
+from paper_programs import SHAPES
+from paper_runs import MODELS, STRATEGIES, Row
 
 from comet.cost.estimate import ModelName
 
 mpl.rcParams.update({"font.size": 8, "axes.spines.top": False})
-COLOURS = ("#8d99ae", "#e9c46a", "#2a9d8f", "#264653")
+COLOURS = ("#8d99ae", "#e76f51", "#e9c46a", "#2a9d8f", "#264653")
 
 
 def plot(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
