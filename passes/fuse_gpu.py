@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal, TypeAlias
 
-from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.builtin import FunctionType, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriteWalker
@@ -28,6 +28,7 @@ from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound import ContractOp, FillOp, RenameOp
 from comet.dialects.compound_dims import names_of, with_level
 from comet.dialects.compound_named import CompoundOp
+from comet.passes.fuse_auto import STRATEGY
 from comet.passes.fuse_gpu_build import KernelPlan, build_kernel
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
 from comet.passes.sweeps import (
@@ -55,6 +56,13 @@ class Choice:
     """A dimension that needs several sweeps is kept whole in registers instead."""
     spill: bool
     """Products that two sweeps need go through device memory, else twice computed."""
+
+    @property
+    def strategy(self) -> str:
+        """The name of the strategy that the choice belongs to."""
+        if self.apart:
+            return "none"
+        return "full" if self.whole else "partial"
 
 
 @dataclass(frozen=True)
@@ -198,6 +206,8 @@ def fuse_function(
     if best.seconds == inf:
         raise PassFailedException(best.misfit)
     rewrite(func, plan_function(func, best.choice), levels)
+    if strategy == "auto":
+        func.attributes[STRATEGY] = StringAttr(best.choice.strategy)
     for node, seconds in zip(grid_nodes(func), best.kernels, strict=True):
         set_estimate(node, seconds - gpu.launch)
 

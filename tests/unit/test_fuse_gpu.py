@@ -3,12 +3,13 @@
 import pytest
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from semantics import assert_same_meaning, parse_module, run_passes
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import LevelOp, SystemOp, attached_system
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.passes.functions import compute_functions
 from comet.passes.gpu_levels import gpu_levels
 
 OPTIONS = (
@@ -99,6 +100,13 @@ def test_auto_takes_the_cheapest_strategy() -> None:
         return running + len(estimates) * rates.launch * 1e9
 
     assert nanoseconds("strategy=auto") == min(map(nanoseconds, OPTIONS[:-1]))
+
+
+def test_auto_names_the_strategy_it_takes() -> None:
+    module = fused(SOFTMAX.format(M=128, N=256, K=64), "strategy=auto")
+    (function,) = compute_functions(module)
+    assert function.attributes["comet.strategy"] == StringAttr("full")
+    assert len(kernels(module)) == 1
 
 
 def test_named_ops_must_be_decomposed_first() -> None:
