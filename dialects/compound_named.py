@@ -38,6 +38,9 @@ class CompoundOp(IRDLOperation, ABC):
     RESULT: ClassVar[tuple[str, ...]]
     """The dimension names of the result, in axis order."""
 
+    INNER: ClassVar[tuple[str, ...]] = ()
+    """Dimensions of values in between that no operand and no result has."""
+
     inputs = var_operand_def(PLAIN_TENSOR)
     result = result_def(PLAIN_TENSOR)
     traits = traits_def(Pure())

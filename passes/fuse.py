@@ -66,6 +66,6 @@ def _check_positions(func: FuncOp) -> None:
 def _check_folds(func: FuncOp) -> None:
     if any(isinstance(op, FoldOp) for op in func.walk()):
         raise PassFailedException(
-            f"fuse: @{func.sym_name.data} has 'compound.fold', and accelerators carry no "
-            "value that is rescaled from one tile to the next; compile without stream"
+            f"fuse: @{func.sym_name.data} has 'compound.fold', and accelerators carry "
+            "no value that is rescaled from tile to tile; compile without stream"
         )

@@ -67,20 +67,24 @@ def name_dimensions(
                 classes.unify((op, dim), (value, str(index)))
     names: dict[Axis, str] = {}
     for op in named:
-        for dim in (dim for _, dims in _uses(op) for dim in dims):
+        for dim in _dims(op):
             _name(names, classes.of((op, dim)), dim)
     for value, rank in values.items():
         for index in range(rank):
             _name(names, classes.of((value, str(index))), "D")
     return Naming(
         {v: tuple(names[v, str(i)] for i in range(r)) for v, r in values.items()},
-        {op: {d: names[op, d] for _, dims in _uses(op) for d in dims} for op in named},
+        {op: {dim: names[op, dim] for dim in _dims(op)} for op in named},
     )
 
 
 def _uses(op: CompoundOp) -> list[tuple[SSAValue, tuple[str, ...]]]:
     operands = zip(op.inputs, op.OPERANDS, strict=True)
     return [*operands, (op.result, op.RESULT)]
+
+
+def _dims(op: CompoundOp) -> list[str]:
+    return [*(dim for _, dims in _uses(op) for dim in dims), *op.INNER]
 
 
 def _name(names: dict[Axis, str], axes: Sequence[Axis], wanted: str) -> None:

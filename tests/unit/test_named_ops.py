@@ -33,6 +33,7 @@ STRATEGIES = ("none", "partial", "full")
 each_op = pytest.mark.parametrize("op", NAMED_OPS, ids=lambda op: op.title)
 TILED = [op for op in NAMED_OPS if not op.positions]
 each_tiled_op = pytest.mark.parametrize("op", TILED, ids=lambda op: op.title)
+STREAMED = [op for op in NAMED_OPS if "N" in op.odd]
 POSITIONED = [op for op in NAMED_OPS if op.positions]
 DISTRIBUTED = [(op, dim) for op in NAMED_OPS for dim in op.odd]
 each_dim = pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_sample(op: NamedOp):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@each_op
+@pytest.mark.parametrize("op", STREAMED, ids=lambda op: op.title)
 def test_streamed_under_any_tree(op: NamedOp, seed: int):
     before = run_passes(parse_module(op.text(op.odd)), "decompose")
     after = run_passes(before, "stream")
@@ -91,6 +92,7 @@ def test_streamed_under_any_tree(op: NamedOp, seed: int):
 @pytest.mark.parametrize("stream", ["", "stream,"])
 @each_dim
 def test_distributed(op: NamedOp, dim: str, stream: str):
+    stream = stream if op in STREAMED else ""
     for axes in MESHES:
         before = parse_module(mesh_text(axes) + op.text(op.odd))
         distribute = f"distribute{{dim={dim} axes={','.join(axes)}}}"
