@@ -61,6 +61,7 @@ from comet.dialects.compound_named import (
     GemmSiluOp,
     GemmSoftmaxOp,
 )
+from comet.dialects.compound_scan import SsmScanOp
 
 
 class MapKind(StrEnum):
@@ -553,6 +554,7 @@ Compound = Dialect(
         GemmGemmOp,
         GatedMlpOp,
         AttentionOp,
+        SsmScanOp,
         ContractOp,
         ReduceOp,
         MapOp,

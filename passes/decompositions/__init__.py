@@ -14,6 +14,7 @@ from comet.dialects.compound_named import (
     GemmSiluOp,
     GemmSoftmaxOp,
 )
+from comet.dialects.compound_scan import SsmScanOp
 from comet.passes.decompositions.attention import decompose_attention
 from comet.passes.decompositions.gated_mlp import decompose_gated_mlp
 from comet.passes.decompositions.gemm_gelu import decompose_gemm_gelu
@@ -23,6 +24,7 @@ from comet.passes.decompositions.gemm_rmsnorm import decompose_gemm_rmsnorm
 from comet.passes.decompositions.gemm_silu import decompose_gemm_silu
 from comet.passes.decompositions.gemm_softmax import decompose_gemm_softmax
 from comet.passes.decompositions.site import Decomposition
+from comet.passes.decompositions.ssm_scan import decompose_ssm_scan
 
 DECOMPOSITIONS: dict[type[Operation], Decomposition] = {
     AttentionOp: decompose_attention,
@@ -33,4 +35,5 @@ DECOMPOSITIONS: dict[type[Operation], Decomposition] = {
     GemmRmsnormOp: decompose_gemm_rmsnorm,
     GemmSiluOp: decompose_gemm_silu,
     GemmSoftmaxOp: decompose_gemm_softmax,
+    SsmScanOp: decompose_ssm_scan,
 }

@@ -129,6 +129,18 @@ def _seen(q: Array, k: Array) -> list[tuple[int, int]]:
     return [(m, m + more + 1) for m in range(q.shape[2])]
 
 
+def ssm_scan(x: Array, log_a: Array, b: Array, c: Array) -> Array:
+    """Return the scan by its closed form, y_t = sum of c_t b_u x_u over u <= t."""
+    out = np.zeros_like(x)
+    for t in range(x.shape[1]):
+        for u in range(t + 1):
+            decay = np.exp(log_a[:, u + 1 : t + 1].sum(axis=1))
+            weight = decay * np.vecdot(c[:, t], b[:, u])
+            out[:, t] += weight[:, None] * x[:, u]
+    return out
+
+
+SCAN = {"H": 3, "T": 13, "D": 5, "S": 4}
 HEADS = {"B": 2, "H": 3, "M": 5, "N": 19, "D": 7, "E": 11}
 HEADS_EVEN = {"B": 1, "H": 4, "M": 32, "N": 64, "D": 16, "E": 32}
 GEMM = {"M": 5, "K": 7, "N": 19}
@@ -144,4 +156,5 @@ NAMED_OPS = (
     NamedOp("gated_mlp", gated_mlp, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
     NamedOp("attention", attention, HEADS, HEADS_EVEN),
     NamedOp("attention", causal_attention, HEADS, HEADS_EVEN, "causal", "causal", True),
+    NamedOp("ssm_scan", ssm_scan, SCAN, SCAN, positions=True),
 )

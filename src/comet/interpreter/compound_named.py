@@ -19,6 +19,7 @@ from comet.dialects.compound_named import (
     GemmSoftmaxOp,
     NormalisingOp,
 )
+from comet.dialects.compound_scan import SsmScanOp
 from comet.interpreter.machine import Machine, Values, dims_of, evaluate
 from comet.interpreter.tensor import Array, Tensor
 
@@ -90,6 +91,16 @@ def _attention(op: CompoundOp, q: Array, k: Array, v: Array) -> Array:
     return _softmax(scores) @ v
 
 
+def _ssm_scan(op: CompoundOp, x: Array, log_a: Array, b: Array, c: Array) -> Array:
+    state = np.zeros((x.shape[0], b.shape[2], x.shape[2]))
+    out = np.zeros_like(x)
+    for t in range(x.shape[1]):
+        state *= np.exp(log_a[:, t, None, None])
+        state += b[:, t, :, None] * x[:, t, None, :]
+        out[:, t] = np.einsum("hs,hsd->hd", c[:, t], state)
+    return out
+
+
 def _epsilon(op: CompoundOp) -> float:
     assert isinstance(op, NormalisingOp)
     return op.epsilon.value.data
@@ -104,5 +115,6 @@ MEANINGS: dict[type[CompoundOp], Callable[..., Array]] = {
     GemmRmsnormOp: _gemm_rmsnorm,
     GemmSiluOp: _gemm_silu,
     GemmSoftmaxOp: _gemm_softmax,
+    SsmScanOp: _ssm_scan,
 }
 """The function of each named op: the op and the arrays of its operands."""
