@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,13 +9,6 @@ from comet.runtime.memory import MemoryMap
 
 SHOWN = 24
 """A report names at most this many programs."""
-
-INTEGERS = {
-    1: ctypes.c_int8,
-    2: ctypes.c_int16,
-    4: ctypes.c_int32,
-    8: ctypes.c_int64,
-}
 
 
 @dataclass(frozen=True)
@@ -44,11 +36,11 @@ class DeadlockError(Exception):
             lines.append(f"  and {len(waiting) - SHOWN} more")
         super().__init__("\n".join([summary, *lines]))
         self.waiting = tuple(waiting)
+        self.summary = summary
 
-
-def flag_value(address: int, width: int) -> int:
-    """Return the integer that a flag holds now."""
-    return INTEGERS[width].from_address(address).value
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let the error pass from process to process."""
+        return type(self), (self.waiting, self.summary)
 
 
 def flag_name(memory: MemoryMap, address: int) -> str:

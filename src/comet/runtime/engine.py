@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from comet.runtime.cooperative import Conductor, Task
-from comet.runtime.deadlock import Waiting, flag_name, flag_value
+from comet.runtime.deadlock import Waiting, flag_name
+from comet.runtime.flags import flag_value
 from comet.runtime.interpreted import Kernel
 from comet.runtime.memory import (
     Access,
@@ -56,6 +57,8 @@ class Actor(Task):
         self.reason: Callable[[], str] = lambda: "has not started"
         self.last_read: tuple[int, int] = (0, 0)
         """The address it read last, and how often in a row."""
+        self.awaited: tuple[int, int] | None = None
+        """The flag it waited for last and the value, until it looks there."""
 
     def enter(self) -> None:
         """Make the interpreter run this program."""
@@ -99,6 +102,8 @@ class Engine:
         self._random = random.Random(seed)
         self._groups: list[tuple[int, _Group]] = []
         self._writes = 0
+        self.steps = 0
+        """How often somebody went on: if it stands still, so does everything."""
 
     def add_host(self, rank: int, body: Callable[[], None]) -> Actor:
         """Take in the host program of a rank."""
@@ -131,6 +136,7 @@ class Engine:
         actor = self.conductor.running()
         actor.reason = reason
         self.conductor.switch(until)
+        self.steps += 1
         actor.enter()
 
     def host_access(self, host: Actor, kind: Kind, tensor: torch.Tensor) -> None:
@@ -150,10 +156,12 @@ class Engine:
 
     def waiting(self) -> list[Waiting]:
         """Return what every program and host waits for, in the order of ranks."""
+        launching = {rank for rank, _ in self._groups}
         actors = sorted(self.conductor.tasks, key=lambda actor: actor.rank)
         entries = [
             Waiting(actor.rank, actor.name, actor.place, actor.reason())
             for actor in actors
+            if actor.kernel is not None or actor.rank not in launching
         ]
         for rank, group in self._groups:
             if group.waiting:
@@ -186,8 +194,9 @@ class Engine:
         actor = self.conductor.running()
         if self._detector is not None:
             operation = Operation(actor.rank, actor.name, actor.place)
+            seen = _with_awaited(actor, access)
             try:
-                self._detector.access(actor.thread_number, access, operation)
+                self._detector.access(actor.thread_number, seen, operation)
             except RaceError as error:
                 self.conductor.fail(error)
         if access.kind.writes:
@@ -210,6 +219,7 @@ class Engine:
 
         self.conductor.running().locate()
         self.pause(reason, until=lambda: flag_value(address, width) >= value)
+        self.conductor.running().awaited = (address, value)
 
     def _count_read(self, actor: Actor, address: int) -> None:
         last, count = actor.last_read
@@ -271,3 +281,11 @@ class Engine:
 
     def _error(self, actor: Actor, place: str, what: str) -> ProgramError:
         return ProgramError(f"rank {actor.rank}, {actor.name}, {place}: {what}")
+
+
+def _with_awaited(actor: Actor, access: Access) -> Access:
+    """Note at an acquire what its program waited for there."""
+    awaited, actor.awaited = actor.awaited, None
+    if awaited is None or access.addresses.tolist() != [awaited[0]]:
+        return access
+    return replace(access, awaited=awaited[1])

@@ -18,6 +18,9 @@ import torch
 ALIGNMENT = 1024
 """Every allocation starts at a multiple of this many bytes from the heap's start."""
 
+HEAP_BYTES = 1 << 24
+"""The size of a heap where none is asked for."""
+
 
 @dataclass(frozen=True)
 class Allocation:

@@ -16,15 +16,18 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 import triton.language as tl
+from triton.language import core
 from triton.runtime import interpreter
 from triton.runtime.interpreter import GridExecutor, InterpretedFunction
 
+from comet.runtime.flags import INTEGERS, flag_value
 from comet.runtime.memory import Access, Kind, Scope
 from comet.runtime.polling import polled_by
 from comet.runtime.ranks import Launch
@@ -162,13 +165,20 @@ def _atomic(addresses: np.ndarray, width: int, writes: bool, order: Any, scope: 
     return Access(kind, addresses, width, acquire, release, SCOPES[scope.name])
 
 
+def _left(access: Access) -> int | None:
+    """Return what a release left at a flag."""
+    if access.release and access.addresses.size == 1 and access.width in INTEGERS:
+        return flag_value(int(access.addresses[0]), access.width)
+    return None
+
+
 def _watched_rmw(original: Callable[..., Any], observer: Observer) -> Any:
     def rmw(op: Any, pointers: Any, value: Any, mask: Any, order: Any, scope: Any):
         neutral = op.name in NEUTRAL_ZERO and not np.any(value.data)
         access = _atomic(*_active(pointers, mask), not neutral, order, scope)
         observer.before(access)
         old = original(op, pointers, value, mask, order, scope)
-        observer.after(access)
+        observer.after(replace(access, left=_left(access)))
         return old
 
     return rmw
@@ -195,6 +205,11 @@ def _watched_barrier(original: Callable[..., Any], observer: Observer) -> Any:
     return barrier
 
 
+def _show_language() -> Any:
+    """Be a function that uses the modules which the interpreter has to change."""
+    return tl, core
+
+
 NEUTRAL_ZERO = ("ADD", "FADD", "OR", "XOR")
 """The atomics that write nothing where the value is zero: polls are such."""
 
@@ -213,8 +228,13 @@ def observed(observer: Observer) -> Iterator[None]:
     """Let kernels run in this process, and tell the observer what they do."""
     builder = interpreter.interpreter_builder
     with ExitStack() as stack:
-        # The functions of `tl` act at once, in every thread, until this is undone.
-        stack.callback(interpreter._patch_lang(_active).restore)
+        # The functions of `tl` and `core` act at once, in every thread, until this is
+        # undone. The interpreter looks into the globals of each device function for the
+        # two, and does this anew for each call, which takes long.
+        patch = interpreter._patch_lang
+        stack.callback(patch(_show_language).restore)
+        stack.callback(setattr, interpreter, "_patch_lang", patch)
+        interpreter._patch_lang = lambda function: None
         for name, watched in WATCHED.items():
             setattr(builder, name, watched(getattr(builder, name), observer))
             stack.callback(delattr, builder, name)

@@ -55,6 +55,10 @@ class Access:
     acquire: bool = False
     release: bool = False
     scope: Scope = Scope.SYSTEM
+    left: int | None = None
+    """What a release of one element left there, if that is known."""
+    awaited: int | None = None
+    """What an acquire waited for, if that is known: it may have come late to see it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +97,11 @@ class MemoryMap:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._regions: list[Region] = []
+        self._heaps: list[tuple[int, range]] = []
+
+    def add_heap(self, rank: int, start: int, size: int) -> None:
+        """Enter where a heap lies, before anything is allocated there."""
+        self._heaps.append((rank, range(start, start + size)))
 
     def add(self, region: Region) -> None:
         """Enter a region; what it overlaps is forgotten."""
@@ -128,7 +137,7 @@ class MemoryMap:
             low = int(rest.min())
             region = self.find(low)
             if region is None:
-                raise OutOfBoundsError(f"address {low:#x} is in none of its tensors")
+                raise OutOfBoundsError(f"address {low:#x} is {self._nowhere(low)}")
             inside = rest + np.uint64(access.width) <= np.uint64(region.end)
             if inside.all():
                 yield region, replace(access, addresses=rest)
@@ -137,6 +146,15 @@ class MemoryMap:
                 raise OutOfBoundsError(f"it ends behind {region.name}")
             yield region, replace(access, addresses=rest[inside])
             rest = rest[~inside]
+
+    def _nowhere(self, address: int) -> str:
+        for rank, heap in self._heaps:
+            if address in heap:
+                return (
+                    f"at offset {address - heap.start} in the heap of rank {rank}, "
+                    "where nothing is allocated; is there a barrier after allocations?"
+                )
+        return "in no tensor that is known"
 
     def _overlapping(self, region: Region) -> Region | None:
         index = bisect.bisect_left(self._starts, region.end) - 1

@@ -1,4 +1,4 @@
-"""What a program does, under Triton's interpreter, while a flag is not yet there."""
+"""How a program waits for a flag under Triton's interpreter."""
 
 # Triton's tensors have no type stubs.
 # pyright: basic, reportMissingTypeStubs=false
@@ -10,24 +10,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from comet.runtime.flags import flag_value
+
 Poll = Callable[[int, int, int], None]
-"""Takes the address of a flag, its width in bytes, and the value waited for."""
+"""
+Takes the address of a flag, its width in bytes, and the value waited for; returns when
+the flag has reached it.
+"""
 
 
-def sleep(address: int, width: int, value: int) -> None:
-    """Let other processes run."""
-    time.sleep(0)
+def spin(address: int, width: int, value: int) -> None:
+    """Let other processes run, until one of them sets the flag."""
+    while flag_value(address, width) < value:
+        time.sleep(0)
 
 
 class _Hook:
-    """The function that failed polls call; back ends put theirs here."""
+    """The function that waits; back ends put theirs here."""
 
-    call: Poll = staticmethod(sleep)
+    call: Poll = staticmethod(spin)
 
 
 @contextmanager
 def polled_by(poll: Poll) -> Iterator[None]:
-    """Make failed polls call this function for a while."""
+    """Make waits call this function for a while."""
     before = _Hook.call
     _Hook.call = staticmethod(poll)
     try:
@@ -37,7 +43,7 @@ def polled_by(poll: Poll) -> Iterator[None]:
 
 
 def poll(flag: Any, value: Any) -> None:
-    """Tell the back end that a flag has not reached a value; `wait` calls this."""
+    """Let the back end wait until a flag reaches a value; the shim calls this."""
     address = int(flag.handle.data.item())
     width = flag.dtype.element_ty.primitive_bitwidth // 8
     _Hook.call(address, width, _as_int(value))

@@ -8,13 +8,16 @@ other by these clocks: some other interleaving could swap them, even if this one
 not. Follows Flanagan and Freund, "FastTrack: efficient and precise dynamic race
 detection", PLDI 2009, with blocks of elements in place of single variables.
 
+A wait for a value of a flag that only grows acquires what was published when the flag
+first reached the value, even where it looked later: it might have looked then.
+
 A release publishes what came before the last barrier of its own program: without a
 barrier, stores of other threads of the block may come after it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -90,6 +93,13 @@ Clock = dict[int, int]
 """For each thread, how much of its past is known."""
 
 
+HISTORY = 64
+"""How many releases at one flag are told apart."""
+
+Release = tuple[int | None, Clock]
+"""What a release left at its flag, and all that was published there until then."""
+
+
 def _join(clock: Clock, other: Clock) -> None:
     for thread, time in other.items():
         if clock.get(thread, 0) < time:
@@ -105,7 +115,7 @@ class RaceDetector:
         self._fenced: dict[int, int] = {}
         self._ranks: dict[int, int] = {}
         self._idle: dict[int, list[int]] = defaultdict(list)
-        self._released: dict[Region, dict[tuple[int, int | None], Clock]] = {}
+        self._released: dict[Region, dict[tuple[int, int | None], deque[Release]]] = {}
         self._cells: dict[Region, Frontiers] = {}
         self._frontiers: list[tuple[_Event, ...]] = [()]
 
@@ -171,14 +181,19 @@ class RaceDetector:
         released = self._released.get(region, {})
         for address in access.addresses.tolist():
             for domain in self._domains(thread, access.scope):
-                _join(self._clocks[thread], released.get((address, domain), {}))
+                history = released.get((address, domain), ())
+                _join(self._clocks[thread], _published(history, access.awaited))
 
     def _release(self, thread: int, region: Region, access: Access) -> None:
-        published = self._clocks[thread] | {thread: self._fenced[thread]}
+        own = self._clocks[thread] | {thread: self._fenced[thread]}
         released = self._released.setdefault(region, {})
         for address in access.addresses.tolist():
             for domain in self._domains(thread, access.scope):
-                _join(released.setdefault((address, domain), {}), published)
+                key = (address, domain)
+                history = released.setdefault(key, deque(maxlen=HISTORY))
+                published = own.copy()
+                _join(published, _published(history, None))
+                history.append((access.left, published))
 
     def _domains(self, thread: int, scope: Scope) -> tuple[int | None, ...]:
         """Return whom a scope synchronises: a rank by number, the world as None."""
@@ -239,6 +254,15 @@ class RaceDetector:
 
     def _before(self, old: _Event, event: _Event) -> bool:
         return old.time <= self._clocks[event.thread].get(old.thread, 0)
+
+
+def _published(history: Iterable[Release], awaited: int | None) -> Clock:
+    """Return what a flag published when it reached the value, or all that it did."""
+    clock: Clock = {}
+    for left, clock in history:
+        if awaited is not None and (left is None or left >= awaited):
+            break
+    return clock
 
 
 def _cells(region: Region, access: Access) -> Cells:

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
-
 from comet.runtime.deadlock import DeadlockError
-from comet.runtime.engine import Actor, Engine
-from comet.runtime.heap import Allocation, Heap, aligned_bytes
+from comet.runtime.engine import Engine
+from comet.runtime.engine_rank import EngineRank
+from comet.runtime.heap import HEAP_BYTES, Allocation, aligned_bytes
 from comet.runtime.interpreted import observed
-from comet.runtime.memory import Kind, MemoryMap, Region
+from comet.runtime.memory import MemoryMap
 from comet.runtime.races import RaceDetector
-from comet.runtime.ranks import Launch, Rank, SymmetryError, T
-
-HEAP_BYTES = 1 << 24
+from comet.runtime.ranks import Rank, SymmetryError, T
 
 
 class _Meeting:
@@ -49,40 +46,13 @@ class _Meeting:
         self._engine.host_barrier([rank.actor for rank in self._ranks])
 
 
-class _ScheduledRank(Rank):
+class _ScheduledRank(EngineRank):
     """One rank among the tasks of an engine."""
 
-    actor: Actor
     meeting: _Meeting
-
-    def __init__(self, rank: int, world: int, engine: Engine, heap_bytes: int):
-        self.rank = rank
-        self.world = world
-        self.heap = Heap(aligned_bytes(heap_bytes), self._allocated)
-        self._engine = engine
-
-    def launch_together(self, *launches: Launch) -> None:
-        self._engine.launch(self.actor, launches)
 
     def barrier(self) -> None:
         self.meeting.join(self.rank)
-
-    def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
-        tensor.copy_(value)
-        self._engine.host_access(self.actor, Kind.WRITE, tensor)
-
-    def read(self, tensor: torch.Tensor) -> torch.Tensor:
-        self._engine.host_access(self.actor, Kind.READ, tensor)
-        return tensor.clone()
-
-    def _allocated(self, tensor: torch.Tensor, allocation: Allocation) -> None:
-        start, size = tensor.data_ptr(), tensor.nbytes
-        if size:
-            itemsize = tensor.element_size()
-            name = allocation.name
-            region = Region(start, size, itemsize, self.rank, name, symmetric=True)
-            self._engine.memory.add(region)
-            self._engine.host_access(self.actor, Kind.WRITE, tensor)
 
 
 def run(
@@ -109,26 +79,16 @@ def run(
         raise DeadlockError(engine.waiting(), "deadlock: no program can go on")
 
     engine = Engine(seed, stuck, detector, memory, resident)
-    ranks = [_ScheduledRank(rank, world, engine, heap_bytes) for rank in range(world)]
+    heaps = [aligned_bytes(heap_bytes) for _ in range(world)]
+    ranks = [_ScheduledRank(rank, engine, heaps) for rank in range(world)]
     meeting = _Meeting(ranks, engine)
     results: dict[int, T] = {}
-    bases = torch.tensor([rank.heap.base for rank in ranks], dtype=torch.int64)
     for rank in ranks:
-        rank.heap_bases = bases.clone()
         rank.meeting = meeting
-        rank.actor = engine.add_host(rank.rank, _host(body, rank, results))
+        rank.add_host(lambda rank=rank: results.update({rank.rank: body(rank)}))
     with observed(engine):
         engine.conductor.run()
     return [results[rank] for rank in range(world)]
-
-
-def _host(
-    body: Callable[[Rank], T], rank: Rank, results: dict[int, T]
-) -> Callable[[], None]:
-    def host() -> None:
-        results[rank.rank] = body(rank)
-
-    return host
 
 
 def expect_same_allocations(logs: list[list[Allocation]]) -> None:

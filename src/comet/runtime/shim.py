@@ -278,9 +278,10 @@ def wait(flag, value):
     The result of the atomic feeds the loop, so no compiler may drop it. It belongs
     outside the innermost loop over K, which is not pipelined otherwise.
     """
+    if INTERPRETED:
+        poll(flag, value)
     while tl.atomic_add(flag, 0, sem="acquire", scope="sys") < value:
-        if INTERPRETED:
-            poll(flag, value)
+        pass
 
 
 @triton.jit

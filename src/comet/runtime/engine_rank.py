@@ -1,0 +1,68 @@
+"""A rank whose kernels are interpreted: what the back ends on the CPU share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from comet.runtime.engine import Actor, Engine
+from comet.runtime.heap import Allocation, Heap
+from comet.runtime.memory import Kind, Region
+from comet.runtime.ranks import Launch, Rank
+
+
+class EngineRank(Rank):
+    """One rank among the tasks of an engine; how ranks meet is left open."""
+
+    actor: Actor
+    """The host program."""
+    mapped: Sequence[int]
+    """The ranks whose copies an allocation of this one makes known."""
+
+    def __init__(self, rank: int, engine: Engine, heaps: Sequence[torch.Tensor]):
+        """Take the bytes of the heaps of all ranks."""
+        self.rank = rank
+        self.world = len(heaps)
+        self.heap = Heap(heaps[rank], self._allocated)
+        self._heaps = tuple(heaps)  # kernels reach them by address alone
+        bases = [memory.data_ptr() for memory in heaps]
+        self.heap_bases = torch.tensor(bases, dtype=torch.int64)
+        self.mapped = (rank,)
+        self._engine = engine
+        engine.memory.add_heap(rank, self.heap.base, heaps[rank].numel())
+
+    def add_host(self, body: Callable[[], None]) -> None:
+        """Make the host program a task of the engine."""
+        self.actor = self._engine.add_host(self.rank, body)
+
+    def launch_together(self, *launches: Launch) -> None:
+        """Run the kernels to their end, in turns with everybody else."""
+        self._engine.launch(self.actor, launches)
+
+    def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
+        """Copy at once: launches have ended when they return."""
+        tensor.copy_(value)
+        self._engine.host_access(self.actor, Kind.WRITE, tensor)
+
+    def read(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Copy at once: launches have ended when they return."""
+        self._engine.host_access(self.actor, Kind.READ, tensor)
+        return tensor.clone()
+
+    def _allocated(self, tensor: torch.Tensor, allocation: Allocation) -> None:
+        """Enter the allocation where it is in this process, on every rank."""
+        if not tensor.nbytes:
+            return
+        for rank in self.mapped:
+            start = int(self.heap_bases[rank]) + allocation.offset
+            region = Region(
+                start,
+                tensor.nbytes,
+                tensor.element_size(),
+                rank,
+                allocation.name,
+                symmetric=True,
+            )
+            self._engine.memory.add(region)
+        self._engine.host_access(self.actor, Kind.WRITE, tensor)

@@ -1,0 +1,205 @@
+"""
+One process for each rank: truly at the same time, over shared memory.
+
+What it finds depends on luck; what it runs is real concurrency, with real atomics
+between processes, at addresses that differ from rank to rank. Inside a process the
+programs of a kernel take turns, so they may wait for each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Generic
+
+import numpy as np
+import torch
+
+from comet.runtime.deadlock import DeadlockError
+from comet.runtime.engine import Engine
+from comet.runtime.engine_rank import EngineRank
+from comet.runtime.heap import HEAP_BYTES
+from comet.runtime.interpreted import observed
+from comet.runtime.memory import MemoryMap
+from comet.runtime.ranks import Rank, SymmetryError, T
+
+SHARED = Path("/dev/shm")
+NAP = 50e-6
+"""Seconds to sleep before flags are looked at again."""
+
+
+class PeerFailedError(DeadlockError):
+    """This rank cannot go on, since another has failed; that one says why."""
+
+
+class _Board:
+    """What ranks tell each other beside the heap: rows of one number for each rank."""
+
+    def __init__(self, folder: Path, world: int):
+        table = np.memmap(folder / "board", np.int64, "r+", shape=(3, world))
+        self.arrived, self.hashes, self.failed = table
+
+
+class _Patience:
+    """Waits for other processes, but not for ever."""
+
+    engine: Engine
+
+    def __init__(self, board: _Board, seconds: float):
+        self._board = board
+        self._seconds = seconds
+        self._steps = -1
+        self._since = 0.0
+
+    def wait(self) -> None:
+        """Sleep a little; raise if a peer failed or nothing happens for too long."""
+        if self._board.failed.any():
+            raise PeerFailedError(self.engine.waiting(), "another rank failed")
+        now = time.monotonic()
+        if self.engine.steps != self._steps:
+            self._steps, self._since = self.engine.steps, now
+        if now - self._since > self._seconds:
+            summary = f"no rank could go on for {self._seconds:g} s"
+            raise DeadlockError(self.engine.waiting(), summary)
+        time.sleep(NAP)
+
+
+class _ProcessRank(EngineRank):
+    """The rank that this process is."""
+
+    board: _Board
+
+    def barrier(self) -> None:
+        """Count the own arrival, then wait until every rank has counted as far."""
+        board, count = self.board, int(self.board.arrived[self.rank]) + 1
+        board.hashes[self.rank] = self.heap.log_hash()
+        board.arrived[self.rank] = count
+        self._meet(count)
+        others = np.flatnonzero(board.hashes != board.hashes[self.rank])
+        if others.size:
+            raise SymmetryError(
+                f"the heaps of ranks {self.rank} and {others[0]} differ; "
+                "every rank has to allocate the same, in the same order"
+            )
+        board.arrived[self.rank] = count + 1
+        self._meet(count + 1)
+
+    def _meet(self, count: int) -> None:
+        arrived = self.board.arrived
+        self._engine.pause(
+            lambda: f"waits for rank {np.argmin(arrived)} at a barrier",
+            until=lambda: bool((arrived >= count).all()),
+        )
+
+
+def run(
+    body: Callable[[Rank], T],
+    world: int,
+    *,
+    seed: int = 0,
+    resident: int | None = None,
+    heap_bytes: int = HEAP_BYTES,
+    timeout: float = 60.0,
+) -> list[T]:
+    """
+    Run a host program on every rank, each in its own process; return their results.
+
+    `body` and its results have to be picklable. The seed decides the order of the
+    programs inside each process only. `timeout` is in seconds without any progress.
+    Raises `DeadlockError`, `SymmetryError`, `ProgramError`, or what a host raised.
+    """
+    parent = SHARED if SHARED.is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix="comet-", dir=parent))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["comet.runtime.engine"])
+    try:
+        for name, size in _files(world, heap_bytes):
+            with (folder / name).open("wb") as file:
+                file.truncate(size)
+        with ProcessPoolExecutor(world, context) as pool:
+            workers = [
+                _Worker(body, rank, world, seed, resident, folder, timeout)
+                for rank in range(world)
+            ]
+            return _results([pool.submit(worker) for worker in workers])
+    finally:
+        shutil.rmtree(folder)
+
+
+def _files(world: int, heap_bytes: int) -> list[tuple[str, int]]:
+    heaps = [(f"heap{rank}", heap_bytes) for rank in range(world)]
+    return [*heaps, ("board", 8 * 3 * world)]
+
+
+def _mapped(path: Path, size: int) -> torch.Tensor:
+    return torch.from_file(str(path), shared=True, size=size, dtype=torch.uint8)
+
+
+class _Worker(Generic[T]):
+    """The work of one process."""
+
+    def __init__(
+        self,
+        body: Callable[[Rank], T],
+        rank: int,
+        world: int,
+        seed: int,
+        resident: int | None,
+        folder: Path,
+        timeout: float,
+    ):
+        self._body = body
+        self._rank = rank
+        self._world = world
+        self._seed = seed
+        self._resident = resident
+        self._folder = folder
+        self._timeout = timeout
+
+    def __call__(self) -> T:
+        """Be the rank; tell the others if that fails."""
+        board = _Board(self._folder, self._world)
+        try:
+            return self._run(board)
+        except BaseException:
+            board.failed[self._rank] = 1
+            raise
+
+    def _run(self, board: _Board) -> T:
+        torch.set_num_threads(1)
+        patience = _Patience(board, self._timeout)
+        seed = self._seed * self._world + self._rank
+        engine = Engine(seed, patience.wait, None, MemoryMap(), self._resident)
+        patience.engine = engine
+        rank = _ProcessRank(self._rank, engine, self._heaps())
+        rank.board = board
+        rank.mapped = range(self._world)
+        results: list[T] = []
+        rank.add_host(lambda: results.append(self._body(rank)))
+        with observed(engine):
+            engine.conductor.run()
+        return results[0]
+
+    def _heaps(self) -> list[torch.Tensor]:
+        paths = [self._folder / f"heap{rank}" for rank in range(self._world)]
+        return [_mapped(path, path.stat().st_size) for path in paths]
+
+
+def _results(futures: Sequence[Future[T]]) -> list[T]:
+    """Return all results; or raise the error behind those that others echo."""
+    errors = [error for future in futures if (error := future.exception()) is not None]
+    for error in errors:
+        if not isinstance(error, DeadlockError):
+            raise error
+    stuck = [error for error in errors if isinstance(error, DeadlockError)]
+    causes = [error for error in stuck if not isinstance(error, PeerFailedError)]
+    if causes:
+        waiting = itertools.chain.from_iterable(error.waiting for error in stuck)
+        raise DeadlockError(tuple(waiting), causes[0].summary)
+    return [future.result() for future in futures]

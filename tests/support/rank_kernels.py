@@ -1,0 +1,245 @@
+"""
+Small kernels over several ranks, written by hand.
+
+Constants in capitals take safeguards away, so that tests can see what notices it.
+"""
+
+# Triton has no type stubs, and a kernel's parameters have no Python types.
+# pyright: basic, reportMissingTypeStubs=false, reportArgumentType=false
+
+import triton
+import triton.language as tl
+
+from comet.runtime.shim import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_sub,
+    atomic_xchg,
+    atomic_xor,
+    finish_epoch,
+    load,
+    next_epoch,
+    rebase,
+    signal,
+    signal_add,
+    store,
+    wait,
+)
+
+
+@triton.jit
+def ping_pong(flags, current, bases, ROUNDS: tl.constexpr):
+    """Rank 0 and rank 1 answer each other."""
+    for turn in range(ROUNDS):
+        if current == 0:
+            signal(flags, 2 * turn + 1, current, 1, bases)
+            wait(flags, 2 * turn + 2)
+        if current == 1:
+            wait(flags, 2 * turn + 1)
+            signal(flags, 2 * turn + 2, current, 0, bases)
+
+
+@triton.jit
+def publish(flag, epoch, current, peer, bases, HOW: tl.constexpr):
+    """Signal, in the right way or in one that is not enough."""
+    if HOW == "signal":
+        signal(flag, epoch, current, peer, bases)
+    if HOW == "without barrier":
+        atomic_xchg(flag, epoch, current, peer, bases, sem="release")
+    if HOW == "relaxed":
+        tl.debug_barrier()
+        atomic_xchg(flag, epoch, current, peer, bases, sem="relaxed")
+    if HOW == "gpu scope":
+        tl.debug_barrier()
+        atomic_xchg(flag, epoch, current, peer, bases, sem="release", scope="gpu")
+
+
+@triton.jit
+def push_all_gather(
+    shard,
+    inbox,
+    flags,
+    out,
+    counters,
+    current,
+    bases,
+    W: tl.constexpr,
+    N: tl.constexpr,
+    BLOCK: tl.constexpr,
+    HOW: tl.constexpr,
+    BUFFERS: tl.constexpr,
+    AHEAD: tl.constexpr,
+    WAIT_FIRST: tl.constexpr,
+):
+    """
+    Each rank stores its shard into every inbox, then copies its own inbox out.
+
+    Inboxes alternate with the parity of the epoch. Each program has a block of columns.
+    """
+    epoch = next_epoch(counters)
+    block = tl.program_id(0)
+    columns = block * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < N
+    box = inbox + (epoch % BUFFERS) * W * N
+    mine = tl.load(shard + columns, mask=inside)
+    if WAIT_FIRST:
+        wait(flags + block * W + current, epoch)
+    for step in range(W):
+        peer = (current + step) % W
+        to = box + current * N + columns
+        store(to, mine, current, peer, bases, mask=inside, cache_modifier=".wt")
+        publish(flags + block * W + current, epoch, current, peer, bases, HOW)
+    for step in range(W):
+        source = (current + step) % W
+        wait(flags + block * W + source, epoch + AHEAD)
+        row = tl.load(box + source * N + columns, mask=inside)
+        tl.store(out + source * N + columns, row, mask=inside)
+    finish_epoch(counters, epoch, tl.num_programs(0))
+
+
+@triton.jit
+def pull_when_ready(
+    shard,
+    staged,
+    ready,
+    out,
+    counters,
+    current,
+    bases,
+    W: tl.constexpr,
+    N: tl.constexpr,
+    WAIT: tl.constexpr,
+):
+    """Each rank publishes its shard, and copies the others' out of their memory."""
+    epoch = next_epoch(counters)
+    columns = tl.arange(0, N)
+    mine = staged + (epoch % 2) * N
+    tl.store(mine + columns, tl.load(shard + columns))
+    for step in range(W):
+        signal(ready + current, epoch, current, (current + step) % W, bases)
+    for step in range(W):
+        source = (current + step) % W
+        if WAIT:
+            wait(ready + source, epoch)
+        row = load(mine + columns, current, source, bases, hint=(16,))
+        tl.store(out + source * N + columns, row)
+    finish_epoch(counters, epoch, tl.num_programs(0))
+
+
+@triton.jit
+def push_gemm(
+    a,
+    b,
+    inbox,
+    flags,
+    out,
+    counters,
+    current,
+    bases,
+    W: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    BM: tl.constexpr,
+):
+    """
+    One kernel pushes and multiplies: out[M, N] = sum of a_rank[M, K] b[rank, K, N].
+
+    Every program pushes its rows of `a` to all ranks, then multiplies what it received.
+    """
+    epoch = next_epoch(counters)
+    block = tl.program_id(0)
+    rows = block * BM + tl.arange(0, BM)
+    ks = tl.arange(0, K)
+    columns = tl.arange(0, N)
+    inside = (rows < M)[:, None]
+    offsets = rows[:, None] * K + ks[None, :]
+    box = inbox + (epoch % 2) * W * M * K
+    tile = tl.load(a + offsets, mask=inside, other=0.0)
+    for step in range(W):
+        peer = (current + step) % W
+        to = rebase(box + current * M * K, current, peer, bases)
+        tl.store(to + offsets, tile, mask=inside, cache_modifier=".wt")
+        signal(flags + block * W + current, epoch, current, peer, bases)
+    total = tl.zeros((BM, N), dtype=tl.float32)
+    for step in range(W):
+        source = (current + step) % W
+        wait(flags + block * W + source, epoch)
+        left = tl.load(box + source * M * K + offsets, mask=inside, other=0.0)
+        right = tl.load(b + (source * K + ks)[:, None] * N + columns[None, :])
+        total += tl.dot(left, right)
+    tl.store(out + rows[:, None] * N + columns[None, :], total, mask=inside)
+    finish_epoch(counters, epoch, tl.num_programs(0))
+
+
+@triton.jit
+def send_parts(shard, inbox, counts, current, bases, BLOCK: tl.constexpr):
+    """Store this program's block into rank 0's inbox, and count it there."""
+    size = tl.num_programs(0) * BLOCK
+    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(shard + columns)
+    store(inbox + current * size + columns, values, current, 0, bases)
+    signal_add(counts + current, 1, current, 0, bases)
+
+
+@triton.jit
+def receive_parts(inbox, counts, out, COUNT, W: tl.constexpr, N: tl.constexpr):
+    """Wait until all blocks of every rank are there, then add the ranks up."""
+    columns = tl.arange(0, N)
+    total = tl.zeros((N,), dtype=tl.float32)
+    for source in range(W):
+        wait(counts + source, COUNT)
+        total += tl.load(inbox + source * N + columns)
+    tl.store(out + columns, total)
+
+
+@triton.jit
+def all_atomics(cells, old, current, peer, bases):
+    """Do every atomic once on a peer; keep what was there before."""
+    tl.store(old + 0, atomic_add(cells + 0, 5, current, peer, bases))
+    tl.store(old + 1, atomic_sub(cells + 1, 5, current, peer, bases))
+    tl.store(old + 2, atomic_xchg(cells + 2, 5, current, peer, bases))
+    tl.store(old + 3, atomic_and(cells + 3, 5, current, peer, bases))
+    tl.store(old + 4, atomic_or(cells + 4, 5, current, peer, bases))
+    tl.store(old + 5, atomic_xor(cells + 5, 5, current, peer, bases))
+    tl.store(old + 6, atomic_min(cells + 6, 5, current, peer, bases))
+    tl.store(old + 7, atomic_max(cells + 7, 5, current, peer, bases))
+    tl.store(old + 8, atomic_cas(cells + 8, 12, 5, current, peer, bases))
+    tl.store(old + 9, atomic_cas(cells + 9, 0, 5, current, peer, bases))
+
+
+@triton.jit
+def spin_without_telling(flag):
+    """Poll with a plain load, which compilers turn into an endless loop."""
+    while tl.load(flag) == 0:
+        pass
+
+
+@triton.jit
+def store_at(pointer, offset):
+    """Store one element, wherever that is."""
+    tl.store(pointer + offset, 1.0)
+
+
+@triton.jit
+def store_to_peer(pointer, current, peer, bases):
+    """Store one element of a tensor to a peer, in the symmetric heap or not."""
+    store(pointer, 1.0, current, peer, bases)
+
+
+@triton.jit
+def arrive(count, places, current, bases):
+    """Count on rank 0; keep there who came as which."""
+    me = current * tl.num_programs(0) + tl.program_id(0)
+    place = atomic_add(count, 1, current, 0, bases)
+    store(places + place, me, current, 0, bases)
+
+
+@triton.jit
+def divide(numbers):
+    """Ask for a range that depends on what is loaded, which fails if that is zero."""
+    tl.static_assert(tl.load(numbers) != 0, "divide by zero")
