@@ -102,7 +102,7 @@ def ideal_cost(mappings: Mappings, hardware: Hardware, flows: Flows) -> IdealCos
             _move(cost, hardware, flow, visit.runs)
         if isinstance(visit.node, Tile) and visit.node.is_leaf:
             _work(cost, mappings, hardware, visit.node, visit)
-    spent = energies(mappings, hardware, flows)
+    spent = energies(mappings, hardware, flows, networks=False)
     cost.energy, cost.by_level = spent.without_networks, spent.by_level
     return cost
 

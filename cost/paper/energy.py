@@ -31,6 +31,7 @@ class Energy:
     mappings: Mappings
     hardware: Hardware
     flows: Flows
+    networks: bool
     by_level: dict[str, Real] = field(default_factory=dict[str, Real])
     by_network: dict[str, Real] = field(default_factory=dict[str, Real])
     runs: dict[int, Real] = field(default_factory=dict[int, Real])
@@ -53,9 +54,11 @@ class Energy:
         return total
 
 
-def energies(mappings: Mappings, hardware: Hardware, flows: Flows) -> Energy:
-    """The energy of mappings whose flows are known."""
-    state = Energy(mappings, hardware, flows)
+def energies(
+    mappings: Mappings, hardware: Hardware, flows: Flows, *, networks: bool = True
+) -> Energy:
+    """The energy of mappings whose flows are known, networks left out if asked."""
+    state = Energy(mappings, hardware, flows, networks)
     for visit in visits(mappings, flows):
         state.runs[visit.node.index] = visit.runs
         if isinstance(visit.node, Collective):
@@ -89,6 +92,8 @@ def _transfer(state: Energy, flow: Flow, runs: Real) -> None:
     memory = destination.memory
     far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
     _add(state.by_level, entry.destination, moved * flow.spatial * far / memory.width)
+    if not state.networks:
+        return
     bits = flow.size * flow.element_bytes * 8
     wires = runs * flow.moves * mesh_bits_energy(network, bits, flow.spatial, 1)
     _add(state.by_network, f"{entry.destination}<->{entry.destination}", wires)
@@ -112,6 +117,8 @@ def _collective(state: Energy, node: Collective, visit: Visit) -> None:
     times = visit.runs * np.maximum(visit.copies / exchange.sources, 1.0)
     spent = times * memory_energy(exchange, level.memory, network)
     _add(state.by_level, level.name, spent)
+    if not state.networks:
+        return
     bits = exchange.read_bytes * 8
     wires = mesh_bits_energy(network, bits, exchange.sources, phases(node.kind))
     name = f"{level.name}<->{level.name}-{node.kind.value.upper()}"
