@@ -11,10 +11,13 @@ from xdsl.dialects.func import Func
 from xdsl.parser import Parser
 
 from comet.dialects import get_all_dialects
+from comet.dialects.compound import Compound
+from comet.dialects.compound_named import CompoundOp
 from comet.passes import get_all_passes
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```mlir\n(.*?)```", (ROOT / "docs/ir.md").read_text(), re.S)
+OPS = (ROOT / "docs/ops.md").read_text()
 ROWS = {
     row[0].strip(" `"): row[1].strip()
     for line in (ROOT / "docs/passes.md").read_text().splitlines()
@@ -51,3 +54,17 @@ def _text(field: "Field[object]") -> str:
 def test_the_table_lists_every_option(name: str):
     options = fields(get_all_passes()[name]())
     assert ROWS[name] == ", ".join(_text(option) for option in options)
+
+
+def test_the_named_ops_are_listed_with_their_dimensions():
+    rows = re.findall(r"^\| `(\w+)` \|(.*?)\|(.*?)\|", OPS, re.M)
+    listed = {name: [_dims(operands), _dims(result)] for name, operands, result in rows}
+    kinds = [kind for kind in Compound.operations if issubclass(kind, CompoundOp)]
+    assert listed == {
+        kind.name.removeprefix("compound."): [list(kind.OPERANDS), [kind.RESULT]]
+        for kind in kinds
+    }
+
+
+def _dims(cell: str) -> list[tuple[str, ...]]:
+    return [tuple(dims.split(", ")) for dims in re.findall(r"\((.*?)\)", cell)]
