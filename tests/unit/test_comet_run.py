@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from triton_modules import LOWER, emitted
 from triton_schedules import schedule
 
 from comet.runtime import command
-from comet.runtime.child import as_text
+from comet.runtime.child import as_text, expect_gpu
 
 SIZES = {"M": 5, "N": 7}
 
@@ -134,6 +135,32 @@ def test_other_files_are_not_modules(tmp_path: Path):
     done = run(path)
     assert done.returncode == 1
     assert "is not a Python file; emit one with -t triton" in done.stderr
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_failing_kernel_is_one_sentence(
+    module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traced: bool
+):
+    path = tmp_path / "crash.py"
+    source = module.read_text()
+    first = "mean = torch.empty("
+    assert source.count(first) == 1
+    path.write_text(source.replace(first, f"raise KeyError('nothing')\n    {first}"))
+    if traced:
+        monkeypatch.setenv("COMET_TRACEBACK", "1")
+    done = run(path, "--json")
+    assert done.returncode == 1
+    assert ("Traceback" in done.stderr) == traced
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"comet-run: error: {path}:")
+    assert "fails with KeyError: 'nothing'; set COMET_TRACEBACK=1" in last
+
+
+def test_gpu_without_torch_for_it_is_one_sentence():
+    if torch.cuda.is_available():
+        pytest.skip("torch can use the GPU here")
+    with pytest.raises(ValueError, match="this torch cannot use the GPU"):
+        expect_gpu()
 
 
 def test_bench_on_the_interpreter_is_refused(

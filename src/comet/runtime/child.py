@@ -2,16 +2,31 @@
 
 import json
 import math
+import os
 import sys
 import traceback
 
 from comet.runtime.program import load_module, program_of
 
 
+def expect_gpu() -> None:
+    """Raise `ValueError` where torch cannot use the GPU."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ValueError(
+            "this torch cannot use the GPU; install one that can, or run with "
+            "--backend interpreter"
+        )
+
+
 def report(module: str, backend: str, seed: int, bench: bool) -> dict[str, object]:
     """Check the module, time it where asked, and return what is to be printed."""
     program = program_of(load_module(module), module)
     from comet.runtime.check import check
+
+    if backend == "gpu":
+        expect_gpu()
 
     device = "cpu" if backend == "interpreter" else "cuda"
     result = check(program, seed, device)
@@ -30,6 +45,18 @@ def report(module: str, backend: str, seed: int, bench: bool) -> dict[str, objec
 
         facts["microseconds"] = bench_microseconds(program, seed)
     return facts
+
+
+def failure(module: str, error: Exception) -> str:
+    """Say in one sentence where in the module something failed, and how."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename.endswith(module)]
+    place = f"{module}:{lines[-1]}" if lines else module
+    first = str(error).strip().splitlines()
+    return (
+        f"{place} fails with {type(error).__name__}: {first[0] if first else ''}; set "
+        "COMET_TRACEBACK=1 to see where"
+    )
 
 
 def as_text(facts: dict[str, object]) -> str:
@@ -56,9 +83,10 @@ def main() -> int:
         print(f"comet-run: error: {error}", file=sys.stderr)
         return 1
     except Exception as error:
-        # A kernel that does not compile or crashes: the place in the module helps.
-        traceback.print_exc()
-        print(f"comet-run: error: {module} failed: {error}", file=sys.stderr)
+        # A kernel may fail in any way: in the compiler, the interpreter, the driver.
+        if os.environ.get("COMET_TRACEBACK"):
+            traceback.print_exc()
+        print(f"comet-run: error: {failure(module, error)}", file=sys.stderr)
         return 1
     print(json.dumps(facts) if "json" in flags else as_text(facts))
     return 0 if facts["ok"] else 1
