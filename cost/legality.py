@@ -72,7 +72,13 @@ def check_tool(problem: Problem, hardware: Hardware) -> None:
 
 def check_live(problem: Problem, hardware: Hardware) -> None:
     """`check`, and every level's capacity against the values alive in it at a time."""
-    extents = check(problem, hardware)
+    check_structure(problem, hardware)
+    check_sizes(problem, hardware, tile_extents(Mappings(problem), hardware))
+
+
+def check_sizes(problem: Problem, hardware: Hardware, extents: TileExtents) -> None:
+    """That tiles multiply up to the problem, and fit where they are alive."""
+    check_extents(problem, extents)
     _check_capacity(hardware, live_occupancy(Mappings(problem), extents))
 
 

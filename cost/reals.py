@@ -41,5 +41,8 @@ def longest(values: Iterable[Real]) -> Real:
     """The largest of numbers or arrays, at least 0."""
     result: Real = 0.0
     for value in values:
-        result = np.maximum(result, value)
+        if isinstance(value, float) and isinstance(result, float):
+            result = max(result, value)
+        else:
+            result = np.maximum(result, value)
     return result

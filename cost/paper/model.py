@@ -5,7 +5,7 @@ from __future__ import annotations
 from comet.cost.estimate import Estimate, NodeEstimate
 from comet.cost.flow import Flows, build_flows
 from comet.cost.hardware import Hardware
-from comet.cost.legality import check_live
+from comet.cost.legality import check_sizes, check_structure
 from comet.cost.mappings import Mappings
 from comet.cost.paper.energy import Energy, energies
 from comet.cost.paper.latency import Latency, latencies
@@ -15,9 +15,11 @@ from comet.cost.reals import Real, total
 
 def price(problem: Problem, hardware: Hardware) -> Estimate:
     """The cost of one mapping; raises `CostError` where it is illegal or too large."""
-    check_live(problem, hardware)
     mappings = Mappings(problem)
-    latency = latencies(mappings, hardware, build_flows(mappings, hardware))
+    check_structure(problem, hardware)
+    flows = build_flows(mappings, hardware)
+    check_sizes(problem, hardware, flows.tiles)
+    latency = latencies(mappings, hardware, flows)
     energy = energies(mappings, hardware, latency.flows)
     spent = {**energy.by_level, **energy.by_network}
     root = latency.root
