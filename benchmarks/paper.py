@@ -25,19 +25,16 @@ FUSED = tuple(STRATEGIES)[1:]
 
 def row_text(row: Row, model: ModelName) -> str:
     """Return a row of the table: unfused figures, then gain in latency / energy."""
-    unfused = row.costs["unfused"][model]
-    cells = [
-        row.op,
-        row.machine,
-        " x ".join(map(str, row.shape)),
-        model,
-        f"{unfused.latency:,.0f}",
-        f"{unfused.energy / 1e6:,.1f}",
-    ]
-    cells += [
-        " / ".join(f"{row.gain(name, model, f):.2f}" for f in ("latency", "energy"))
-        for name in FUSED
-    ]
+    unfused = row.cost("unfused", model)
+    cells = [row.op, row.machine, " x ".join(map(str, row.shape)), model]
+    cells += (
+        ["-", "-"]
+        if unfused is None
+        else [f"{unfused.latency:,.0f}", f"{unfused.energy / 1e6:,.1f}"]
+    )
+    for name in FUSED:
+        gains = [row.gain(name, model, figure) for figure in ("latency", "energy")]
+        cells.append(" / ".join("-" if x is None else f"{x:.2f}" for x in gains))
     return f"| {' | '.join(cells)} |"
 
 
@@ -49,17 +46,30 @@ def header() -> str:
 
 
 def means(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the geometric means of the gains in latency, one row per op and model."""
+    """
+    Yield the geometric means of the gains in latency, one row per op and model.
+
+    Each is over the shapes that the strategy has a mapping for.
+    """
     names = ["op", "model", *FUSED, "best of them", "largest", "paper, up to"]
     yield f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
     for op, group in groupby(rows, key=lambda row: row.op):
         members = list(group)
         for model in MODELS:
-            gains = [[r.gain(s, model, "latency") for r in members] for s in FUSED]
-            largest = [max(column) for column in zip(*gains, strict=True)]
-            figures = [*map(geometric_mean, (*gains, largest)), max(largest)]
+            columns = [gains_of(members, (strategy,), model) for strategy in FUSED]
+            largest = gains_of(members, FUSED, model)
+            figures = [*map(geometric_mean, (*columns, largest)), max(largest)]
             cells = [op, model, *(f"{x:.2f}" for x in (*figures, CLAIMED[op]))]
             yield f"| {' | '.join(cells)} |"
+
+
+def gains_of(
+    rows: Sequence[Row], strategies: Sequence[str], model: ModelName
+) -> list[float]:
+    """Return the largest gain in latency of some strategies, row by row."""
+    every = [[r.gain(s, model, "latency") for s in strategies] for r in rows]
+    known = [[gain for gain in gains if gain is not None] for gains in every]
+    return [max(gains) for gains in known if gains]
 
 
 def main() -> None:

@@ -47,7 +47,8 @@ def _bars(axes: Axes, rows: Sequence[Row], name: str, model: ModelName) -> None:
     """Draw one group of bars per shape, one bar per strategy."""
     width = 0.8 / len(STRATEGIES)
     for place, strategy in enumerate(STRATEGIES):
-        heights = [1 / row.gain(strategy, model, name) for row in rows]
+        gains = [row.gain(strategy, model, name) for row in rows]
+        heights = [0 if gain is None else 1 / gain for gain in gains]
         offsets = [
             i + (place - (len(STRATEGIES) - 1) / 2) * width for i in range(len(rows))
         ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from paper_programs import SHAPES, Machine, Shape, apart, elementary, new_context
 from paper_tool_search import search_tool
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir import estimate_module
@@ -59,12 +61,19 @@ class Row:
     op: str
     machine: Machine
     shape: Shape
-    costs: Mapping[str, Mapping[ModelName, Cost]]
-    """By strategy and model."""
+    costs: Mapping[str, Mapping[ModelName, Cost] | None]
+    """By strategy and model; None for a strategy that has no valid mapping."""
 
-    def gain(self, strategy: str, model: ModelName, figure: str) -> float:
+    def cost(self, strategy: str, model: ModelName) -> Cost | None:
+        """Return what a strategy costs, None if it has no valid mapping."""
+        costs = self.costs[strategy]
+        return None if costs is None else costs[model]
+
+    def gain(self, strategy: str, model: ModelName, figure: str) -> float | None:
         """Return the unfused figure over that of `strategy`: above 1 is better."""
-        unfused, own = (self.costs[s][model] for s in ("unfused", strategy))
+        unfused, own = self.cost("unfused", model), self.cost(strategy, model)
+        if unfused is None or own is None:
+            return None
         if figure == "latency":
             return unfused.latency / own.latency
         return unfused.energy / own.energy
@@ -107,10 +116,20 @@ def best(
     }
 
 
-def run(module: ModuleOp, strategy: Strategy, budget: int) -> dict[ModelName, Cost]:
-    """Return the best costs under a strategy: those of all its programs together."""
+def run(
+    module: ModuleOp, strategy: Strategy, budget: int
+) -> dict[ModelName, Cost] | None:
+    """
+    Return the best costs under a strategy: those of all its programs together.
+
+    None if one of them has no valid mapping.
+    """
     programs = apart(module) if strategy.apart else (module,)
-    found = [best(part, strategy.options, budget) for part in programs]
+    try:
+        found = [best(part, strategy.options, budget) for part in programs]
+    except PassFailedException as error:
+        print(f"no mapping: {error}", file=sys.stderr)
+        return None
     return {
         model: Cost(
             sum(costs[model].latency for costs in found),
