@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,19 @@ RUNS: list[dict[str, Any]] = json.loads((DATA / "runs.json").read_text())["items
 runs = st.sampled_from(RUNS)
 
 
+@cache
+def parsed_texts(arch: str, *texts: str) -> tuple[Problem, Hardware]:
+    """The problem and machine of the texts of four files."""
+    names = ("problem.yaml", "mapping.yaml", "constants.yaml")
+    module = read_files(
+        {"arch.yaml": ARCHS[arch], **dict(zip(names, texts, strict=True))}
+    )
+    return problem_of(module), system_hardware(module)
+
+
 def parsed(run: Mapping[str, Any]) -> tuple[Problem, Hardware]:
     """The problem and machine of a record."""
-    texts = {f"{key}.yaml": run[key] for key in ("problem", "mapping", "constants")}
-    module = read_files({"arch.yaml": ARCHS[run["arch"]], **texts})
-    return problem_of(module), system_hardware(module)
+    return parsed_texts(*(run[k] for k in ("arch", "problem", "mapping", "constants")))
 
 
 def recorded(family: str, place: int = 0) -> tuple[Problem, Hardware]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,19 @@ REASONS = {
 runs = pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r['family']}-{r['id']}")
 
 
+@cache
+def parsed_texts(arch: str, *texts: str) -> tuple[Problem, Hardware]:
+    """The problem and machine of the texts of four files."""
+    names = ("problem.yaml", "mapping.yaml", "constants.yaml")
+    module = read_files(
+        {"arch.yaml": ARCHS[arch], **dict(zip(names, texts, strict=True))}
+    )
+    return problem_of(module), system_hardware(module)
+
+
 def parsed(run: Mapping[str, Any]) -> tuple[Problem, Hardware]:
     """The problem and machine of a record."""
-    texts = {f"{key}.yaml": run[key] for key in ("problem", "mapping", "constants")}
-    module = read_files({"arch.yaml": ARCHS[run["arch"]], **texts})
-    return problem_of(module), system_hardware(module)
+    return parsed_texts(*(run[k] for k in ("arch", "problem", "mapping", "constants")))
 
 
 def digits(value: float, count: int = 6) -> float:
