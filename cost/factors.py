@@ -89,23 +89,33 @@ class _Rewrite:
 
 
 def _order(tile: Tile, nests: Sequence[Rows]) -> tuple[str, ...]:
-    """Return the one order, innermost first, that all nests of a node agree with."""
+    """
+    Return the one order, innermost first, that all nests of a node agree with.
+
+    Loops of one iteration count where that is possible.
+    """
+    every = [[dim for dim, _ in rows] for rows in nests]
     turning = [[dim for dim, factor in rows if factor > 1] for rows in nests]
-    left = list(dict.fromkeys(dim for dims in turning for dim in dims))
-    outermost: list[str] = []
-    while left:
-        waiting = {
-            dim
-            for dims in turning
-            for dim in [d for d in dims if d not in outermost][1:]
-        }
-        free = next((dim for dim in left if dim not in waiting), None)
-        if free is None:
-            raise CostError(f"operations loop over {', '.join(left)} in several orders")
-        outermost.append(free)
-        left.remove(free)
+    outermost = _merged(every) or _merged(turning)
+    if outermost is None:
+        raise CostError(f"the operations of {tile.name} loop in different orders")
     rest = (dim for dim in tile.order if dim not in outermost)
     return (*reversed(outermost), *rest)
+
+
+def _merged(orders: Sequence[Sequence[str]]) -> list[str] | None:
+    """Return one order that keeps all of `orders`, None if they disagree."""
+    left = list(dict.fromkeys(dim for order in orders for dim in order))
+    merged: list[str] = []
+    while left:
+        open_ = [[dim for dim in order if dim not in merged] for order in orders]
+        waiting = {dim for order in open_ for dim in order[1:]}
+        free = next((dim for dim in left if dim not in waiting), None)
+        if free is None:
+            return None
+        merged.append(free)
+        left.remove(free)
+    return merged
 
 
 def _shared(sizes: Sizes, shares: Mapping[str, int]) -> Iterator[tuple[str, int]]:

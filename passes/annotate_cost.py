@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from xdsl.context import Context
@@ -93,6 +93,10 @@ def _tree_estimates(
     yield func, total_figures(lowered_estimate(func, system, model, absorb=True))
     nodes = [op for op in func.walk() if isinstance(op, NodeOp | CollectiveOp)]
     estimate = lowered_estimate(func, system, model, absorb=False)
+    outermost = [op for op in nodes if op.parent_op() is func]
+    if len(outermost) > 1:  # they become one node, the root
+        nodes = [op for op in nodes if op not in outermost]
+        estimate = replace(estimate, nodes=estimate.nodes[1:])
     yield from _node_figures(nodes, estimate)
 
 

@@ -49,15 +49,13 @@ def plan_bindings(block: Block, kind: BindingKind) -> Iterator[Operation]:
     Raises PassFailedException if siblings cannot run in parallel.
     """
     siblings = [op for op in block.ops if isinstance(op, NodeOp | CollectiveOp)]
-    inside_node = isinstance(block.parent_op(), NodeOp)
     for first, second in pairwise(siblings):
         if kind is BindingKind.PARALLEL and set(first.results) & set(second.operands):
             raise PassFailedException(
                 f"bind: {second.name} uses what the {first.name} before it makes; they "
                 "cannot run in parallel, take kind=pipeline or kind=sequential"
             )
-        if inside_node:
-            yield first
+        yield first
     for op in siblings:
         if isinstance(op, NodeOp):
             yield from plan_bindings(op.body.block, kind)

@@ -2,9 +2,9 @@
 Fusion on accelerators: which ops share a nest, as a plan, and its rewrite.
 
 The nest alternates temporal and spatial nodes: root, clusters, shared buffer, cores,
-one op. A strategy says how far intermediates travel: `none` parts the ops at the root,
-so that every intermediate goes through it; `partial` sends the results of contractions
-through the shared buffer; `full` keeps them in the cores.
+one op. A strategy says how far intermediates travel: `none` gives each op a nest of its
+own, so that every intermediate goes through the root; `partial` sends the results of
+contractions through the shared buffer; `full` keeps them in the cores.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ Unit: TypeAlias = tuple[Operation, ...]
 
 @dataclass(frozen=True)
 class FusePlan:
-    """The tile tree of a function's ops, and at which level each value lives where."""
+    """The tile trees of a function's ops, and at which level each value lives where."""
 
-    tree: Temporal
+    trees: tuple[Temporal, ...]
     nest: Nest
     program: FlatProgram
 
@@ -72,9 +72,9 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusePlan:
         _cluster(group, program, chain, strategy, aliases)
         for group in _root_groups(program, strategy)
     ]
-    tree = Temporal(chain.root, tuple(groups))
-    resident = frozenset(_resident(tree, program, chain, aliases, strategy))
-    return FusePlan(tree, Nest(_Levels(chain, resident).at, aliases), program)
+    trees = tuple(Temporal(chain.root, (group,)) for group in groups)
+    resident = frozenset(_resident(trees, program, chain, aliases, strategy))
+    return FusePlan(trees, Nest(_Levels(chain, resident).at, aliases), program)
 
 
 def _check_placed(op: Operation) -> None:
@@ -87,7 +87,7 @@ def _check_placed(op: Operation) -> None:
 def apply_plan(func: FuncOp, plan: FusePlan) -> None:
     """Replace the body of `func` by the tile tree; its values get the root's level."""
     old, nest = func.body.block, plan.nest
-    root = plan.tree.place
+    root = nest.level_of(old.args[0], None)
     block = Block(arg_types=[with_level(arg.type, root) for arg in old.args])
     arguments: Values = dict(zip(old.args, block.args, strict=True))
     for value, argument in arguments.items():
@@ -95,7 +95,8 @@ def apply_plan(func: FuncOp, plan: FusePlan) -> None:
     values: Values = {
         local: arguments[outer] for local, outer in plan.program.inputs.items()
     }
-    build(plan.tree, nest, None, block, values)
+    for tree in plan.trees:
+        build(tree, nest, None, block, values)
     returned = ReturnOp(*(values[nest.resolve(v)] for v in plan.program.outputs))
     block.add_op(returned)
     func.body.insert_block(block, 0)
@@ -288,7 +289,7 @@ def _row(dim: str, factor: int, axis: str) -> LoopAttr:
 
 
 def _resident(
-    tree: Temporal,
+    trees: Sequence[Temporal],
     program: FlatProgram,
     chain: MemoryChain,
     aliases: Mapping[SSAValue, SSAValue],
@@ -300,7 +301,7 @@ def _resident(
     Both nodes have to spread them alike, and nobody else may want them.
     """
     nest = Nest(_Levels(chain, frozenset()).at, aliases)
-    for cluster in tree.children:
+    for cluster in (child for tree in trees for child in tree.children):
         for group in _children(cluster):
             stages = [c for c in _children(group) if isinstance(c, Spatial)]
             home = {op: stage for stage in stages for op in _ops(stage)}

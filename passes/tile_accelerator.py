@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
@@ -39,6 +40,8 @@ CHOICES = 12
 
 SAMPLES = 8000
 """How many random plans the search looks at before it descends."""
+
+Numbers: TypeAlias = NDArray[np.int64]
 
 Plan: TypeAlias = Mapping[Key, Rows]
 """The rows of each key, outermost first, those of factor 1 included."""
@@ -77,7 +80,7 @@ def search(template: Template, model: ModelName = "paper") -> Choice:
     """
     descent = _Descent(template, model)
     plan = finest(template)
-    best = descent.estimate(plan)
+    best = descent.estimate(plan) if _fits(template, plan) else None
     if best is None:
         raise _failure(template, plan)
     found = Choice(plan, best)
@@ -131,11 +134,13 @@ class _Descent:
         if not legal.any():
             return None
         candidates = Candidates(self.template, kept)
-        prices = price_many(candidates.mappings(), self.template.hardware, self.model)
+        prices = price_many(
+            candidates.mappings(current.plan), self.template.hardware, self.model
+        )
         shape = next(iter(kept.values())).shape
         latency = np.broadcast_to(prices.latency, shape)
         energy = np.broadcast_to(prices.energy, shape)
-        fits = np.broadcast_to(candidates.fit(), shape)
+        fits = np.broadcast_to(candidates.fit() & prices.fits_tool, shape)
         for index in np.lexsort((energy, latency)):
             if (float(latency[index]), float(energy[index])) >= _rank(current.estimate):
                 return None
@@ -158,10 +163,8 @@ class _Descent:
         return None if best is current else best
 
     def estimate(self, plan: Plan) -> Estimate | None:
-        """Return what a plan costs, None where it is not legal."""
-        problem, hardware = self.template.problem_for(plan), self.template.hardware
-        if not _fits(self.template, plan):
-            return None
+        """Return what a plan that fits costs, None where the tool rejects it."""
+        hardware, problem = self.template.hardware, self.template.problem_for(plan)
         try:
             check_tool(problem, hardware)
             return price(problem, hardware, self.model)
@@ -191,14 +194,14 @@ def neighbours(template: Template, plan: Plan) -> Values:
         for pair in combinations(current, 2)
         if pair[0][1] == pair[1][1] or pair[0][0] == pair[1][0]
     ]
-    columns: dict[Factor, list[int]] = {factor: [] for factor in current}
+    columns: dict[Factor, list[Numbers]] = {factor: [] for factor in current}
     for move in moves:
-        choices = product(*(divisors(template.extent(factor)) for factor in move))
-        for chosen in choices:
-            trial = current | dict(zip(move, chosen, strict=True))
-            for factor, value in trial.items():
-                columns[factor].append(value)
-    return {factor: np.asarray(column) for factor, column in columns.items()}
+        grid = np.meshgrid(*(divisors(template.extent(factor)) for factor in move))
+        changed = dict(zip(move, (axis.ravel() for axis in grid), strict=True))
+        for factor, value in current.items():
+            kept = np.full(grid[0].size, value)
+            columns[factor].append(changed.get(factor, kept))
+    return {factor: np.concatenate(parts) for factor, parts in columns.items()}
 
 
 def _orders(plan: Plan, key: Key) -> Iterator[Plan]:

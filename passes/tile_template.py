@@ -8,7 +8,7 @@ hold the same kinds of ops share their rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -21,10 +21,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from comet.cost.factors import Rows, with_factors
-from comet.cost.flow import FactorKey, Mappings, StepKey
 from comet.cost.from_ir import hardware_of, problem_of
 from comet.cost.hardware import Hardware
-from comet.cost.problem import Leaf, Problem, Tile, walk
+from comet.cost.mappings import FactorKey, Mappings, StepKey
+from comet.cost.problem import Leaf, Node, Problem, Tile, walk
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound_dims import element_type_of, extents_of, merged_extents
@@ -34,6 +34,7 @@ from comet.dialects.schedule_attributes import LoopAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.capacity import Bytes, Sizes, spare_bytes
 from comet.passes.lower_to_comet import lower_function, plan_lowering
+from comet.passes.lower_to_comet_tree import COMPUTE
 from comet.passes.plan_string import node_kinds, node_level, plan_targets
 from comet.passes.retile import retile, set_rows
 
@@ -45,6 +46,9 @@ Key: TypeAlias = tuple[str, str | None]
 
 Factor: TypeAlias = tuple[Key, str]
 """A row: the key of its nodes, and its dimension."""
+
+Path: TypeAlias = tuple[int, ...]
+"""Indices of the temporal nodes of a problem that a leaf is in, outermost first."""
 
 Values: TypeAlias = Mapping[Factor, NDArray[np.int64]]
 """The factor of each row, one array element per candidate."""
@@ -118,9 +122,30 @@ class Template:
         rows = plan.get(self.keys[node], ())
         return tuple((self.letters[dim], f) for dim, f in rows if dim in known)
 
+    @cached_property
+    def owners(self) -> Mapping[tuple[int, str], TemporalOp]:
+        """
+        The node that a node of the problem is, for each operation below it.
+
+        Nodes outside of all others become one in the problem, its root.
+        """
+        leaves = paths_of(self.problem.root, ())
+        ops = [op for op in self.func.walk() if isinstance(op, COMPUTE)]
+        found: dict[tuple[int, str], TemporalOp] = {}
+        for (leaf, path), op in zip(leaves, ops, strict=True):
+            around = () if op.parent is None else self.above[op.parent]
+            for tile, node in zip(path, around, strict=True):
+                found[tile, leaf.operation] = node
+        return found
+
     def problem_for(self, plan: Mapping[Key, Rows]) -> Problem:
-        """Return the problem with the rows of a plan."""
-        return with_factors(self.problem, [self.rows(n, plan) for n in self.nodes])
+        """
+        Return the problem with the rows of a plan.
+
+        Raises CostError if loops that become those of one node differ in order.
+        """
+        rows = {place: self.rows(node, plan) for place, node in self.owners.items()}
+        return with_factors(self.problem, rows)
 
 
 class Candidates:
@@ -168,20 +193,22 @@ class Candidates:
         spare = spare_bytes(self.template.func, self.template.system, sizes)
         return np.asarray(spare >= 0)
 
-    def mappings(self) -> Mappings:
-        """Return the candidates as mappings of the template's problem."""
+    def mappings(self, plan: Mapping[Key, Rows]) -> Mappings:
+        """Return the candidates as mappings, in the loop orders of `plan`."""
         factors: dict[FactorKey, NDArray[np.float64]] = {}
         steps: dict[StepKey, NDArray[np.float64]] = {}
-        problem, letters = self.template.problem, self.template.letters
+        orders = {key: tuple((d, 1) for d, _ in rows) for key, rows in plan.items()}
+        problem, letters = self.template.problem_for(orders), self.template.letters
+        owners = self.template.owners
         tiles = [n for n in walk(problem.root) if isinstance(n, Tile) and not n.spatial]
-        for tile, node in zip(tiles, self.template.nodes, strict=True):
-            rows = {letters[d]: f for d, f in self.factors(node).items()}
+        for tile in tiles:
             for place, entry in enumerate(tile.entries):
-                op = problem.operation.get(entry.tag)
-                dims = set(problem.dims if op is None else op.dims)
-                for dim in dims & set(rows):
+                node = owners[tile.index, entry.tag]
+                rows = {letters[d]: f for d, f in self.factors(node).items()}
+                for dim in set(problem.operation[entry.tag].dims) & set(rows):
                     factors[tile.index, place, 0, dim] = rows[dim].astype(np.float64)
             if tile.is_leaf:
+                node = owners[tile.index, tile.leaf.operation]
                 shares = self.shares[node.body.block]
                 named = {letters[dim]: share for dim, share in shares.items()}
                 steps |= _steps(tile.leaf, problem, named)
@@ -218,6 +245,16 @@ def _steps(
         for dim, size in dims.items()
         if dim in relevant and dim in shares
     }
+
+
+def paths_of(node: Node, path: tuple[int, ...]) -> Iterator[tuple[Leaf, Path]]:
+    """Yield each leaf below `node`, with the temporal nodes on the way to it."""
+    if isinstance(node, Leaf):
+        yield node, path
+    elif isinstance(node, Tile):
+        inner = path if node.spatial else (*path, node.index)
+        for child in node.children:
+            yield from paths_of(child, inner)
 
 
 def make_template(func: FuncOp, system: SystemOp) -> Template:
