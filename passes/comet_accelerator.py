@@ -30,8 +30,8 @@ class CometAcceleratorPass(ModulePass):
 
     name = "comet-accelerator"
 
-    dim: str = "N"
-    """The dimension that clusters and cores share."""
+    dim: str | None = None
+    """The dimension that clusters and cores share; N, if there is one, if unset."""
 
     at: str | None = None
     """The level of the explicit collectives; the shared buffer's if unset."""
@@ -72,7 +72,7 @@ class CometAcceleratorPass(ModulePass):
         from comet.passes.tile import TilePass
 
         if axes:
-            yield DistributePass(dim=self.dim, axes=axes)
+            yield DistributePass(dim=self.dim or "N", axes=axes)
         yield InsertCollectivesPass()
         at = self.at if self.at is not None else memory_chain(system).shared
         yield PlaceCollectivesPass(at=at, kind=self.kind)
@@ -83,12 +83,15 @@ class CometAcceleratorPass(ModulePass):
         yield LowerToCometPass()
 
 
-def whole_axes(module: ModuleOp, system: SystemOp, dim: str) -> tuple[str, ...]:
+def whole_axes(
+    module: ModuleOp, system: SystemOp, dim: str | None = None
+) -> tuple[str, ...]:
     """
     Return the mesh axes that can share `dim`: all, or without some of the innermost.
 
     Axes are dropped, from the innermost on, until their product divides the extent.
-    Raises PassFailedException if no value has the dimension.
+    Without `dim`, that is N; where there is no N, nothing is shared. Raises
+    PassFailedException if no value has the dimension `dim`.
     """
     values = [
         value
@@ -96,8 +99,9 @@ def whole_axes(module: ModuleOp, system: SystemOp, dim: str) -> tuple[str, ...]:
         for op in func.body.block.ops
         for value in (*op.operands, *op.results)
     ]
-    extents = [extents_of(value)[dim] for value in values if dim in names_of(value)]
-    if values and not extents:
+    name = dim or "N"
+    extents = [extents_of(value)[name] for value in values if name in names_of(value)]
+    if dim is not None and not extents:
         known = dict.fromkeys(name for value in values for name in names_of(value))
         raise PassFailedException(
             f"comet-accelerator: there is no dimension {dim} to share; there are "
@@ -107,4 +111,4 @@ def whole_axes(module: ModuleOp, system: SystemOp, dim: str) -> tuple[str, ...]:
     axes = tuple(system.axes)
     while axes and any(extent % mesh.size(axes) for extent in extents):
         axes = axes[:-1]
-    return axes
+    return axes if extents else ()
