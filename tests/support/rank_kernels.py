@@ -182,7 +182,8 @@ def send_parts(shard, inbox, counts, current, bases, BLOCK: tl.constexpr):
     size = tl.num_programs(0) * BLOCK
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(shard + columns)
-    store(inbox + current * size + columns, values, current, 0, bases)
+    to = inbox + current * size + columns
+    store(to, values, current, 0, bases, cache_modifier=".wt")
     signal_add(counts + current, 1, current, 0, bases)
 
 
