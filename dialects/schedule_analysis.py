@@ -74,7 +74,8 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
         local[argument] = _entered(_without(states[outer], folded), argument, axes)
     for argument in op.body.block.args[len(op.ins) :]:
         if local[argument].uniform:
-            local[argument] = _like_operands(op, argument, states)
+            like = _like_operands(op, argument, states)
+            local[argument] = _without(like, folded)
     for inner in list(op.body.block.ops)[:-1]:
         if isinstance(inner, NodeOp):
             results = _run(inner, local, depth + 1, visit)

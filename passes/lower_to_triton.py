@@ -10,7 +10,7 @@ Triton's limit, and schedules that would assemble or split blocks in registers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -28,6 +28,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
+from comet.dialects.compound import RenameOp
 from comet.dialects.compound_dims import element_type_of, extents_of, names_of, tensor
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LaunchAttr
@@ -104,6 +105,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     arguments: dict[SSAValue, Buffer] = dict(
         zip(kernel.body.block.args, buffers, strict=False)
     )
+    _add_views(kernel, arguments)
     inputs = [arguments[value] for value in node.ins]
     grid = lower_grid(node, scope, inputs, buffers[len(kernel.ins) :], body)
     _order_parameters(made, plan)
@@ -112,9 +114,19 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     )
 
 
+def _add_views(kernel: dataflow.KernelOp, arguments: dict[SSAValue, Buffer]) -> None:
+    """Add what the kernel views under other dimension names."""
+    for view in kernel.body.block.ops:
+        if isinstance(view, RenameOp):
+            dims = names_of(view.result)
+            viewed = replace(arguments[view.input], dims=dims, stride_dims=dims)
+            arguments[view.result] = viewed
+
+
 def _grid_node(kernel: dataflow.KernelOp) -> SpatialOp:
-    node = kernel.body.block.first_op
-    if not isinstance(node, SpatialOp) or node.mesh_name is not None:
+    ops = [op for op in kernel.body.block.ops if not isinstance(op, RenameOp)]
+    node = ops[0]
+    if len(ops) > 2 or not isinstance(node, SpatialOp) or node.mesh_name is not None:
         raise PassFailedException(
             f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
             "launch grid"

@@ -3,7 +3,8 @@
 
 Needs functions whose operations are nodes on the launch grid. Each becomes a kernel;
 values between kernels become buffers, and a kernel that reads what an earlier one wrote
-stands behind a barrier. Rejects operations outside grid nodes.
+stands behind a barrier. A view under other dimension names goes into the kernels that
+read it. Rejects other operations outside grid nodes.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
+from comet.dialects.compound import RenameOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.levels import IRLevel, functions_at
 
@@ -44,7 +46,9 @@ class Launch:
     name: str
     """The symbol of the kernel."""
     ins: tuple[SSAValue, ...]
-    """What the kernel reads, each value once."""
+    """What the kernel reads, each value once, behind all views."""
+    views: tuple[RenameOp, ...]
+    """What it views under other dimension names, in order."""
     waits: bool
     """Whether it reads what a kernel wrote since the last barrier."""
 
@@ -60,7 +64,7 @@ def plan_launches(function: func.FuncOp) -> tuple[Launch, ...]:
     for op in function.body.block.ops:
         if isinstance(op, SpatialOp) and op.mesh_name is None:
             nodes.append(op)
-        elif not isinstance(op, func.ReturnOp):
+        elif not isinstance(op, func.ReturnOp) and not _is_inner_view(op):
             raise PassFailedException(
                 f"outline-kernels: {op.name} in @{name} is outside the nodes on the "
                 "launch grid; run fuse for a GPU first"
@@ -71,6 +75,33 @@ def plan_launches(function: func.FuncOp) -> tuple[Launch, ...]:
             "GPU first"
         )
     return _launches(name, nodes)
+
+
+def _is_inner_view(op: Operation) -> bool:
+    """Whether `op` is a view that only nodes and other views read."""
+    readers = [use.operation for result in op.results for use in result.uses]
+    return isinstance(op, RenameOp) and all(
+        isinstance(reader, SpatialOp | RenameOp) for reader in readers
+    )
+
+
+def _views(node: SpatialOp) -> tuple[RenameOp, ...]:
+    """Return the views that `node` reads, each after the views it is made from."""
+    found: dict[RenameOp, None] = {}
+    for value in node.ins:
+        chain: list[RenameOp] = []
+        while isinstance(value.owner, RenameOp):
+            chain.append(value.owner)
+            value = value.owner.input
+        found |= dict.fromkeys(reversed(chain))
+    return tuple(found)
+
+
+def _viewed(value: SSAValue) -> SSAValue:
+    """Return the value behind all views."""
+    while isinstance(value.owner, RenameOp):
+        value = value.owner.input
+    return value
 
 
 def _launches(name: str, nodes: list[SpatialOp]) -> tuple[Launch, ...]:
@@ -84,11 +115,12 @@ def _launches(name: str, nodes: list[SpatialOp]) -> tuple[Launch, ...]:
         if kernel in taken:
             kernel = f"{name}_{index}_kernel"
         taken.add(kernel)
-        waits = any(value in unfinished for value in node.ins)
+        ins = tuple(dict.fromkeys(_viewed(value) for value in node.ins))
+        waits = any(value in unfinished for value in ins)
         if waits:
             unfinished.clear()
         unfinished.update(node.outs)
-        launches.append(Launch(node, kernel, tuple(dict.fromkeys(node.ins)), waits))
+        launches.append(Launch(node, kernel, ins, _views(node), waits))
     return tuple(launches)
 
 
@@ -113,9 +145,10 @@ def outline(function: func.FuncOp, launches: tuple[Launch, ...]) -> None:
     for index, value in enumerate(returned):
         program.results_[index].name_hint = value.name_hint
         terminator.operands[index] = program.results_[index]
-    for launch in reversed(launches):
-        launch.node.detach()
-        launch.node.erase()
+    for op in reversed(list(body.ops)):
+        if isinstance(op, SpatialOp | RenameOp):
+            op.detach()
+            op.erase()
 
 
 def _outline_kernel(
@@ -134,6 +167,10 @@ def _outline_kernel(
     for value, argument in zip(launch.ins, body.args, strict=True):
         argument.name_hint = value.name_hint
         inner[value] = argument
+    for view in launch.views:
+        made = view.clone(value_mapper=inner)
+        body.add_op(made)
+        inner[view.result] = made.result
     node = launch.node.clone(value_mapper=inner)
     body.add_ops([node, dataflow.YieldOp(*node.outs)])
     ins = [values[value] for value in launch.ins]
