@@ -16,11 +16,19 @@ from comet.codegen.comet_reader import read_files
 from comet.cost.estimate import CostError, Estimate
 from comet.cost.flow import build_flows
 from comet.cost.from_ir import problem_of, system_hardware
-from comet.cost.hardware import Hardware, Memory, Network
+from comet.cost.hardware import Hardware, Memory, Network, Unit
 from comet.cost.ideal import ideal_cost
 from comet.cost.mappings import FactorKey, Mappings
 from comet.cost.model import price, price_many
-from comet.cost.problem import Binding, BindingKind, Entry, Problem, Tile, walk_tiles
+from comet.cost.problem import (
+    Binding,
+    BindingKind,
+    Entry,
+    Leaf,
+    Problem,
+    Tile,
+    walk_tiles,
+)
 from comet.cost.visits import visits
 from comet.cost.volume import elements
 
@@ -240,6 +248,109 @@ def test_mend_any_mesh_has_a_price() -> None:
     with pytest.raises(CostError, match="3x3"):
         price(problem, hardware, "tool")
     assert price(problem, hardware).latency > 0
+
+
+def numbered(run: str) -> tuple[Problem, Hardware]:
+    """The problem and machine of a record by its number."""
+    return parsed(next(r for r in RUNS if r["id"] == run))
+
+
+@pytest.mark.parametrize(
+    ("run", "before", "after"),
+    [
+        ("0429", 17734, 53268),
+        ("0379", 400747, 404779),
+        ("0322", 434411, 253859),
+        ("0181", 4533, 4654),
+        ("0309", 48928, 795108),
+        ("0297", 107206, 102749),
+        ("0406", 535407, 637552),
+        ("0269", 218515, 215034),
+    ],
+)
+def test_mends_on_recorded_runs(run: str, before: int, after: int) -> None:
+    tool, paper = both(*numbered(run))
+    assert tool.latency == before
+    assert round(paper.latency) == after
+
+
+def test_mend_forced_stalls_of_one_node() -> None:
+    tool, paper = both(*numbered("0203"))
+    name = "DataMovementTileNode::8"
+    assert node_cycles(tool, name)[name] == 1613
+    assert round(node_cycles(paper, name)[name]) == 1339
+
+
+def test_mend_a_memory_with_one_bandwidth_has_one_bus() -> None:
+    problem, hardware = numbered("0203")
+    two = with_memories(hardware, one_bus=False)
+    assert round(price(problem, two).latency) == 24791
+    assert round(price(problem, hardware).latency) == 25729
+
+
+def with_memories(hardware: Hardware, **fields: Any) -> Hardware:
+    """The machine with other fields in all memories."""
+    levels = tuple(
+        replace(lv, kind=replace(lv.kind, **fields))
+        if isinstance(lv.kind, Memory)
+        else lv
+        for lv in hardware.levels
+    )
+    return replace(hardware, levels=levels)
+
+
+def with_leaves(problem: Problem, change: Callable[[Leaf], Leaf]) -> Problem:
+    """The problem with `change` applied to every leaf."""
+
+    def rewritten(tile: Tile) -> Tile:
+        return replace(tile, children=(change(tile.leaf),)) if tile.is_leaf else tile
+
+    return replace(problem, root=rebuilt(problem.root, rewritten))
+
+
+def test_mend_a_tile_larger_than_its_primitive_is_computed_in_steps() -> None:
+    problem, hardware = recorded("softmax-fused")
+
+    def halve(leaf: Leaf) -> Leaf:
+        if leaf.kind == "gemm":
+            return leaf
+        sizes = tuple((d, max(1, n // 2) if d == "N" else n) for d, n in leaf.primitive)
+        return replace(leaf, primitive=sizes)
+
+    halved = with_leaves(problem, halve)
+    wide = Unit("VSIMD", 16, width=1)
+    slow = replace(
+        hardware,
+        levels=tuple(
+            replace(lv, kind=wide) if lv.name == "SE" else lv for lv in hardware.levels
+        ),
+    )
+    whole, half = (price(p, slow).memory_window for p in (problem, halved))
+    assert half == whole
+    tool_whole, tool_half = (
+        price(p, slow, "tool").memory_window for p in (problem, halved)
+    )
+    assert tool_half < tool_whole
+
+
+def test_mend_vector_work_does_not_depend_on_the_reduction_factor() -> None:
+    problem, hardware = recorded("softmax-fused")
+
+    def divide(leaf: Leaf) -> Leaf:
+        return leaf if leaf.kind == "gemm" else replace(leaf, reduction=(("K", 1000),))
+
+    divided = with_leaves(problem, divide)
+    before = price(problem, hardware, "tool").memory_window
+    assert price(divided, hardware, "tool").memory_window <= before
+    assert price(divided, hardware).latency == price(problem, hardware).latency
+
+
+def test_mend_one_port_may_use_the_whole_bandwidth() -> None:
+    problem, hardware = recorded("gemm")
+    ported = with_memories(hardware, ports=16)
+    tool, paper = both(problem, ported)
+    assert tool.latency > price(problem, hardware, "tool").latency
+    assert paper.latency <= price(problem, hardware).latency
 
 
 def test_total_cycles_are_the_latency() -> None:
