@@ -27,6 +27,7 @@ def row_text(row: Row, model: ModelName) -> str:
     """Return a row of the table: unfused figures, then gain in latency / energy."""
     unfused = row.cost("unfused", model)
     cells = [row.op, row.machine, " x ".join(map(str, row.shape)), model]
+    cells.append(f"{row.bound:,.0f}")
     cells += (
         ["-", "-"]
         if unfused is None
@@ -40,8 +41,8 @@ def row_text(row: Row, model: ModelName) -> str:
 
 def header() -> str:
     """Return the head of the table, in Markdown."""
-    names = ["op", "machine", "M x N x K", "model", "unfused cycles", "unfused uJ"]
-    names += FUSED
+    names = ["op", "machine", "M x N x K", "model", "DRAM cycles"]
+    names += ["unfused cycles", "unfused uJ", *FUSED]
     return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
 
 

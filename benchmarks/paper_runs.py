@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from paper_programs import SHAPES, Machine, Shape, apart, elementary, new_context
 from paper_tool_search import search_tool
@@ -12,8 +13,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import ModelName
-from comet.cost.from_ir import estimate_module
+from comet.cost.from_ir import estimate_module, hardware_of
 from comet.dialects.arch import attached_system
+from comet.dialects.compound_dims import element_type_of, extents_of
 from comet.passes.comet_accelerator import CometAcceleratorPass, whole_axes
 from comet.passes.functions import compute_functions
 from comet.passes.fuse import FusePass
@@ -61,6 +63,8 @@ class Row:
     op: str
     machine: Machine
     shape: Shape
+    bound: float
+    """Cycles that DRAM needs for the inputs and the result alone."""
     costs: Mapping[str, Mapping[ModelName, Cost] | None]
     """By strategy and model; None for a strategy that has no valid mapping."""
 
@@ -146,4 +150,17 @@ def evaluate(budget: int) -> Iterator[Row]:
             for shape in shapes:
                 module = elementary(op, machine, shape)
                 costs = {n: run(module, s, budget) for n, s in STRATEGIES.items()}
-                yield Row(op, machine, shape, costs)
+                yield Row(op, machine, shape, dram_bound(module), costs)
+
+
+def dram_bound(module: ModuleOp) -> float:
+    """Return the cycles that a program's inputs and result take to cross DRAM."""
+    func = next(compute_functions(module))
+    returned = func.get_return_op()
+    values = [*func.args, *(() if returned is None else returned.operands)]
+    bits = sum(
+        prod(extents_of(value).values()) * element_type_of(value).bitwidth
+        for value in values
+    )
+    memory = hardware_of(attached_system(module)).levels[0].memory
+    return bits / 8 / memory.child_read_bandwidth
