@@ -158,7 +158,8 @@ def inner_slice(
     block = outer.constexprs.plan.block(dim, tile)
     split = is_split_inside(node, dim)
     length = tile if split else block
-    full = outer.full and outer.length % length == 0
+    # A loop ends, and a grid too, before a slice of one element would be empty.
+    full = length == 1 or (outer.full and outer.length % length == 0)
     stop = outer.stop
     if split:
         size = home.add(tl.ConstantOp.of(length, i32))

@@ -111,6 +111,13 @@ def test_exact_tiles_need_no_mask(sources: dict[str, str]):
     assert "mask" not in sources["split_even"]
 
 
+def test_slices_of_one_element_need_no_mask(sources: dict[str, str]):
+    """The loop over them ends in time, also where it is a part of a dimension."""
+    source = sources["split_one"]
+    assert "for m in range(start_m, stop_m, 1):" in source
+    assert "mask_m" not in source
+
+
 def test_spilled_tiles_are_read_behind_a_barrier(sources: dict[str, str]):
     assert sources["spill_odd"].count("tl.debug_barrier()") == 1
     assert "tl.debug_barrier()" not in sources["recompute_odd"]
