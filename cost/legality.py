@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from comet.cost.bindings import binding_kinds
+from comet.cost.bindings import binding_kinds, group_children
 from comet.cost.capacity import (
     ROOT_MEMORY,
     Occupancy,
@@ -192,17 +192,23 @@ def _check_exchange(hardware: Hardware, node: Collective) -> None:
 
 
 def _check_bindings(tile: Tile) -> None:
+    """What the COMET tool does not survive: no stage at all, a collective it skips."""
     kinds = binding_kinds(tile)
-    if (
-        tile.spatial
-        and kinds
-        and not {BindingKind.SEQUENTIAL, BindingKind.PIPELINE} & set(kinds)
-    ):
+    if not kinds:
+        return
+    grouped = {node.index for g in group_children(tile) for node in g.members}
+    if tile.spatial and not grouped:
         raise CostError(
             f"{tile.name} binds its children by {kinds[0].value} only, which the COMET "
-            "tool never finishes; make one binding "
-            "sequential or pipeline"
+            "tool never finishes; make one binding sequential or pipeline"
         )
+    for node in tile.children:
+        skipped = isinstance(node, Collective) and node.index not in grouped
+        if not tile.spatial and BindingKind.SEQUENTIAL in kinds and skipped:
+            raise CostError(
+                f"{node.name} is bound by parallel or sharing beside sequential "
+                "siblings, where the COMET tool crashes; bind it sequentially"
+            )
 
 
 def check_extents(problem: Problem, extents: TileExtents) -> None:

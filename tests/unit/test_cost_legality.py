@@ -20,7 +20,7 @@ from comet.cost.from_ir import (
     system_hardware,
 )
 from comet.cost.hardware import Hardware, Level, Memory
-from comet.cost.legality import check, check_live
+from comet.cost.legality import check, check_live, check_tool
 from comet.cost.mappings import Mappings
 from comet.cost.problem import (
     Binding,
@@ -192,6 +192,24 @@ def test_factors_that_do_not_multiply_up() -> None:
     problem, hardware = recorded("gemm")
     dims = {**problem.dims, "K": problem.dims["K"] + 1}
     fails(replace(problem, dims=dims), hardware, "of dimension K, whose extent is")
+
+
+def test_a_collective_that_the_tool_skips() -> None:
+    problem, hardware = recorded("softmax-fused")
+
+    def bind(tile: Tile) -> Tile:
+        if tile.spatial or len(tile.bindings) < 3:
+            return tile
+        bindings = list(tile.bindings)
+        place = next(
+            i for i, node in enumerate(tile.children) if isinstance(node, Collective)
+        )
+        for near in (place - 1, place):
+            bindings[near] = Binding(90 + near, BindingKind.PARALLEL)
+        return replace(tile, bindings=tuple(bindings))
+
+    with pytest.raises(CostError, match="where the COMET tool crashes"):
+        check_tool(with_tiles(problem, bind), hardware)
 
 
 # Capacity.
