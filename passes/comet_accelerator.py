@@ -45,7 +45,7 @@ class CometAcceleratorPass(ModulePass):
     factors: str = "auto"
     """See `tile`."""
 
-    bind: Literal["sequential", "pipeline", "parallel"] = "sequential"
+    bind: Literal["sequential", "pipeline", "parallel", "auto"] = "sequential"
     """See `bind`."""
 
     model: Literal["tool", "paper", "ideal"] = "paper"
