@@ -195,6 +195,33 @@ def atomics(rank: Rank) -> float:
     )
 
 
+def launches(rank: Rank) -> float:
+    """Count launches on the device."""
+    counters = torch.zeros(2, dtype=torch.int32)
+    seen = torch.zeros(3, dtype=torch.int32)
+    worst = 0.0
+    for number in range(1, 4):
+        rank.launch(kernels.count_launches, (3,), seen, counters)
+        worst = max(worst, error_of(rank.read(seen), torch.tensor(number)))
+    return worst
+
+
+def without_back_end() -> list[float]:
+    """Launch a kernel of one rank as Triton does, with no runtime around it."""
+    n = 24
+    shard, out = shard_of(0, 0, n), torch.empty(1, n)
+    inbox, flags = torch.zeros(2, 1, n), torch.zeros(2, 1, dtype=torch.int32)
+    counters = torch.zeros(2, dtype=torch.int32)
+    bases = torch.tensor([inbox.data_ptr()])
+    tensors = (shard, inbox, flags, out, counters)
+    constants = {"W": 1, "N": n, "BLOCK": 16, "BUFFERS": 2, "AHEAD": 0}
+    for _ in range(2):
+        kernels.push_all_gather[(2,)](
+            *tensors, 0, bases, **constants, HOW="signal", WAIT_FIRST=False
+        )
+    return [error_of(out, gathered(0, 1, n)), float(abs(counters[0] - 2))]
+
+
 def spin(rank: Rank) -> float:
     """Wait for a flag that nobody sets, and tell nobody."""
     flag = rank.heap.zeros((1,), torch.int32, "flag")

@@ -34,6 +34,7 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
     """Return all scenarios by name; imports Triton."""
     import rank_programs as programs
     from rank_programs import Gather, Gemm, Parts, PingPong, Pull
+    from shim_mutations import MUTATIONS
 
     from comet.runtime import processes, scheduler
 
@@ -59,6 +60,8 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
         "gather, 4 ranks, 5 epochs": scheduled(Gather(epochs=5), 4),
         "gemm, 4 ranks": scheduled(Gemm(epochs=5), 4),
         "atomics": scheduled(programs.atomics, 2),
+        "launches": partial(seeded, programs.launches, 1),
+        "plain interpreter": programs.without_back_end,
         "atomics, 1 rank": scheduled(programs.atomics, 1),
         "missing signal": scheduled(Gather(how="none"), 2),
         "count too high": scheduled(Gather(ahead=1), 2),
@@ -92,6 +95,7 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
         "no kernel": scheduled(programs.no_kernel, 1),
         "same seed": lambda: [order_of(3), order_of(3)],
         "other seeds": lambda: [order_of(seed) for seed in SEEDS],
+        **{name: partial(mutated_errors, name) for name in MUTATIONS},
         "processes: ping-pong": concurrent(PingPong(50), 2),
         "processes: gather": concurrent(Gather(), 2),
         "processes: pull": concurrent(Pull(), 2),
@@ -118,6 +122,22 @@ def seeded_errors(program: Callable[..., float], world: int) -> list[float]:
     if len(found) == len(SEEDS):
         raise found[-1]
     return [float(len(found))]
+
+
+def mutated_errors(name: str) -> list[float]:
+    """Run right programs with a shim that is wrong; raise the first error."""
+    from rank_programs import Gather, Parts, launches
+    from shim_mutations import mutated
+
+    from comet.runtime import scheduler
+
+    results: list[float] = []
+    with mutated(name):
+        for seed in range(5):
+            results += scheduler.run(Gather(), 2, seed=seed)
+            results += scheduler.run(Parts(), 2, seed=seed)
+            results += scheduler.run(launches, 1, seed=seed)
+    return results
 
 
 def order_of(seed: int) -> float:

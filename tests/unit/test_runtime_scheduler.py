@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from rank_scenarios import SEEDS, Outcome, play
+from shim_mutations import MUTATIONS
 
 RIGHT = (
     "ping-pong",
@@ -14,6 +15,8 @@ RIGHT = (
     "pull",
     "gemm",
     "parts",
+    "launches",
+    "plain interpreter",
     "gather, 1 rank",
     "gather, 4 ranks, 5 epochs",
     "gemm, 4 ranks",
@@ -22,7 +25,7 @@ RIGHT = (
     "parts, little room",
     "consumer first",
 )
-MANY_SEEDS = ("ping-pong", "gather", "pull", "gemm", "parts")
+MANY_SEEDS = ("ping-pong", "gather", "pull", "gemm", "parts", "launches")
 RACES = {
     "count too low": ("inbox", "push_all_gather"),
     "one buffer": ("inbox", "push_all_gather"),
@@ -62,16 +65,15 @@ OTHERS = (
 @pytest.fixture(scope="module")
 def outcomes() -> Mapping[str, Outcome]:
     """Run all scenarios in one process."""
-    return play([*RIGHT, *RACES, *DEADLOCKS, *ERRORS, *OTHERS])
+    return play([*RIGHT, *RACES, *DEADLOCKS, *ERRORS, *OTHERS, *MUTATIONS])
 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_programs_are_right(name: str, outcomes: Mapping[str, Outcome]):
     outcome = outcomes[name]
     assert outcome.error == "", outcome.message
-    assert len(outcome.result) == (len(SEEDS) if name in MANY_SEEDS else 4) or (
-        name not in MANY_SEEDS
-    )
+    if name in MANY_SEEDS:
+        assert len(outcome.result) == len(SEEDS)
     assert max(outcome.result) <= 1e-4
 
 
@@ -147,3 +149,12 @@ def test_a_seed_decides_the_interleaving(outcomes: Mapping[str, Outcome]):
     assert first == again
     assert not math.isnan(first)
     assert len(set(outcomes["other seeds"].result)) > len(SEEDS) / 2
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_no_safeguard_of_the_shim_can_go(name: str, outcomes: Mapping[str, Outcome]):
+    """Without it, programs that are right are reported, or give wrong results."""
+    outcome = outcomes[name]
+    if not outcome.error:
+        assert max(outcome.result) > 1e-4
+    assert outcome.error in ("", "RaceError", "DeadlockError")

@@ -1,0 +1,79 @@
+"""Takes the safeguards of the shim away, one at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+XCHG = "    tl.atomic_xchg(target, value, "
+ADD = "    tl.atomic_add(target, value, "
+POLL = "    while tl.atomic_add(flag, 0, "
+LAST = "    if tl.atomic_add(counters + 1, 1, "
+
+MUTATIONS: dict[str, tuple[str, str]] = {
+    "signal without barrier": (f"    tl.debug_barrier()\n{XCHG}", XCHG),
+    "signal relaxed": (f'{XCHG}sem="release"', f'{XCHG}sem="relaxed"'),
+    "signal in one gpu": (
+        f'{XCHG}sem="release", scope="sys"',
+        f'{XCHG}sem="release", scope="gpu"',
+    ),
+    "signal to the own rank": (
+        "    target = rebase(flag, current, remote, heap_bases, 4)\n"
+        f"    tl.debug_barrier()\n{XCHG}",
+        "    target = rebase(flag, current, current, heap_bases, 4)\n"
+        f"    tl.debug_barrier()\n{XCHG}",
+    ),
+    "count without barrier": (f"    tl.debug_barrier()\n{ADD}", ADD),
+    "count relaxed": (f'{ADD}sem="release"', f'{ADD}sem="relaxed"'),
+    "count in one gpu": (
+        f'{ADD}sem="release", scope="sys"',
+        f'{ADD}sem="release", scope="gpu"',
+    ),
+    "wait relaxed": (f'{POLL}sem="acquire"', f'{POLL}sem="relaxed"'),
+    "wait in one gpu": (
+        f'{POLL}sem="acquire", scope="sys"',
+        f'{POLL}sem="acquire", scope="gpu"',
+    ),
+    "epoch without barrier": (f"    tl.debug_barrier()\n{LAST}", LAST),
+    "epoch relaxed": (f'{LAST}sem="acq_rel"', f'{LAST}sem="relaxed"'),
+    "epoch not counted anew": ("        tl.store(counters + 1, 0)\n", ""),
+    "epoch not published": ("        tl.store(counters, epoch)\n", ""),
+    "epoch published by all": (" == programs - 1:", " >= 0:"),
+}
+"""What to replace in the shim's source, and by what."""
+
+VERBS = ("signal", "signal_add", "wait", "next_epoch", "finish_epoch")
+"""The functions of the shim that order something."""
+
+
+@contextmanager
+def mutated(name: str) -> Generator[None]:
+    """Let the kernels of `rank_kernels` use a shim without one safeguard."""
+    import rank_kernels
+
+    from comet.runtime import shim
+
+    source = Path(shim.__file__).read_text()
+    old, new = MUTATIONS[name]
+    assert source.count(old) == 1, f"{name}: the shim's source has changed"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "mutated_shim.py"
+        path.write_text(source.replace(old, new))
+        spec = spec_from_file_location("mutated_shim", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        for function in VERBS:
+            setattr(rank_kernels, function, getattr(module, function))
+        try:
+            yield
+        finally:
+            for function in VERBS:
+                setattr(rank_kernels, function, getattr(shim, function))
+            del sys.modules[spec.name]
