@@ -1,0 +1,19 @@
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},fuse{strategy=full}' | filecheck %s
+
+// Collectives without a level.
+
+collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
+
+func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<4x32xf16, #compound.dims<M, N>> {
+  %y = collective.spmd on @edge ins(%x : tensor<4x32xf16, #compound.dims<M, N>>) sharded [{N = ["cx", "cy", "kx", "ky"]}] outs(tensor<4x32xf16, #compound.dims<M, N>>) sharded [{N = ["cx", "cy", "kx", "ky"]}] {
+  ^bb0(%x_1: tensor<4x2xf16, #compound.dims<M, N>>):
+    %m = compound.reduce max %x_1 : tensor<4x2xf16, #compound.dims<M, N>> -> tensor<4xf16, #compound.dims<M>>
+    %m_1 = collective.all_reduce max %m on @edge ["kx", "ky"] : tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+    %m_2 = collective.all_reduce max %m_1 on @edge ["cx", "cy"] : tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+    %y_1 = compound.map sub %x_1, %m_2 : tensor<4x2xf16, #compound.dims<M, N>>, tensor<4xf16, #compound.dims<M>> -> tensor<4x2xf16, #compound.dims<M, N>>
+    collective.yield %y_1 : tensor<4x2xf16, #compound.dims<M, N>>
+  }
+  func.return %y : tensor<4x32xf16, #compound.dims<M, N>>
+}
+
+// CHECK: fuse: 'collective.all_reduce' is at no level; run place-collectives first

@@ -1,0 +1,54 @@
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="DRAM: M=3"}' | filecheck %s --check-prefix=UNEVEN
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="L2: M=2"}' | filecheck %s --check-prefix=NODE
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="OB/map: K=2"}' | filecheck %s --check-prefix=DIM
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="DRAM M=2"}' | filecheck %s --check-prefix=FORM
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="DRAM: M=two"}' | filecheck %s --check-prefix=ROW
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="DRAM: M=2 M=2"}' | filecheck %s --check-prefix=TWICE
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="DRAM: N=2"}' | filecheck %s --check-prefix=SPLIT
+
+// Plans that a tile tree does not take.
+
+collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
+
+func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N @DRAM>>) -> tensor<4x32xf16, #compound.dims<M, N @DRAM>> {
+  %y = schedule.temporal [] ins(%x : tensor<4x32xf16, #compound.dims<M, N @DRAM>>) outs(tensor<4x32xf16, #compound.dims<M, N @DRAM>>) {
+  ^bb0(%x_1: tensor<4x32xf16, #compound.dims<M, N @DRAM>>):
+    %y_1 = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%x_1 : tensor<4x32xf16, #compound.dims<M, N @DRAM>>) outs(tensor<4x32xf16, #compound.dims<M, N @DRAM>>) {
+    ^bb0(%x_2: tensor<4x8xf16, #compound.dims<M, N @GB>>):
+      %y_2 = schedule.temporal [] ins(%x_2 : tensor<4x8xf16, #compound.dims<M, N @GB>>) outs(tensor<4x8xf16, #compound.dims<M, N @GB>>) {
+      ^bb0(%x_3: tensor<4x8xf16, #compound.dims<M, N @GB>>):
+        %m = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%x_3 : tensor<4x8xf16, #compound.dims<M, N @GB>>) outs(tensor<4xf16, #compound.dims<M @GB>>) combine ["max"] {
+        ^bb0(%x_4: tensor<4x2xf16, #compound.dims<M, N @OB>>):
+          %m_1 = schedule.temporal [] ins(%x_4 : tensor<4x2xf16, #compound.dims<M, N @OB>>) outs(tensor<4xf16, #compound.dims<M @OB>>) {
+          ^bb0(%x_5: tensor<4x2xf16, #compound.dims<M, N @OB>>):
+            %m_2 = compound.reduce max %x_5 : tensor<4x2xf16, #compound.dims<M, N @OB>> -> tensor<4xf16, #compound.dims<M @OB>>
+            schedule.yield %m_2 : tensor<4xf16, #compound.dims<M @OB>>
+          }
+          schedule.yield %m_1 : tensor<4xf16, #compound.dims<M @OB>>
+        }
+        %m_1 = collective.all_reduce max %m on @edge ["cx", "cy"] from "GB" to "GB" : tensor<4xf16, #compound.dims<M @GB>> -> tensor<4xf16, #compound.dims<M @GB>>
+        %y_3 = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%x_3, %m_1 : tensor<4x8xf16, #compound.dims<M, N @GB>>, tensor<4xf16, #compound.dims<M @GB>>) outs(tensor<4x8xf16, #compound.dims<M, N @GB>>) {
+        ^bb0(%x_4: tensor<4x2xf16, #compound.dims<M, N @OB>>, %m_2: tensor<4xf16, #compound.dims<M @OB>>):
+          %y_4 = schedule.temporal [] ins(%x_4, %m_2 : tensor<4x2xf16, #compound.dims<M, N @OB>>, tensor<4xf16, #compound.dims<M @OB>>) outs(tensor<4x2xf16, #compound.dims<M, N @OB>>) {
+          ^bb0(%x_5: tensor<4x2xf16, #compound.dims<M, N @OB>>, %m_3: tensor<4xf16, #compound.dims<M @OB>>):
+            %y_5 = compound.map sub %x_5, %m_3 : tensor<4x2xf16, #compound.dims<M, N @OB>>, tensor<4xf16, #compound.dims<M @OB>> -> tensor<4x2xf16, #compound.dims<M, N @OB>>
+            schedule.yield %y_5 : tensor<4x2xf16, #compound.dims<M, N @OB>>
+          }
+          schedule.yield %y_4 : tensor<4x2xf16, #compound.dims<M, N @OB>>
+        }
+        schedule.yield %y_3 : tensor<4x8xf16, #compound.dims<M, N @GB>>
+      }
+      schedule.yield %y_2 : tensor<4x8xf16, #compound.dims<M, N @GB>>
+    }
+    schedule.yield %y_1 : tensor<4x32xf16, #compound.dims<M, N @DRAM>>
+  }
+  func.return %y : tensor<4x32xf16, #compound.dims<M, N @DRAM>>
+}
+
+// UNEVEN: tile: factor 3 of M does not divide its extent 4 in the node at DRAM; take a divisor of 4
+// NODE: tile: plan entry 'L2: M=2' fits no node; there are nodes at DRAM, GB, OB
+// DIM: tile: plan entry 'OB/map: K=2' names the unknown dimension K; the nodes it fits have M, N
+// FORM: plan entry 'DRAM M=2' is not of the form LEVEL/KIND: DIM=FACTOR ..
+// ROW: plan row 'M=two' of 'DRAM: M=two' is not of the form DIM=FACTOR with a positive factor
+// TWICE: plan entry 'DRAM: M=2 M=2' names a row twice
+// SPLIT: tile: 'compound.map' op operand 1 is partial(max) over axis 'loop N (0)'
