@@ -41,7 +41,7 @@ def row_text(row: Row, model: ModelName) -> str:
 
 def header() -> str:
     """Return the head of the table, in Markdown."""
-    names = ["op", "machine", "M x N x K", "model", "DRAM cycles"]
+    names = ["op", "machine", "shape", "model", "DRAM cycles"]
     names += ["unfused cycles", "unfused uJ", *FUSED]
     return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
 
@@ -59,9 +59,14 @@ def means(rows: Sequence[Row]) -> Iterator[str]:
         for model in MODELS:
             columns = [gains_of(members, (strategy,), model) for strategy in FUSED]
             largest = gains_of(members, FUSED, model)
-            figures = [*map(geometric_mean, (*columns, largest)), max(largest)]
-            cells = [op, model, *(f"{x:.2f}" for x in (*figures, CLAIMED[op]))]
+            cells = [op, model, *map(mean_text, (*columns, largest))]
+            cells += [f"{max(largest, default=0):.2f}", f"{CLAIMED[op]}"]
             yield f"| {' | '.join(cells)} |"
+
+
+def mean_text(gains: Sequence[float]) -> str:
+    """Return the geometric mean as text."""
+    return f"{geometric_mean(gains):.2f}" if gains else "-"
 
 
 def gains_of(

@@ -30,10 +30,10 @@ def plot(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
         members = list(group)
         figure = Figure(figsize=(10, 9), layout="constrained")
         figure.suptitle(f"{op}: best mapping found, as a share of unfused")
-        grid = figure.subplots(2 * len(MODELS), len(SHAPES), sharey="row")
+        grid = figure.subplots(2 * len(MODELS), len(SHAPES[op]), sharey="row")
         panels = product(("latency", "energy"), MODELS)
         for line, (name, model) in zip(grid, panels, strict=True):
-            for axes, machine in zip(line, SHAPES, strict=True):
+            for axes, machine in zip(line, SHAPES[op], strict=True):
                 own = [row for row in members if row.machine == machine]
                 _bars(axes, own, name, model)
                 axes.set_title(f"{name}, {machine}, model {model}")

@@ -21,10 +21,10 @@ from comet.passes.functions import compute_functions
 HARDWARE = Path(__file__).parents[1] / "samples" / "hardware"
 
 Machine = Literal["edge", "cloud"]
-Shape = tuple[int, int, int]
-"""M, N, K."""
+Shape = tuple[int, ...]
+"""M, N, K of a GEMM; heads, queries, keys and the size of a head of attention."""
 
-SHAPES: Mapping[Machine, Sequence[Shape]] = {
+GEMMS: Mapping[Machine, Sequence[Shape]] = {
     "edge": (
         (256, 256, 128),
         (1024, 1024, 256),
@@ -42,24 +42,47 @@ SHAPES: Mapping[Machine, Sequence[Shape]] = {
         (1024, 1024, 512),
     ),
 }
+"""The shapes of the paper."""
+
+HEADS: Mapping[Machine, Sequence[Shape]] = {
+    "edge": ((4, 128, 128, 64), (4, 256, 256, 64), (2, 512, 512, 64)),
+    "cloud": ((8, 256, 256, 64), (8, 512, 512, 64)),
+}
+"""Our own choice."""
+
+SHAPES: Mapping[str, Mapping[Machine, Sequence[Shape]]] = {
+    "gemm_softmax": GEMMS,
+    "gemm_layernorm": GEMMS,
+    "attention": HEADS,
+}
 
 
 def program(op: str, shape: Shape) -> str:
     """Return the text of a module with one compound op on f16 tensors."""
-    m, n, k = shape
-    types = [f"tensor<{m}x{k}xf16>", f"tensor<{k}x{n}xf16>"]
-    names, rest, result = ["%a", "%b"], "", f"tensor<{m}x{n}xf16>"
-    if op == "gemm_layernorm":
-        names += ["%gamma", "%beta"]
-        types += [f"tensor<{n}xf16>"] * 2
-        rest = " epsilon 1.0e-5"
+    inputs, result = tensors(op, shape)
+    names = [f"%x{i}" for i in range(len(inputs))]
+    types = ["x".join(map(str, extents)) for extents in inputs]
+    types = [f"tensor<{text}xf16>" for text in types]
+    out = f"tensor<{'x'.join(map(str, result))}xf16>"
     args = ", ".join(f"{name}: {t}" for name, t in zip(names, types, strict=True))
+    epsilon = " epsilon 1.0e-5" if op == "gemm_layernorm" else ""
     return (
-        f"func.func @{op}({args}) -> {result} {{\n"
-        f"  %p = compound.{op} {', '.join(names)}{rest}"
-        f" : ({', '.join(types)}) -> {result}\n"
-        f"  func.return %p : {result}\n}}\n"
+        f"func.func @{op}({args}) -> {out} {{\n"
+        f"  %p = compound.{op} {', '.join(names)}{epsilon}"
+        f" : ({', '.join(types)}) -> {out}\n"
+        f"  func.return %p : {out}\n}}\n"
     )
+
+
+def tensors(op: str, shape: Shape) -> tuple[list[Shape], Shape]:
+    """Return the extents of an op's inputs and of its result."""
+    if op == "attention":
+        heads, queries, keys, size = shape
+        q, kv = (1, heads, queries, size), (1, heads, keys, size)
+        return [q, kv, kv], q
+    m, n, k = shape
+    statistics = [(n,), (n,)] if op == "gemm_layernorm" else []
+    return [(m, k), (k, n), *statistics], (m, n)
 
 
 def elementary(op: str, machine: Machine, shape: Shape) -> ModuleOp:

@@ -12,7 +12,7 @@ from paper_tool_search import search_tool
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.estimate import ModelName
+from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir import estimate_module, hardware_of
 from comet.dialects.arch import attached_system
 from comet.dialects.compound_dims import element_type_of, extents_of
@@ -24,7 +24,10 @@ from comet.passes.tile_template import Template, make_template
 
 MODELS: tuple[ModelName, ...] = ("paper", "tool")
 
-CLAIMED = {"gemm_softmax": 1.42, "gemm_layernorm": 3.46}
+REFUSALS = (CostError, PassFailedException)
+"""How search and pipeline say that there is no valid mapping, or no price for one."""
+
+CLAIMED = {"gemm_softmax": 1.42, "gemm_layernorm": 3.46, "attention": 1.82}
 """Speedups over unfused in the abstract of the paper, where they read *up to*."""
 
 
@@ -65,13 +68,12 @@ class Row:
     shape: Shape
     bound: float
     """Cycles that DRAM needs for the inputs and the result alone."""
-    costs: Mapping[str, Mapping[ModelName, Cost] | None]
-    """By strategy and model; None for a strategy that has no valid mapping."""
+    costs: Mapping[str, Mapping[ModelName, Cost]]
+    """By strategy and model; a model is missing where there is no valid mapping."""
 
     def cost(self, strategy: str, model: ModelName) -> Cost | None:
         """Return what a strategy costs, None if it has no valid mapping."""
-        costs = self.costs[strategy]
-        return None if costs is None else costs[model]
+        return self.costs[strategy].get(model)
 
     def gain(self, strategy: str, model: ModelName, figure: str) -> float | None:
         """Return the unfused figure over that of `strategy`: above 1 is better."""
@@ -110,43 +112,47 @@ def price_files(
 def best(
     module: ModuleOp, options: CometAcceleratorPass, budget: int
 ) -> dict[ModelName, Cost]:
-    """Search under each model, and price what the pipeline then makes."""
-    template = template_of(module, options)
-    mended = search(template)
-    found = {"paper": mended, "tool": search_tool(template, mended, budget)}
-    return {
-        model: price_files(module, options, found[model].text(), model)
-        for model in MODELS
-    }
-
-
-def run(
-    module: ModuleOp, strategy: Strategy, budget: int
-) -> dict[ModelName, Cost] | None:
     """
-    Return the best costs under a strategy: those of all its programs together.
+    Search under each model, and price what the pipeline then makes.
 
-    None if one of them has no valid mapping.
+    A model is missing where no mapping is found that it can price.
     """
-    programs = apart(module) if strategy.apart else (module,)
     try:
-        found = [best(part, strategy.options, budget) for part in programs]
-    except PassFailedException as error:
+        template = template_of(module, options)
+        mended = search(template)
+    except REFUSALS as error:
         print(f"no mapping: {error}", file=sys.stderr)
-        return None
+        return {}
+    costs: dict[ModelName, Cost] = {}
+    for model in MODELS:
+        tuned = search_tool(template, mended, budget) if model == "tool" else mended
+        for plan in dict.fromkeys((tuned.text(), mended.text())):
+            try:
+                costs[model] = price_files(module, options, plan, model)
+                break
+            except REFUSALS as error:
+                print(f"no price under {model}: {error}", file=sys.stderr)
+    return costs
+
+
+def run(module: ModuleOp, strategy: Strategy, budget: int) -> dict[ModelName, Cost]:
+    """Return the best costs under a strategy: those of all its programs together."""
+    programs = apart(module) if strategy.apart else (module,)
+    found = [best(part, strategy.options, budget) for part in programs]
     return {
         model: Cost(
             sum(costs[model].latency for costs in found),
             sum(costs[model].energy for costs in found),
         )
         for model in MODELS
+        if all(model in costs for costs in found)
     }
 
 
 def evaluate(budget: int) -> Iterator[Row]:
     """Yield the best mappings of every program, `tool` pricing `budget` per search."""
-    for op in CLAIMED:
-        for machine, shapes in SHAPES.items():
+    for op, machines in SHAPES.items():
+        for machine, shapes in machines.items():
             for shape in shapes:
                 module = elementary(op, machine, shape)
                 costs = {n: run(module, s, budget) for n, s in STRATEGIES.items()}

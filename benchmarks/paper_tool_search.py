@@ -55,7 +55,8 @@ def tool_price(template: Template, plan: Plan) -> Estimate | None:
 
 def fitting(template: Template, values: Values) -> Iterator[Plan]:
     """Yield, in random order, the plans whose factors divide and whose tiles fit."""
-    legal = Candidates(template, values).divide()
+    every = Candidates(template, values)
+    legal = every.divide() & every.multiply()
     kept = {factor: array[legal] for factor, array in values.items()}
     if not legal.any():
         return
