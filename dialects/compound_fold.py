@@ -19,7 +19,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.compound_dims import extents_of, names_of
+from comet.dialects.compound_dims import extents_of, names_of, with_extents
 
 
 @irdl_op_definition
