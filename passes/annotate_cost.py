@@ -23,7 +23,6 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.functions import compute_functions
 from comet.passes.levels import IRLevel, functions_at
-from comet.passes.lower_to_comet import lower_function, plan_lowering
 
 
 @dataclass(frozen=True)
@@ -109,6 +108,7 @@ def lowered_estimate(
     Raises CostError if the mapping cannot be priced or does not fit.
     """
     from comet.cost.from_ir import estimate_module
+    from comet.passes.lower_to_comet import lower_function, plan_lowering
 
     module = func.get_toplevel_object()
     assert isinstance(module, ModuleOp)
