@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import IO
 
 from xdsl.context import Context
@@ -15,6 +16,12 @@ from comet.codegen.numpy_reference import ReferencePrinter
 from comet.codegen.triton_host import LaunchPlanPrinter, program_lines
 from comet.codegen.triton_kernels import KernelPrinter
 from comet.dialects import tl
+
+IMPORTED = {
+    *("PROGRAM", "Program", "Tensor", "comet_run", "dot_operand", "expect_tensor"),
+    *("math", "np", "sys", "tl", "torch", "triton"),
+}
+"""Names of the emitted module that are no functions of it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ def emitted(module: ModuleOp) -> str:
     sections.append(
         [
             'if __name__ == "__main__":',
-            "    raise SystemExit(main([__file__, *sys.argv[1:]]))",
+            "    raise SystemExit(comet_run([__file__, *sys.argv[1:]]))",
         ]
     )
     return "\n\n\n".join("\n".join(_tidied(lines)) for lines in sections) + "\n"
@@ -80,17 +87,28 @@ def _parts(module: ModuleOp) -> _Parts:
             "writes it"
         )
     kernels = tuple(op for op in module.body.block.ops if isinstance(op, tl.KernelOp))
+    for op in (*kernels, plans[0], references[0]):
+        _check_name(op.sym_name.data)
     return _Parts(kernels, plans[0], references[0])
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier() or iskeyword(name) or name in IMPORTED:
+        raise DiagnosticException(
+            f"@{name} cannot be the name of a function in the Python module; rename it"
+        )
 
 
 def _header(parts: _Parts) -> list[str]:
     name = parts.plan.sym_name.data
-    runtime = ["from comet.runtime import Program, Tensor, expect_tensor, main"]
+    runtime = [
+        "from comet.runtime import Program, Tensor, expect_tensor",
+        "from comet.runtime import main as comet_run",
+    ]
     if any(isinstance(op, tl.DotOperandOp) for k in parts.kernels for op in k.walk()):
         runtime.append("from comet.runtime.language import dot_operand")
-    needs_math = any(
-        "erf" in line for line in ReferencePrinter(parts.reference).lines()
-    )
+    reference = ReferencePrinter(parts.reference).lines()
+    needs_math = any("math." in line for line in reference)
     return [
         '"""',
         f"Triton kernels of @{name}, emitted by comet.",

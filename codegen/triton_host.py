@@ -15,6 +15,9 @@ from comet.codegen.triton_kernels import IMPORTED, comment_of, parameter_names
 from comet.dialects import tl
 from comet.dialects.tl_types import shape_of
 
+SYMBOLS = (func.FuncOp, tl.KernelOp)
+"""Operations that become functions of the module."""
+
 
 class LaunchPlanPrinter:
     """Prints a function that allocates buffers and launches kernels."""
@@ -22,7 +25,8 @@ class LaunchPlanPrinter:
     def __init__(self, module: ModuleOp, plan: func.FuncOp):
         self._module = module
         self._plan = plan
-        self._names = Names((*IMPORTED, "expect_tensor"))
+        symbols = (op.sym_name.data for op in module.walk() if isinstance(op, SYMBOLS))
+        self._names = Names((*IMPORTED, "expect_tensor", *symbols))
         self._variables: dict[SSAValue, str] = {}
         self._lines: list[str] = []
 

@@ -67,10 +67,24 @@ def test_tolerance_grows_with_the_sum_and_the_element_type():
     half, single = Tensor((1,), "float16"), Tensor((1,), "float32")
     brain = Tensor((1,), "bfloat16")
     eps = torch.finfo(torch.float32).eps
-    assert tolerance([single], 1) == pytest.approx(8 * eps)
-    assert tolerance([single], 10000) == pytest.approx(404 * eps)
-    assert tolerance([single], 64) < tolerance([half], 64) < tolerance([brain], 64)
-    assert tolerance([single, half], 64) == tolerance([half], 64)
+    assert tolerance(single, 1) == pytest.approx(8 * eps)
+    assert tolerance(single, 10000) == pytest.approx(404 * eps)
+    assert tolerance(single, 64) < tolerance(half, 64) < tolerance(brain, 64)
+
+
+@pytest.mark.parametrize("shifts", [(0.0, 1e-4), (1e-4, 0.0)])
+def test_each_result_has_the_tolerance_of_its_type(shifts: tuple[float, float]):
+    """An error that f16 hides is one in f32."""
+
+    def launch(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + shifts[0], (x + shifts[1]).half()
+
+    def reference(x: Array) -> tuple[Array, Array]:
+        return x, x
+
+    half = Tensor((3, 4), "float16")
+    pair = Program(launch, reference, (MATRIX,), (MATRIX, half), terms=1)
+    assert check(pair, seed=1, device="cpu").ok == (shifts[0] == 0)
 
 
 @pytest.mark.parametrize(

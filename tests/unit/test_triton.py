@@ -205,6 +205,17 @@ def test_other_levels_are_an_error():
         kernel_lines('%z = "test.op"() : () -> f32')
 
 
+@pytest.mark.parametrize("name", ["torch", "lambda", "f.g"])
+def test_names_that_python_cannot_have_are_an_error(name: str):
+    renamed = HOST.replace("@f__", f'@"{name}__').replace(
+        "__reference(", '__reference"('
+    )
+    renamed = renamed.replace("@f(", f'@"{name}"(')
+    kernel = "tl.kernel @k(%x: !tl.ptr<f32>, %y: !tl.ptr<f32>) {}\n"
+    with pytest.raises(DiagnosticException, match=f"@{name} cannot be the name"):
+        printed(kernel + renamed)
+
+
 def test_unsupported_element_type_is_an_error():
     with pytest.raises(DiagnosticException, match="no element type f64"):
         printed(HOST.replace("xf32", "xf64").replace("tl.launch", "// "))

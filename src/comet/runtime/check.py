@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -24,7 +23,7 @@ SAFETY = 4
 
 @dataclass(frozen=True)
 class CheckResult:
-    """How far a program was from its reference."""
+    """How far a result was from its reference; of several, the worst for its type."""
 
     max_error: float
     """
@@ -36,21 +35,27 @@ class CheckResult:
     """Wall time of one launch of the program, compilation included."""
 
     @property
+    def excess(self) -> float:
+        """The error in units of the tolerance; infinite where it is nan."""
+        ratio = self.max_error / self.tolerance
+        return math.inf if math.isnan(ratio) else ratio
+
+    @property
     def ok(self) -> bool:
         """Whether every element is within the tolerance."""
         return self.max_error <= self.tolerance
 
 
-def tolerance(outputs: Sequence[Tensor], terms: int) -> float:
+def tolerance(output: Tensor, terms: int) -> float:
     """
-    Return the relative error to accept in a result.
+    Return the relative error to accept in a result that sums of `terms` terms led to.
 
     Rounding a result to its element type costs up to eps (one unit in the last place;
     Triton's interpreter truncates bf16). A sum of n terms in f32 has an error of about
     sqrt(n) eps(f32), the probabilistic bound of Higham and Mary, "A new approach to
     probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019.
     """
-    rounding = max(torch.finfo(getattr(torch, out.dtype)).eps for out in outputs)
+    rounding = torch.finfo(getattr(torch, output.dtype)).eps
     summation = math.sqrt(terms) * torch.finfo(torch.float32).eps
     return SAFETY * (rounding + summation)
 
@@ -89,12 +94,17 @@ def check(program: Program, seed: int, device: str) -> CheckResult:
         torch.cuda.synchronize()
     seconds = time.perf_counter() - start
     references = as_tuple(program.reference(*(to_float64(value) for value in inputs)))
-    errors = [
-        relative_error(to_float64(result), reference)
-        for result, reference in _paired(results, references)
+    judged = [
+        CheckResult(
+            relative_error(to_float64(result), reference),
+            tolerance(output, program.terms),
+            seconds,
+        )
+        for output, (result, reference) in zip(
+            program.outputs, _paired(results, references), strict=True
+        )
     ]
-    worst = math.nan if any(map(math.isnan, errors)) else max(errors)
-    return CheckResult(worst, tolerance(program.outputs, program.terms), seconds)
+    return max(judged, key=lambda result: result.excess)
 
 
 def as_tuple(value: T | tuple[T, ...]) -> tuple[T, ...]:

@@ -51,7 +51,8 @@ func.func private @gemm__reference(%a: tensor<20x40xf16, #compound.dims<M, K>>, 
 }
 
 // CHECK:       Triton kernels of @gemm, emitted by comet.
-// CHECK:       from comet.runtime import Program, Tensor, expect_tensor, main
+// CHECK:       from comet.runtime import Program, Tensor, expect_tensor
+// CHECK-NEXT:  from comet.runtime import main as comet_run
 // CHECK:       @triton.jit
 // CHECK-NEXT:  def gemm_kernel(
 // CHECK-NEXT:      a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr
@@ -99,4 +100,4 @@ func.func private @gemm__reference(%a: tensor<20x40xf16, #compound.dims<M, K>>, 
 // CHECK-NEXT:      terms=40,
 // CHECK-NEXT:  )
 // CHECK:       if __name__ == "__main__":
-// CHECK-NEXT:      raise SystemExit(main([__file__, *sys.argv[1:]]))
+// CHECK-NEXT:      raise SystemExit(comet_run([__file__, *sys.argv[1:]]))
