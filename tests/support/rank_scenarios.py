@@ -92,6 +92,7 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
         "unequal counts": scheduled(programs.unequal_counts, 2),
         "full heap": scheduled(programs.full_heap, 1, heap_bytes=1 << 20),
         "raising kernel": scheduled(programs.raising_kernel, 2),
+        "no room": scheduled(programs.launches, 1, resident=0),
         "no kernel": scheduled(programs.no_kernel, 1),
         "same seed": lambda: [order_of(3), order_of(3)],
         "other seeds": lambda: [order_of(seed) for seed in SEEDS],

@@ -52,6 +52,7 @@ ERRORS = {
     "unequal counts": ("SymmetryError", r"rank 0 .* 1 tensors, rank 1 2;"),
     "failing host": ("ValueError", r"the input of rank 1 is empty"),
     "full heap": ("MemoryError", r"give it at least 4194304"),
+    "no room": ("ValueError", r"resident=0: at least 1 program has to run"),
     "no kernel": ("ValueError", r"is no kernel of Triton's interpreter"),
 }
 OTHERS = (

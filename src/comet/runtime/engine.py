@@ -76,7 +76,7 @@ class Actor(Task):
 class _Group:
     """The programs of kernels that run at the same time on one rank."""
 
-    waiting: deque[Actor]
+    queue: deque[Actor]
     running: int = 0
 
 
@@ -95,6 +95,8 @@ class Engine:
         memory: MemoryMap,
         resident: int | None,
     ):
+        if resident is not None and resident < 1:
+            raise ValueError(f"resident={resident}: at least 1 program has to run")
         self.conductor: Conductor[Actor] = Conductor(seed, stuck)
         self.memory = memory
         self._detector = detector
@@ -164,9 +166,9 @@ class Engine:
             if actor.kernel is not None or actor.rank not in launching
         ]
         for rank, group in self._groups:
-            if group.waiting:
-                first = group.waiting[0]
-                reason = f"has no room yet, nor have {len(group.waiting) - 1} behind it"
+            if group.queue:
+                first = group.queue[0]
+                reason = f"has no room yet, nor have {len(group.queue) - 1} behind it"
                 entries.append(Waiting(rank, first.name, first.place, reason))
         return entries
 
@@ -257,9 +259,9 @@ class Engine:
         self._groups.remove(entry)
 
     def _start_next(self, group: _Group) -> None:
-        if group.waiting:
+        if group.queue:
             group.running += 1
-            self.conductor.add(group.waiting.popleft())
+            self.conductor.add(group.queue.popleft())
 
     def _body(self, actor: Actor, group: _Group) -> Callable[[], None]:
         kernel = actor.kernel

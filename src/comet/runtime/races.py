@@ -39,7 +39,7 @@ CONFLICTS: Mapping[Kind, frozenset[Kind]] = {
 """With what, of somebody else, an access must not be concurrent."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """A memory operation, as reports name it."""
 
@@ -79,7 +79,7 @@ class RaceError(Exception):
         self.second = second
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Event:
     """An access in the past, at a time of the thread's own clock."""
 
