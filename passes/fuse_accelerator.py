@@ -3,8 +3,9 @@ Fusion on accelerators: which ops share a nest, as a plan, and its rewrite.
 
 The nest alternates temporal and spatial nodes: root, clusters, shared buffer, cores,
 one op. A strategy says how far intermediates travel: `none` gives each op a nest of its
-own, so that every intermediate goes through the root; `partial` sends the results of
-contractions through the shared buffer; `full` keeps them in the cores.
+own, so that every intermediate goes through the root; `partial` gives each contraction
+one, with what follows it, which reads its result from the shared buffer; `full` puts
+all ops into one nest and keeps what it can in the cores.
 """
 
 from __future__ import annotations
@@ -140,12 +141,13 @@ def _units(ops: Sequence[Operation]) -> Iterator[Unit]:
 
 def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
     """
-    Part the ops at the root: `none` gives every op a nest of its own.
+    Part the ops at the root: `none` gives every op a nest of its own, `partial` every
+    contraction with what follows it.
 
     Collectives, and what an instance does between two of them, stay with their operand.
     """
     units = list(_units(program.ops))
-    if strategy != "none":
+    if strategy == "full":
         return [units]
     groups: list[list[Unit]] = []
     home: dict[SSAValue, list[Unit]] = {}
@@ -154,6 +156,8 @@ def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
         if isinstance(unit[0], CollectiveOp) or _at_root(unit, program):
             made = [home[value] for value in unit[0].operands if value in home]
             group = (made or groups or [group])[-1]
+        elif strategy == "partial" and groups and not _is_contraction(unit):
+            group = groups[-1]
         if not group:
             groups.append(group)
         group.append(unit)

@@ -3,8 +3,9 @@ The plan string: factors for the nodes of a tile tree, as text.
 
 `DRAM: M=8; GB: M=4; OB/contract: N=2 K=8; OB/map: M=2` gives rows, outermost first, to
 the temporal nodes whose results live at a level, optionally only to those that hold an
-op of a kind. `grid` stands for launch grids. A later entry wins over an earlier one,
-and an entry with a kind over one without.
+op of a kind. Where there are several nests, `DRAM/2` is for the second one, and
+`OB/2/contract` for the nodes in it that hold an op of a kind. `grid` stands for launch
+grids. A later entry wins over an earlier one, and one with a kind over one without.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ GRID = "grid"
 Rows: TypeAlias = tuple[tuple[str, int], ...]
 """Dimension and factor of each row, outermost first."""
 
-_ENTRY = re.compile(r"\s*(?P<level>\w+)(/(?P<kind>\w+))?\s*:(?P<rows>[^;:]*)$")
+_ENTRY = re.compile(r"\s*(?P<level>\w+)(/(?P<kind>\w+(/\w+)?))?\s*:(?P<rows>[^;:]*)$")
 _ROW = re.compile(r"(?P<dim>[A-Za-z_]\w*)=(?P<factor>[1-9]\d*)$")
 
 
@@ -107,9 +108,21 @@ def node_kinds(node: NodeOp) -> frozenset[str]:
     return frozenset(kinds)
 
 
+def nest_number(node: NodeOp) -> str:
+    """Return the number of the outermost node around `node`, from 1, as text."""
+    outermost = node
+    while isinstance(above := outermost.parent_op(), NodeOp):
+        outermost = above
+    block = outermost.parent
+    nests = [] if block is None else [op for op in block.ops if isinstance(op, NodeOp)]
+    return str(1 + nests.index(outermost))
+
+
 def entry_for(node: NodeOp, entries: Sequence[PlanEntry]) -> PlanEntry | None:
     """Return the entry that gives rows to `node`, None if no entry does."""
     level, kinds = node_level(node), node_kinds(node)
+    nest = nest_number(node)
+    kinds |= {nest, *(f"{nest}/{kind}" for kind in kinds)}
     general = [e for e in entries if e.level == level and e.kind is None]
     special = [e for e in entries if e.level == level and e.kind in kinds]
     return (general + special)[-1] if general or special else None

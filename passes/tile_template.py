@@ -8,7 +8,7 @@ hold the same kinds of ops share their rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -35,7 +35,12 @@ from comet.dialects.schedule_node import NodeOp
 from comet.passes.capacity import Bytes, Sizes, spare_bytes
 from comet.passes.lower_to_comet import lower_function, plan_lowering
 from comet.passes.lower_to_comet_tree import COMPUTE
-from comet.passes.plan_string import node_kinds, node_level, plan_targets
+from comet.passes.plan_string import (
+    nest_number,
+    node_kinds,
+    node_level,
+    plan_targets,
+)
 from comet.passes.retile import retile, set_rows
 
 CLASSES = ("contract", "reduce", "map")
@@ -69,7 +74,7 @@ class Template:
     @cached_property
     def keys(self) -> Mapping[TemporalOp, Key]:
         """The plan key of each node: nodes with one key share their rows."""
-        return {node: _key(node) for node in self.nodes}
+        return _keys(self.nodes)
 
     @cached_property
     def extents(self) -> Mapping[TemporalOp, Mapping[str, int]]:
@@ -289,10 +294,22 @@ def _same_function(module: ModuleOp, func: FuncOp) -> FuncOp:
     )
 
 
-def _key(node: TemporalOp) -> Key:
-    """Return the plan key of a node: its level, and the class of its ops if one."""
-    classes = node_kinds(node) & set(CLASSES)
-    return node_level(node), next(iter(classes)) if len(classes) == 1 else None
+def _keys(nodes: Sequence[TemporalOp]) -> dict[TemporalOp, Key]:
+    """
+    Return the plan key of each node: its level, and the class of its ops if one.
+
+    Where a node of several classes is in one of several nests, the keys have the number
+    of the nest as well: an entry for a class alone would reach the node too.
+    """
+    nests = {nest_number(node) for node in nodes}
+    classes = {node: node_kinds(node) & set(CLASSES) for node in nodes}
+    numbered = len(nests) > 1 and any(len(kinds) > 1 for kinds in classes.values())
+    keys: dict[TemporalOp, Key] = {}
+    for node, kinds in classes.items():
+        parts = [nest_number(node)] if numbered else []
+        parts += kinds if len(kinds) == 1 else []
+        keys[node] = node_level(node), "/".join(parts) or None
+    return keys
 
 
 def _can_loop(node: TemporalOp, dim: str) -> bool:
