@@ -1,56 +1,68 @@
-"""`bind`: kinds, dependence, and the choice by cost."""
+"""`bind`: every node and collective but the last of a body, and what it rejects."""
 
 import pytest
-from programs import graph_text
+from accelerators import attached
 from semantics import assert_same_meaning, parse_module, run_passes
+from tile_trees import fused, ops_of
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.arch import attached_system
-from comet.dialects.schedule_attributes import BindingAttr, BindingKind
-from comet.passes.annotate_cost import lowered_estimate
-from comet.passes.functions import compute_functions
-
-TILED = (
-    'attach-hardware{path="samples/hardware/edge.yaml"},decompose{accumulator=input},'
-    "distribute{dim=N axes=cx,cy,kx,ky},insert-collectives,place-collectives{at=GB},"
-    'fuse{strategy=full},tile{factors="DRAM: M=2"}'
-)
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.schedule_attributes import BindingAttr
+from comet.dialects.schedule_node import NodeOp
 
 
-@pytest.fixture(scope="module")
-def tiled() -> ModuleOp:
-    return run_passes(parse_module(graph_text("gemm_softmax", (24, 12, 64))), TILED)
+def bindings(module: ModuleOp) -> list[list[str]]:
+    """Return the bindings of each body with several siblings, `-` for none."""
+    found: list[list[str]] = []
+    for node in ops_of(module, NodeOp):
+        kinds = [op.attributes.get("schedule.bind") for op in siblings(node)]
+        if len(kinds) > 1:
+            found.append(
+                [str(k.data) if isinstance(k, BindingAttr) else "-" for k in kinds]
+            )
+    return found
 
 
-def kinds(module: ModuleOp) -> list[BindingKind]:
-    found = (op.attributes.get("schedule.bind") for op in module.walk())
-    return [attr.data for attr in found if isinstance(attr, BindingAttr)]
+def siblings(node: NodeOp) -> list[NodeOp | CollectiveOp]:
+    ops = node.body.block.ops
+    return [op for op in ops if isinstance(op, NodeOp | CollectiveOp)]
 
 
 @pytest.mark.parametrize("kind", ["sequential", "pipeline"])
-def test_every_sibling_but_the_last_is_bound(tiled: ModuleOp, kind: str):
-    bound = run_passes(tiled, f"bind{{kind={kind}}}")
-    bound.verify()
-    assert set(kinds(bound)) == {BindingKind(kind)}
-    assert len(kinds(bound)) == 7
-    assert_same_meaning(tiled, bound, "main")
+@pytest.mark.parametrize("strategy", ["none", "partial", "full"])
+def test_all_but_the_last_sibling(strategy: str, kind: str):
+    before = fused(strategy)
+    after = run_passes(before, f"bind{{kind={kind}}}")
+    found = bindings(after)
+    assert found == [[kind] * (len(body) - 1) + ["-"] for body in found]
+    assert any(len(body) > 1 for body in found)
+    assert_same_meaning(before, after, "main")
 
 
-def test_dependent_siblings_cannot_run_in_parallel(tiled: ModuleOp):
-    with pytest.raises(PassFailedException, match="they cannot run in parallel"):
-        run_passes(tiled, "bind{kind=parallel}")
+def test_a_second_run_replaces_the_kind():
+    once = run_passes(fused(), "bind{kind=pipeline}")
+    again = run_passes(once, "bind{kind=sequential}")
+    assert str(again) == str(run_passes(fused(), "bind"))
 
 
-def test_auto_is_never_worse_than_sequential(tiled: ModuleOp):
-    latencies = [_latency(run_passes(tiled, f"bind{{kind={kind}}}")) for kind in KINDS]
-    assert latencies[1] <= latencies[0]
+def test_independent_siblings_run_in_parallel():
+    text = "\n".join(
+        [
+            "func.func @main(%x: X, %y: X) -> (X, X) {",
+            "  %e = compound.map exp %x : X -> X",
+            "  %s = compound.map sqrt %y : X -> X",
+            "  func.return %e, %s : X, X",
+            "}",
+        ]
+    ).replace("X", "tensor<4x8xf16, #compound.dims<M, N>>")
+    pipeline = f"{attached(1)},fuse{{strategy=full}},bind{{kind=parallel}}"
+    assert ["parallel", "-"] in bindings(run_passes(parse_module(text), pipeline))
 
 
-KINDS = ("sequential", "auto")
-
-
-def _latency(module: ModuleOp) -> float:
-    func = next(iter(compute_functions(module)))
-    system = attached_system(module)
-    return lowered_estimate(func, system, "paper", absorb=True).latency
+def test_rejects_siblings_that_depend_on_each_other():
+    with pytest.raises(
+        PassFailedException,
+        match=r"bind: .* uses what the .* before it makes; they cannot run in parallel",
+    ):
+        run_passes(fused(), "bind{kind=parallel}")
