@@ -130,6 +130,35 @@ def test_a_write_after_the_signal_is_not_published():
     race_after(ranks)
 
 
+def test_an_atomic_after_the_signal_is_not_published():
+    """Not even one that releases something else."""
+    ranks = Ranks()
+    ranks.signal(0)
+    address = np.array([BOX + 4], dtype=np.uint64)
+    ranks.act(0, Access(Kind.ATOMIC_WRITE, address, 4, acquire=True, release=True))
+    ranks.wait(1)
+    race_after(ranks)
+
+
+def test_a_release_publishes_itself():
+    """Whoever acquired a flag may read it in any way."""
+    ranks = Ranks()
+    ranks.signal(0)
+    ranks.wait(1)
+    ranks.flag(1, READ)
+    ranks.flag(1, WRITE)
+
+
+def test_a_flag_that_was_set_back_starts_again():
+    ranks = Ranks()
+    ranks.signal(0, left=1)
+    ranks.signal(0, left=0)
+    ranks.touch(0, WRITE, 1)
+    ranks.signal(0, left=1)
+    ranks.wait(1, value=1)
+    ranks.touch(1, READ, 1)
+
+
 def test_a_release_without_barrier_publishes_only_what_came_before_one():
     ranks = Ranks()
     ranks.touch(0, WRITE, 0)

@@ -235,7 +235,7 @@ def observed(observer: Observer) -> Iterator[None]:
         stack.callback(patch(_show_language).restore)
         stack.callback(setattr, interpreter, "_patch_lang", patch)
         interpreter._patch_lang = lambda function: None
-        # It also computes whether sums overflow, and then looks at that in debug mode only.
+        # It also finds out whether sums overflow, and looks at that in debug mode only.
         stack.callback(setattr, builder, "options", builder.options)
         builder.options = replace(builder.options, sanitize_overflow=False)
         for name, watched in WATCHED.items():

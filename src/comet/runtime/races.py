@@ -18,7 +18,7 @@ barrier, stores of other threads of the block may come after it.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,7 +79,7 @@ class RaceError(Exception):
         self.second = second
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Event:
     """An access in the past, at a time of the thread's own clock."""
 
@@ -193,6 +193,8 @@ class RaceDetector:
                 history = released.setdefault(key, deque(maxlen=HISTORY))
                 published = own.copy()
                 _join(published, _published(history, None))
+                if _falls(history, access.left):
+                    history.clear()
                 history.append((access.left, published))
 
     def _domains(self, thread: int, scope: Scope) -> tuple[int | None, ...]:
@@ -212,18 +214,19 @@ class RaceDetector:
     def _check(
         self, thread: int, region: Region, access: Access, operation: Operation
     ) -> None:
-        # A release publishes itself, and of plain stores those before the barrier.
-        times = self._fenced if access.release else self._clocks[thread]
-        event = _Event(thread, times[thread], access.kind, operation)
+        event = self._event(thread, access, operation)
         history = self._history(region)
         cells = _cells(region, access)
         before = history[cells]
         for number in np.unique(before):
             frontier = int(number)
             here = cells[before == frontier]
-            self._check_frontier(self._frontiers[frontier], event, region, here)
+            known = self._frontiers[frontier]
+            for old in self._unordered(thread, known):
+                if old.kind in CONFLICTS[event.kind]:
+                    raise _race(region, here, old, event)
             history[here] = len(self._frontiers)
-            self._frontiers.append(self._after(self._frontiers[frontier], event))
+            self._frontiers.append(self._after(thread, known, event))
 
     def _history(self, region: Region) -> Frontiers:
         if region not in self._cells:
@@ -231,29 +234,41 @@ class RaceDetector:
             self._cells[region] = np.zeros(count, dtype=np.int32)
         return self._cells[region]
 
-    def _check_frontier(
-        self, frontier: tuple[_Event, ...], event: _Event, region: Region, cells: Cells
-    ) -> None:
-        for old in frontier:
-            if old.kind in CONFLICTS[event.kind] and not self._before(old, event):
-                elements = (int(cells.min()), int(cells.max()) + 1)
-                first, second = (old.kind, old.operation), (event.kind, event.operation)
-                raise RaceError(region, elements, first, second)
+    def _event(self, thread: int, access: Access, operation: Operation) -> _Event:
+        """
+        Return the event of an access.
 
-    def _after(self, frontier: tuple[_Event, ...], event: _Event) -> tuple[_Event, ...]:
+        A release publishes itself too, though not the plain stores since the barrier:
+        so the releases of a thread count as a thread of their own.
+        """
+        clock = self._clocks[thread]
+        if access.release:
+            thread = ~thread
+            clock[thread] = clock.get(thread, 0) + 1
+        return _Event(thread, clock[thread], access.kind, operation)
+
+    def _unordered(self, thread: int, events: Iterable[_Event]) -> Iterator[_Event]:
+        """Yield the events that the thread does not know of."""
+        clock = self._clocks[thread]
+        return (old for old in events if old.time > clock.get(old.thread, 0))
+
+    def _after(
+        self, thread: int, frontier: tuple[_Event, ...], event: _Event
+    ) -> tuple[_Event, ...]:
         """Keep the events that something may race with and not with the new one."""
+        unordered = set(self._unordered(thread, frontier))
         kept = (
             old
             for old in frontier
-            if not (
-                CONFLICTS[old.kind] <= CONFLICTS[event.kind]
-                and self._before(old, event)
-            )
+            if old in unordered or not CONFLICTS[old.kind] <= CONFLICTS[event.kind]
         )
         return (*kept, event)
 
-    def _before(self, old: _Event, event: _Event) -> bool:
-        return old.time <= self._clocks[event.thread].get(old.thread, 0)
+
+def _race(region: Region, cells: Cells, old: _Event, new: _Event) -> RaceError:
+    elements = (int(cells.min()), int(cells.max()) + 1)
+    first, second = (old.kind, old.operation), (new.kind, new.operation)
+    return RaceError(region, elements, first, second)
 
 
 def _published(history: Iterable[Release], awaited: int | None) -> Clock:
@@ -263,6 +278,12 @@ def _published(history: Iterable[Release], awaited: int | None) -> Clock:
         if awaited is not None and (left is None or left >= awaited):
             break
     return clock
+
+
+def _falls(history: Sequence[Release], left: int | None) -> bool:
+    """Whether a flag goes back, so that what it reached before means nothing now."""
+    last = history[-1][0] if history else None
+    return last is not None and left is not None and left < last
 
 
 def _cells(region: Region, access: Access) -> Cells:
