@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
-from comet.dialects.collective import AllReduceOp, CollectiveOp
+from comet.dialects.collective import AllReduceOp, CollectiveOp, ReduceScatterOp
 from comet.dialects.compound import CastOp, ContractOp, FillOp
 from comet.dialects.compound_dims import names_of, with_level
 from comet.dialects.schedule_attributes import LoopAttr
@@ -255,37 +255,43 @@ def _rows(
     """
     Return one row per axis: the dimension it splits, or factor 1 where it idles.
 
-    What counts is what enters and leaves the node: a reduce-scatter and an all-gather
-    inside of it may split another dimension in between. Raises PassFailedException if
-    an axis splits two dimensions.
+    Shares of a reduce-scatter do not count, as an all-gather puts them together again.
+    Raises PassFailedException if an axis splits two dimensions, or splits one that is
+    whole elsewhere.
     """
-    values = [*_crossing(ops, program)]
+    values = [
+        value
+        for op in ops
+        for value in (*op.operands, *op.results)
+        if not isinstance(value.owner, ReduceScatterOp)
+    ]
     idle = next((names_of(v)[0] for v in values if names_of(v)), "")
     rows: list[LoopAttr] = []
     for axis in axes:
-        dims = {program.states[v].sharded.get(axis) for v in values} - {None}
-        if len(dims) > 1:
-            raise PassFailedException(
-                f"fuse: axis '{axis}' splits {' and '.join(sorted(map(str, dims)))} of "
-                "ops that share a nest; distribute one dimension per axis"
-            )
-        dim = next(iter(dims), None)
+        dim = _split_dim(axis, values, program)
         size = program.axis_extents.get(axis, 1)
         rows.append(LoopAttr(idle, 1, axis) if dim is None else _row(dim, size, axis))
     return tuple(rows)
 
 
-def _crossing(ops: Sequence[Operation], program: FlatProgram) -> Iterator[SSAValue]:
-    """Yield the values that `ops` use and others make, or the other way round."""
-    inside = set(ops)
-    for op in ops:
-        for operand in op.operands:
-            if operand.owner not in inside:
-                yield operand
-        for result in op.results:
-            left = any(use.operation not in inside for use in result.uses)
-            if left or result in program.outputs:
-                yield result
+def _split_dim(
+    axis: str, values: Sequence[SSAValue], program: FlatProgram
+) -> str | None:
+    """Return the dimension that `axis` splits in all `values` that have it."""
+    dims = {program.states[v].sharded.get(axis) for v in values} - {None}
+    whole = {
+        dim
+        for value in values
+        for dim in names_of(value)
+        if axis not in program.states[value].sharded
+    }
+    if len(dims) > 1 or dims & whole:
+        split = " and ".join(sorted(map(str, dims)))
+        raise PassFailedException(
+            f"fuse: axis '{axis}' splits {split} in some of the ops that share a nest; "
+            "distribute one dimension per axis, in all ops that have it"
+        )
+    return next(iter(dims), None)
 
 
 def _row(dim: str, factor: int, axis: str) -> LoopAttr:

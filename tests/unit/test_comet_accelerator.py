@@ -50,7 +50,7 @@ def stages(strategy: str, at: str, sizes: Sequence[int]) -> tuple[str, ...]:
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_stage_means_the_same(machine: int, op: str, strategy: str, at: str):
-    for sizes in ODD if at == "GB" else ODD[:1]:
+    for sizes in ODD if at == "GB" and machine in (4, 16) else ODD[:1]:
         before = parse_module(graph_text(op, sizes))
         module = run_passes(before, attached(machine))
         for stage in stages(strategy, at, sizes):

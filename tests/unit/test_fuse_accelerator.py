@@ -1,0 +1,174 @@
+"""`fuse` on accelerators: levels, nests, combiners, and what it rejects."""
+
+import pytest
+from accelerators import attached
+from programs import graph_text
+from semantics import assert_same_meaning, parse_module, run_passes
+from tile_trees import fused, only_function, ops_of
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import attached_system
+from comet.dialects.collective import AllReduceOp, CollectiveOp
+from comet.dialects.compound import ContractOp, MapOp, ReduceOp
+from comet.dialects.compound_dims import level_of
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule_attributes import Combiner
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.memory_chain import memory_chain
+
+
+def crossed(module: ModuleOp, name: str) -> set[str | None]:
+    """Return the levels at which values of a name live outside of leaves."""
+    nodes = ops_of(module, NodeOp)
+    values = [v for op in nodes for v in (*op.outs, *op.ins)]
+    return {level_of(v) for v in values if v.name_hint == name}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "levels"),
+    [
+        ("none", {"DRAM", "GB", "OB"}),
+        ("partial", {"GB", "OB"}),
+        ("full", {"OB"}),
+    ],
+)
+def test_how_far_the_product_travels(strategy: str, levels: set[str]):
+    assert crossed(fused(strategy), "c") == levels
+
+
+def test_row_statistics_go_to_the_shared_buffer():
+    assert crossed(fused("full"), "m") == {"GB", "OB"}
+    assert crossed(fused("none"), "m") == {"DRAM", "GB", "OB"}
+
+
+def test_unfused_ops_have_a_nest_each():
+    func = only_function(fused("none"))
+    nests = [op for op in func.body.block.ops if isinstance(op, TemporalOp)]
+    kinds = (ContractOp, MapOp, ReduceOp)
+    for nest in nests:
+        assert len([op for op in nest.walk() if isinstance(op, kinds)]) == 1
+    assert len(nests) == 6
+
+
+def test_fused_ops_share_one_nest():
+    for strategy in ("partial", "full"):
+        func = only_function(fused(strategy))
+        assert len([op for op in func.body.block.ops if isinstance(op, NodeOp)]) == 1
+
+
+def test_operands_of_products_live_in_the_buffers_that_feed_the_unit():
+    (contract,) = ops_of(fused(), ContractOp)
+    values = (contract.lhs, contract.rhs, contract.result)
+    assert [level_of(value) for value in values] == ["IB", "WB", "OB"]
+
+
+def test_a_reduction_over_cores_becomes_their_combiner():
+    module = fused()
+    assert [op.axis_names for op in ops_of(module, AllReduceOp)] == [("cx", "cy")] * 2
+    combined = [
+        str(c)
+        for op in ops_of(module, SpatialOp)
+        for c in op.combiners
+        if c is not Combiner.NONE
+    ]
+    assert combined == ["max", "add"]
+
+
+def test_at_the_cores_all_reductions_stay_explicit():
+    module = fused(place="at=OB")
+    assert [op.axis_names for op in ops_of(module, AllReduceOp)] == [
+        ("kx", "ky"),
+        ("cx", "cy"),
+    ] * 2
+    combined = {c for op in ops_of(module, SpatialOp) for c in op.combiners}
+    assert Combiner.MAX not in combined
+
+
+def test_unused_axes_idle():
+    pipeline = (
+        f"{attached(16)},decompose{{accumulator=input}},"
+        "distribute{dim=N axes=cx,kx},insert-collectives,place-collectives,"
+        "fuse{strategy=full}"
+    )
+    module = run_passes(parse_module(graph_text("gemm_softmax", (6, 4, 8))), pipeline)
+    rows = {(r.axis, r.factor) for op in ops_of(module, SpatialOp) for r in op.loops}
+    assert rows == {("cx", 2), ("cy", 1), ("kx", 2), ("ky", 1)}
+
+
+def test_dimensions_may_share_the_mesh():
+    before = parse_module(graph_text("gemm_softmax", (8, 4, 16)))
+    pipeline = (
+        f"{attached(16)},decompose{{accumulator=input}},"
+        "distribute{dim=M axes=cx,cy},distribute{dim=N axes=kx,ky},"
+        "insert-collectives,place-collectives,fuse{strategy=full}"
+    )
+    after = run_passes(before, pipeline)
+    assert_same_meaning(before, after, "main")
+    assert not ops_of(after, CollectiveOp)
+
+
+def test_what_a_gathers_root_computes_stays_with_the_gather():
+    module = fused("none", place="kind=gather")
+    (nest,) = [
+        op
+        for op in only_function(module).body.block.ops
+        if isinstance(op, NodeOp) and op.outs[0].name_hint == "m"
+    ]
+    names = [op.name for op in nest.walk() if isinstance(op, CollectiveOp)]
+    assert names == ["collective.gather", "collective.broadcast"]
+
+
+def test_signature_and_reference_keep_their_shapes():
+    module = fused()
+    func = only_function(module)
+    assert [level_of(arg) for arg in func.args] == ["DRAM", "DRAM"]
+    assert_same_meaning(module, module, "main", after_name="main__reference")
+
+
+@pytest.mark.parametrize(
+    ("spread", "dims"),
+    [
+        ("distribute{dim=N axes=cx op=contract}", "N"),
+        (
+            "distribute{dim=N axes=cx op=contract},distribute{dim=M axes=cx op=reduce}",
+            "M and N",
+        ),
+    ],
+)
+def test_rejects_ops_that_are_spread_differently(spread: str, dims: str):
+    pipeline = (
+        f"{attached(16)},decompose{{accumulator=input}},{spread},insert-collectives,"
+        "place-collectives,fuse{strategy=full}"
+    )
+    module = parse_module(graph_text("gemm_softmax", (8, 4, 16)))
+    with pytest.raises(PassFailedException, match=f"axis 'cx' splits {dims} in some"):
+        run_passes(module, pipeline)
+
+
+def test_rejects_collectives_without_a_level():
+    pipeline = (
+        f"{attached(16)},decompose{{accumulator=input}},distribute{{dim=N axes=cx}},"
+        "insert-collectives,fuse{strategy=full}"
+    )
+    module = parse_module(graph_text("gemm_softmax", (8, 4, 16)))
+    with pytest.raises(PassFailedException, match="run place-collectives first"):
+        run_passes(module, pipeline)
+
+
+def test_the_chain_of_memories():
+    chain = memory_chain(attached_system(fused()))
+    assert (chain.root, chain.shared, chain.out) == ("DRAM", "GB", "OB")
+    assert (chain.lhs, chain.rhs) == ("IB", "WB")
+    assert (chain.cluster_axes, chain.core_axes) == (("cx", "cy"), ("kx", "ky"))
+
+
+def test_rejects_another_hierarchy():
+    text = graph_text("gemm_softmax", (8, 4, 16))
+    hardware = 'attach-hardware{path="samples/hardware/h200x1.yaml"}'
+    system = attached_system(run_passes(parse_module(text), hardware))
+    with pytest.raises(
+        PassFailedException,
+        match="hardware @h200x1 is not a hierarchy that tile trees are built for",
+    ):
+        memory_chain(system)
