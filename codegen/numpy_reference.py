@@ -117,6 +117,9 @@ class ReferencePrinter:
                 return self._variables[op.input]
             case compound.FillOp():
                 return _filled(op)
+            case compound.IndexOp():
+                (extent,) = extents_of(op.result).values()
+                return f"np.arange({float(extent)})"
             case compound.ExtentOp():
                 return repr(float(extents_of(op.input)[op.dim.data]))
             case _:

@@ -44,11 +44,11 @@ class FusePass(ModulePass):
 
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            _check_positions(func)
             if system.gpu is not None:
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
                 continue
             _check_folds(func)
+            _check_positions(func)
             if self.strategy == "auto":
                 fuse_auto.fuse_function(func, system)
             else:
@@ -58,8 +58,8 @@ class FusePass(ModulePass):
 def _check_positions(func: FuncOp) -> None:
     if any(isinstance(op, IndexOp) for op in func.walk()):
         raise PassFailedException(
-            f"fuse: @{func.sym_name.data} has 'compound.index', and tiles do not know "
-            "their positions; causal masks and scans end at the SPMD level"
+            f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators do "
+            "not tell where an element stands; causal masks and scans need a GPU"
         )
 
 

@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.gpu import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective_spmd import SpmdOp
-from comet.dialects.compound import ContractOp, FillOp, RenameOp
+from comet.dialects.compound import ContractOp, FillOp, IndexOp, RenameOp
 from comet.dialects.compound_dims import names_of, with_level
 from comet.dialects.compound_named import CompoundOp
 from comet.passes.fuse_auto import STRATEGY
@@ -92,7 +92,7 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
                 f"@{func.sym_name.data} has {op.name}, which is not elementary; run "
                 "decompose before fuse"
             )
-    return without_constants(ops)
+    return tuple(op for op in without_constants(ops) if not isinstance(op, IndexOp))
 
 
 def plan_function(func: FuncOp, choice: Choice) -> FunctionPlan:
@@ -258,6 +258,12 @@ def rewrite(func: FuncOp, plan: FunctionPlan, levels: GpuLevels) -> None:
     for argument, made in zip(old.args, block.args, strict=True):
         made.name_hint = argument.name_hint
         values[argument] = made
+    for op in old.ops:
+        if isinstance(op, IndexOp):
+            made = IndexOp(with_level(op.result.type, levels.memory))
+            made.result.name_hint = op.result.name_hint
+            block.add_op(made)
+            values[op.result] = made.result
     kernels = {kernel.outs[0].owner: kernel for kernel in plan.kernels}
     for op in old.ops:
         if isinstance(op, RenameOp):

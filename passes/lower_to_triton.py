@@ -28,7 +28,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
-from comet.dialects.compound import RenameOp
+from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.compound_dims import element_type_of, extents_of, names_of, tensor
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LaunchAttr
@@ -115,8 +115,12 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
 
 
 def _add_views(kernel: dataflow.KernelOp, arguments: dict[SSAValue, Buffer]) -> None:
-    """Add what the kernel views under other dimension names."""
+    """Add what the kernel views under other dimension names, and its positions."""
     for view in kernel.body.block.ops:
+        if isinstance(view, IndexOp):
+            extents = extents_of(view.result)
+            dims = tuple(extents)
+            arguments[view.result] = Buffer(None, dims, tuple(extents.values()), dims)
         if isinstance(view, RenameOp):
             dims = names_of(view.result)
             viewed = replace(arguments[view.input], dims=dims, stride_dims=dims)
@@ -124,7 +128,8 @@ def _add_views(kernel: dataflow.KernelOp, arguments: dict[SSAValue, Buffer]) -> 
 
 
 def _grid_node(kernel: dataflow.KernelOp) -> SpatialOp:
-    ops = [op for op in kernel.body.block.ops if not isinstance(op, RenameOp)]
+    views = RenameOp | IndexOp
+    ops = [op for op in kernel.body.block.ops if not isinstance(op, views)]
     node = ops[0]
     if len(ops) > 2 or not isinstance(node, SpatialOp) or node.mesh_name is not None:
         raise PassFailedException(

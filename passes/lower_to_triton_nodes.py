@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind, ReduceOp
-from comet.dialects.compound_dims import level_of, names_of
+from comet.dialects.compound_dims import element_type_of, level_of, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule_attributes import Combiner, LoopAttr
 from comet.dialects.schedule_node import NodeOp
@@ -33,7 +33,14 @@ from comet.passes.lower_to_triton_ops import (
     lower_op,
 )
 from comet.passes.lower_to_triton_slices import Prologue, inner_slice, step_of
-from comet.passes.lower_to_triton_values import Buffer, Scope, Tile, load, store
+from comet.passes.lower_to_triton_values import (
+    Buffer,
+    Scope,
+    Tile,
+    load,
+    positions,
+    store,
+)
 
 Allocate = Callable[[SSAValue], Buffer]
 """Makes a scratch buffer for a value that is spilled to device memory."""
@@ -97,10 +104,15 @@ class BodyLowering:
     def bind(self, scope: Scope, outer: Tile | Buffer, value: SSAValue) -> None:
         """Let `value`, a block argument, stand for `outer`; load it if it is moved."""
         if isinstance(outer, Buffer) and not self.is_in_memory(value):
-            name = (outer.pointer.name_hint or "x").removesuffix("_ptr")
-            comment = f"{self._memory} -> {level_of(value)}"
-            outer = load(scope, outer, _padding_for(value), f"{name}_tile", comment)
+            outer = self._loaded(scope, outer, value)
         scope.values[value] = outer
+
+    def _loaded(self, scope: Scope, buffer: Buffer, value: SSAValue) -> Tile:
+        if buffer.pointer is None:
+            return positions(scope, buffer, element_type_of(value))
+        name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
+        comment = f"{self._memory} -> {level_of(value)}"
+        return load(scope, buffer, _padding_for(value), f"{name}_tile", comment)
 
     def spill(
         self, scope: Scope, inner: Tile | Buffer, value: SSAValue, target: Buffer

@@ -42,7 +42,8 @@ class Tile:
 class Buffer:
     """A row-major tensor in device memory."""
 
-    pointer: SSAValue
+    pointer: SSAValue | None
+    """None for the positions along a dimension, which are computed where needed."""
     dims: tuple[str, ...]
     extents: tuple[int, ...]
     """Global extents, in elements."""
@@ -176,6 +177,15 @@ def load(scope: Scope, buffer: Buffer, neutral: float, hint: str, comment: str) 
     return Tile(value, axes, padding)
 
 
+def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
+    """Return where the elements of the current slice stand in the whole dimension."""
+    offsets = scope.slices[buffer.dims[0]].offsets()
+    axes = scope.axes(buffer.dims)
+    if offsets is None:
+        return Tile(scope.constant(0.0, element), axes)
+    return Tile(scope.insert(tl.CastOp(offsets, element), None, "compound.index"), axes)
+
+
 def store(scope: Scope, buffer: Buffer, tile: Tile, comment: str) -> None:
     """Write a tile to the current slice of a buffer."""
     axes = scope.axes(buffer.dims)
@@ -190,6 +200,7 @@ def store(scope: Scope, buffer: Buffer, tile: Tile, comment: str) -> None:
 
 
 def _pointee(buffer: Buffer) -> Attribute:
+    assert buffer.pointer is not None
     assert isinstance(buffer.pointer.type, tl.PtrType)
     return buffer.pointer.type.pointee
 
@@ -198,6 +209,7 @@ def _addresses(
     scope: Scope, buffer: Buffer, axes: Sequence[str]
 ) -> tuple[SSAValue, SSAValue | None]:
     """Return the pointers of the current slice, and the mask of what is inside."""
+    assert buffer.pointer is not None
     pointers, mask = buffer.pointer, None
     for position, dim in enumerate(buffer.dims):
         part = scope.slices[dim]

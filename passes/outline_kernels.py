@@ -4,7 +4,8 @@
 Needs functions whose operations are nodes on the launch grid. Each becomes a kernel;
 values between kernels become buffers, and a kernel that reads what an earlier one wrote
 stands behind a barrier. A view under other dimension names goes into the kernels that
-read it. Rejects other operations outside grid nodes.
+read it, and so do positions along a dimension. Rejects other operations outside grid
+nodes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
-from comet.dialects.compound import RenameOp
+from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.levels import IRLevel, functions_at
+
+View = RenameOp | IndexOp
+"""What a kernel makes of what it has, without reading or writing memory."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,8 @@ class Launch:
     """The symbol of the kernel."""
     ins: tuple[SSAValue, ...]
     """What the kernel reads, each value once, behind all views."""
-    views: tuple[RenameOp, ...]
-    """What it views under other dimension names, in order."""
+    views: tuple[View, ...]
+    """Its views under other dimension names and its positions, in order."""
     waits: bool
     """Whether it reads what a kernel wrote since the last barrier."""
 
@@ -80,19 +84,21 @@ def plan_launches(function: func.FuncOp) -> tuple[Launch, ...]:
 def _is_inner_view(op: Operation) -> bool:
     """Whether `op` is a view that only nodes and other views read."""
     readers = [use.operation for result in op.results for use in result.uses]
-    return isinstance(op, RenameOp) and all(
+    return isinstance(op, View) and all(
         isinstance(reader, SpatialOp | RenameOp) for reader in readers
     )
 
 
-def _views(node: SpatialOp) -> tuple[RenameOp, ...]:
+def _views(node: SpatialOp) -> tuple[View, ...]:
     """Return the views that `node` reads, each after the views it is made from."""
-    found: dict[RenameOp, None] = {}
+    found: dict[View, None] = {}
     for value in node.ins:
-        chain: list[RenameOp] = []
+        chain: list[View] = []
         while isinstance(value.owner, RenameOp):
             chain.append(value.owner)
             value = value.owner.input
+        if isinstance(value.owner, IndexOp):
+            chain.append(value.owner)
         found |= dict.fromkeys(reversed(chain))
     return tuple(found)
 
@@ -115,7 +121,8 @@ def _launches(name: str, nodes: list[SpatialOp]) -> tuple[Launch, ...]:
         if kernel in taken:
             kernel = f"{name}_{index}_kernel"
         taken.add(kernel)
-        ins = tuple(dict.fromkeys(_viewed(value) for value in node.ins))
+        behind = dict.fromkeys(_viewed(value) for value in node.ins)
+        ins = tuple(v for v in behind if not isinstance(v.owner, IndexOp))
         waits = any(value in unfinished for value in ins)
         if waits:
             unfinished.clear()
@@ -146,7 +153,7 @@ def outline(function: func.FuncOp, launches: tuple[Launch, ...]) -> None:
         program.results_[index].name_hint = value.name_hint
         terminator.operands[index] = program.results_[index]
     for op in reversed(list(body.ops)):
-        if isinstance(op, SpatialOp | RenameOp):
+        if isinstance(op, SpatialOp | View):
             op.detach()
             op.erase()
 

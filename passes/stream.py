@@ -34,16 +34,18 @@ class StreamPass(ModulePass):
 
     name = "stream"
 
-    dim: str = "N"
-    """The dimension to run along."""
+    dim: str | None = None
+    """The dimension to run along; N, where there is one, if unset."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that is no reference."""
         functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
-        _check_dim(functions, self.dim)
+        if self.dim is not None:
+            _check_dim(functions, self.dim)
+        dim = self.dim or "N"
         for func in functions:
-            for statistics in plan_folds(func, self.dim):
-                insert_fold(statistics, self.dim)
+            for statistics in plan_folds(func, dim):
+                insert_fold(statistics, dim)
 
 
 def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:

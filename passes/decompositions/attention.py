@@ -42,5 +42,7 @@ def _mask(site: Site) -> SSAValue:
     ahead = emit.map(MapKind.SUB, last, columns, name="ahead")
     none = emit.fill(0.0, element, name="none")
     behind = emit.map(MapKind.MIN, ahead, none, name="behind")
+    minus = emit.fill(-1.0, element, name="minus")
+    hidden = emit.map(MapKind.MAX, behind, minus, name="hidden")
     far = emit.fill(lowest_finite(element) / -2, element, name="far")
-    return emit.map(MapKind.MULT, behind, far, name="mask")
+    return emit.map(MapKind.MULT, hidden, far, name="mask")

@@ -28,7 +28,7 @@ class NamedOp:
     variant: str = ""
     """What the sample is called beyond the op, if the op has several."""
     positions: bool = False
-    """Whether it needs positions of elements, which end at the SPMD level."""
+    """Whether it needs positions of elements, which accelerators do not know."""
 
     @property
     def title(self) -> str:

@@ -125,7 +125,7 @@ def test_files_break_no_rule(op: NamedOp, strategy: str, machine: str):
 
 @pytest.mark.parametrize("stream", ["", "stream,"])
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
-@each_tiled_op
+@each_op
 def test_kernels_of_a_gpu(op: NamedOp, strategy: str, stream: str):
     before = parse_module(op.text(op.odd))
     gpu = hardware("h200x1.yaml")
@@ -136,17 +136,18 @@ def test_kernels_of_a_gpu(op: NamedOp, strategy: str, stream: str):
 
 def test_emitted_kernels_agree_with_their_references(tmp_path: Path):
     pipeline = f"{hardware('h200x1.yaml')},triton-distributed"
-    sources = {op.name: emitted(op.text(op.odd), pipeline) for op in TILED}
+    sources = {op.title: emitted(op.text(op.odd), pipeline) for op in NAMED_OPS}
     for name, report in check_all(sources, tmp_path).items():
         assert report["ok"], (name, report)
 
 
-@pytest.mark.parametrize("machine", ["edge", "h200x1"])
+@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
 @pytest.mark.parametrize("op", POSITIONED, ids=lambda op: op.title)
-def test_positions_end_at_the_spmd_level(op: NamedOp, machine: str):
+def test_accelerators_know_no_positions(op: NamedOp, strategy: str):
     before = parse_module(op.text(op.odd))
-    with pytest.raises(PassFailedException, match="tiles do not know their positions"):
-        run_passes(before, f"{hardware(f'{machine}.yaml')},decompose,fuse")
+    fuse = f"decompose,fuse{{strategy={strategy}}}"
+    with pytest.raises(PassFailedException, match="masks and scans need a GPU"):
+        run_passes(before, f"{hardware('edge.yaml')},{fuse}")
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])

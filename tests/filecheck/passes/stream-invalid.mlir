@@ -1,4 +1,4 @@
-// RUN: comet-opt %s --split-input-file --verify-diagnostics -p stream | filecheck %s
+// RUN: comet-opt %s --split-input-file --verify-diagnostics -p 'stream{dim=N}' | filecheck %s
 
 func.func @chain(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compound.dims<M>> {
   %m = compound.reduce max %x : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
