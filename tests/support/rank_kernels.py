@@ -233,6 +233,12 @@ def store_to_peer(pointer, current, peer, bases):
 
 
 @triton.jit
+def store_rebased(pointer, offset, current, peer, bases):
+    """Store one element behind a rebased pointer."""
+    tl.store(rebase(pointer + offset, current, peer, bases), 1.0)
+
+
+@triton.jit
 def arrive(count, places, current, bases):
     """Count on rank 0; keep there who came as which."""
     me = current * tl.num_programs(0) + tl.program_id(0)

@@ -239,6 +239,23 @@ def out_of_bounds(rank: Rank) -> float:
     return 0.0
 
 
+@dataclass(frozen=True)
+class Rebase:
+    """Rebase a pointer that is so many elements behind an aligned one."""
+
+    offset: int
+
+    def __call__(self, rank: Rank) -> float:
+        """Store one element to the next rank."""
+        row = rank.heap.zeros((8,), torch.float32, "row")
+        rank.barrier()
+        peer = (rank.rank + 1) % rank.world
+        arguments = (row, self.offset, rank.rank, peer, rank.heap_bases)
+        rank.launch(kernels.store_rebased, (1,), *arguments)
+        rank.barrier()
+        return abs(1.0 - float(rank.read(row)[self.offset]))
+
+
 OWN_ROWS: dict[int, torch.Tensor] = {}
 """What `private_memory` tells its peers, all in one process."""
 

@@ -61,6 +61,8 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
         "gemm, 4 ranks": scheduled(Gemm(epochs=5), 4),
         "atomics": scheduled(programs.atomics, 2),
         "launches": partial(seeded, programs.launches, 1),
+        "aligned rebase": scheduled(programs.Rebase(4), 2),
+        "misaligned rebase": scheduled(programs.Rebase(3), 2),
         "plain interpreter": programs.without_back_end,
         "atomics, 1 rank": scheduled(programs.atomics, 1),
         "missing signal": scheduled(Gather(how="none"), 2),

@@ -17,6 +17,7 @@ RIGHT = (
     "parts",
     "launches",
     "plain interpreter",
+    "aligned rebase",
     "gather, 1 rank",
     "gather, 4 ranks, 5 epochs",
     "gemm, 4 ranks",
@@ -48,6 +49,10 @@ ERRORS = {
     "out of bounds": ("ProgramError", r"store_at, .*write out of bounds"),
     "private memory": ("ProgramError", r"tensor belongs to rank 1 alone"),
     "raising kernel": ("ProgramError", r"rank_kernels.py:\d+: .*divide by zero"),
+    "misaligned rebase": (
+        "ProgramError",
+        r"store_rebased, .*rebase: the pointer is less aligned",
+    ),
     "unequal heaps": ("SymmetryError", r"rank 0 .* shape \(8,\) .* rank 2 .*\(9,\)"),
     "unequal counts": ("SymmetryError", r"rank 0 .* 1 tensors, rank 1 2;"),
     "failing host": ("ValueError", r"the input of rank 1 is empty"),

@@ -33,6 +33,8 @@ def rebase(pointer, current, remote, heap_bases, align: tl.constexpr = 16):
     """
     offset = pointer.to(tl.uint64) - tl.load(heap_bases + current).to(tl.uint64)
     address = tl.load(heap_bases + remote).to(tl.uint64) + offset
+    if INTERPRETED:
+        tl.static_assert(address % align == 0, "rebase: the pointer is less aligned")
     return tl.multiple_of(address.to(pointer.dtype), align)
 
 
