@@ -20,6 +20,9 @@ from paper_runs import MODELS, STRATEGIES, Row
 from comet.cost.estimate import ModelName
 
 mpl.rcParams.update({"font.size": 8, "axes.spines.top": False})
+TOP = 1.3
+"""The height of the plots; what is taller is cut, and its height written above."""
+
 COLOURS = ("#8d99ae", "#e76f51", "#e9c46a", "#2a9d8f", "#264653")
 
 
@@ -37,7 +40,8 @@ def plot(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
                 own = [row for row in members if row.machine == machine]
                 _bars(axes, own, name, model)
                 axes.set_title(f"{name}, {machine}, model {model}")
-        grid[0][0].legend(ncols=2, frameon=False)
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=5)
         path = folder / f"evaluation-{op.replace('_', '-')}.png"
         figure.savefig(path, dpi=110)
         yield path
@@ -53,6 +57,9 @@ def _bars(axes: Axes, rows: Sequence[Row], name: str, model: ModelName) -> None:
             i + (place - (len(STRATEGIES) - 1) / 2) * width for i in range(len(rows))
         ]
         axes.bar(offsets, heights, width, label=strategy, color=COLOURS[place])
+        for offset, height in zip(offsets, heights, strict=True):
+            if height > TOP:
+                axes.text(offset, TOP, f"{height:.1f}", ha="center", fontsize=6)
     axes.set_xticks(range(len(rows)), [" x ".join(map(str, row.shape)) for row in rows])
     axes.tick_params(axis="x", labelrotation=15)
-    axes.set_ylim(0, 1.1)
+    axes.set_ylim(0, TOP)
