@@ -139,6 +139,19 @@ def _units(ops: Sequence[Operation]) -> Iterator[Unit]:
         yield tuple(unit)
 
 
+def _exchanged_early(units: Iterator[Unit]) -> list[Unit]:
+    """Put every collective right behind the op whose result it takes."""
+    ordered: list[Unit] = []
+    for unit in units:
+        place = len(ordered)
+        if isinstance(unit[0], CollectiveOp):
+            taken = unit[0].operands[0].owner
+            makers = [index for index, made in enumerate(ordered) if taken in made]
+            place = makers[-1] + 1 if makers else place
+        ordered.insert(place, unit)
+    return ordered
+
+
 def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
     """
     Part the ops at the root: `none` gives every op a nest of its own, `partial` every
@@ -146,7 +159,7 @@ def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
 
     Collectives, and what an instance does between two of them, stay with their operand.
     """
-    units = list(_units(program.ops))
+    units = _exchanged_early(_units(program.ops))
     if strategy == "full":
         return [units]
     groups: list[list[Unit]] = []
@@ -203,8 +216,9 @@ def _stages(
     """
     Part `units` into nodes over the cores, and collectives between them.
 
-    A node ends before a contraction, after one, before a collective of the shared
-    level, and where an op needs what only the node's end completes.
+    A node ends before a contraction, after one and the collective that completes it,
+    before a collective of the shared level, and where an op needs what only the node's
+    end completes.
     """
     stage: list[Unit] = []
 
@@ -220,7 +234,8 @@ def _stages(
         waits = any(aliases.get(v) in made for op in unit for v in op.operands)
         at_shared = _is_shared_collective(unit, chain)
         contraction = _is_contraction(unit) or (stage and _is_contraction(stage[0]))
-        if waits or at_shared or contraction:
+        exchanges = isinstance(unit[0], CollectiveOp) and unit[0].operands[0] in made
+        if waits or at_shared or (contraction and not exchanges):
             yield from finished()
         if at_shared:
             yield Leaf(unit)

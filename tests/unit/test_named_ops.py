@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from accelerators import MACHINES, attached
+from accelerators import attached
 from comet_rules import check
 from named_ops import NAMED_OPS, NamedOp
 from programs import MESHES, mesh_text
@@ -79,7 +79,7 @@ def test_sample(op: NamedOp):
     assert len(set(extents.values())) == len(extents)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("op", STREAMED, ids=lambda op: op.title)
 def test_streamed_under_any_tree(op: NamedOp, seed: int):
     before = run_passes(parse_module(op.text(op.odd)), "decompose")
@@ -103,12 +103,12 @@ def test_distributed(op: NamedOp, dim: str, stream: str):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @each_tiled_dim
 def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str):
-    for machine in MACHINES:
+    for machine, at in ((4, "GB"), (16, "GB"), (16, "OB")):
         before = parse_module(op.text(op.odd))
         pipeline = (
             f"{attached(machine)},decompose{{accumulator=input}},"
             f"distribute{{dim={dim} axes=cx,cy,kx,ky}},insert-collectives,"
-            f"place-collectives{{at=GB}},fuse{{strategy={strategy}}}"
+            f"place-collectives{{at={at}}},fuse{{strategy={strategy}}}"
         )
         assert_same_meaning(before, run_passes(before, pipeline), "main")
 
