@@ -1,8 +1,10 @@
 """Accelerators like the edge sample, with any number of clusters and cores."""
 
+import atexit
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
@@ -31,7 +33,9 @@ def edge_like(clusters: tuple[int, int], cores: tuple[int, int]) -> str:
     fields = yaml.safe_load(EDGE.read_text())
     shapes = {"GB": clusters, **dict.fromkeys(CORES, cores)}
     _reshape(fields["Hierarchy"], shapes)
-    path = Path(mkdtemp(prefix="comet-test-")) / "edge.yaml"
+    folder = mkdtemp(prefix="comet-test-")
+    atexit.register(rmtree, folder, ignore_errors=True)
+    path = Path(folder) / "edge.yaml"
     path.write_text(yaml.safe_dump(fields, sort_keys=False))
     return str(path)
 
