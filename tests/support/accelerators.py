@@ -3,6 +3,7 @@
 import atexit
 from collections.abc import Mapping, Sequence
 from functools import cache
+from os import getpid
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -34,10 +35,16 @@ def edge_like(clusters: tuple[int, int], cores: tuple[int, int]) -> str:
     shapes = {"GB": clusters, **dict.fromkeys(CORES, cores)}
     _reshape(fields["Hierarchy"], shapes)
     folder = mkdtemp(prefix="comet-test-")
-    atexit.register(rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder, getpid())
     path = Path(folder) / "edge.yaml"
     path.write_text(yaml.safe_dump(fields, sort_keys=False))
     return str(path)
+
+
+def _remove(folder: str, maker: int) -> None:
+    """Remove `folder`; processes that were forked from its maker leave it alone."""
+    if getpid() == maker:
+        rmtree(folder, ignore_errors=True)
 
 
 def _reshape(nodes: Sequence[dict[str, Any]], shapes: Mapping[str, Any]) -> None:
