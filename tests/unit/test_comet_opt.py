@@ -92,8 +92,12 @@ def test_a_pass_error_names_the_op(good: str, plugin: str):
 
 
 def test_an_op_made_by_a_pass_is_named_by_function_and_result():
-    result = comet_opt("samples/gemm_softmax.mlir", "-p", "decompose,decompose")
-    start = "in @gemm_softmax, 'compound.contract' op %c: error: "
+    pipeline = (
+        'attach-hardware{path="samples/hardware/edge.yaml"},'
+        "decompose{accumulator=input},fuse{strategy=full},bind{kind=parallel}"
+    )
+    result = comet_opt("samples/gemm_softmax.mlir", "-p", pipeline)
+    start = "in @gemm_softmax, 'schedule.temporal' op %p: error: bind: "
     assert the_sentence(result).startswith(start)
 
 
