@@ -1,7 +1,7 @@
 """
 The evaluation of the COMET paper (arXiv 2509.00599), on comet's own mappings.
 
-    python benchmarks/paper.py [--plots docs] [--budget 1000]
+    python benchmarks/paper.py [--plots docs] [--budget 1000] [--op attention]
 
 For every shape and strategy it searches the best mapping that it can find, once under
 each model, and prints latency and energy beside those of the unfused mapping, and the
@@ -95,10 +95,13 @@ def main() -> None:
     parser.add_argument(
         "--budget", type=int, default=1000, help="mappings priced per search by tool"
     )
+    parser.add_argument(
+        "--op", nargs="+", choices=CLAIMED, default=CLAIMED, help="only these ops"
+    )
     options = parser.parse_args()
     rows: list[Row] = []
     print(header())
-    for row in evaluate(options.budget):
+    for row in evaluate(options.op, options.budget):
         rows.append(row)
         for model in MODELS:
             print(row_text(row, model), flush=True)

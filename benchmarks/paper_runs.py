@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -102,7 +102,7 @@ def price_files(
     """Price the COMET files that the pipeline makes with given factors."""
     lowered, context = module.clone(), new_context()
     system = attached_system(lowered)
-    chosen = replace(options, factors=plan, model=model)
+    chosen = replace(options, factors=plan)
     for part in chosen.parts(system, whole_axes(lowered, system, options.dim)):
         part.apply(context, lowered)
     estimate = estimate_module(lowered, model)
@@ -149,10 +149,10 @@ def run(module: ModuleOp, strategy: Strategy, budget: int) -> dict[ModelName, Co
     }
 
 
-def evaluate(budget: int) -> Iterator[Row]:
+def evaluate(ops: Iterable[str], budget: int) -> Iterator[Row]:
     """Yield the best mappings of every program, `tool` pricing `budget` per search."""
-    for op, machines in SHAPES.items():
-        for machine, shapes in machines.items():
+    for op in ops:
+        for machine, shapes in SHAPES[op].items():
             for shape in shapes:
                 module = elementary(op, machine, shape)
                 costs = {n: run(module, s, budget) for n, s in STRATEGIES.items()}
