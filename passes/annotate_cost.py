@@ -88,10 +88,17 @@ def _mapping_estimates(
 def _tree_estimates(
     func: FuncOp, system: SystemOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
-    """Price a copy that is lowered; its nodes stand in the order of those of `func`."""
+    """
+    Price a copy that is lowered; its nodes stand in the order of those of `func`.
+
+    Where the tool cannot count the runs of siblings apart, only the whole gets figures.
+    """
     yield func, total_figures(lowered_estimate(func, system, model, absorb=True))
     nodes = [op for op in func.walk() if isinstance(op, NodeOp | CollectiveOp)]
-    estimate = lowered_estimate(func, system, model, absorb=False)
+    try:
+        estimate = lowered_estimate(func, system, model, absorb=False)
+    except CostError:
+        return
     outermost = [op for op in nodes if op.parent_op() is func]
     if len(outermost) > 1:  # they become one node, the root
         nodes = [op for op in nodes if op not in outermost]

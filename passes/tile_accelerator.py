@@ -164,8 +164,9 @@ class _Descent:
 
     def estimate(self, plan: Plan) -> Estimate | None:
         """Return what a plan that fits costs, None where the tool rejects it."""
-        hardware, problem = self.template.hardware, self.template.problem_for(plan)
+        hardware = self.template.hardware
         try:
+            problem = self.template.problem_for(plan)
             check_tool(problem, hardware)
             return price(problem, hardware, self.model)
         except CostError:
