@@ -5,15 +5,18 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 
 import pytest
+from semantics import parse_module, run_passes
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
 from xdsl.parser import Parser
 
 from comet.dialects import get_all_dialects
+from comet.dialects.comet import MappingOp
 from comet.dialects.compound import Compound
 from comet.dialects.compound_named import CompoundOp
 from comet.passes import get_all_passes
+from comet.tools.mapping_table import format_table, mapping_rows
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```mlir\n(.*?)```", (ROOT / "docs/ir.md").read_text(), re.S)
@@ -68,3 +71,13 @@ def test_the_named_ops_are_listed_with_their_dimensions():
 
 def _dims(cell: str) -> list[tuple[str, ...]]:
     return [tuple(dims.split(", ")) for dims in re.findall(r"\((.*?)\)", cell)]
+
+
+def test_the_readme_shows_the_mapping_that_is_chosen():
+    hardware = ROOT / "samples/hardware/edge.yaml"
+    passes = f'attach-hardware{{path="{hardware}"}},comet-accelerator'
+    sample = (ROOT / "samples/gemm_softmax.mlir").read_text()
+    module = run_passes(parse_module(sample), passes)
+    mapping = next(op for op in module.ops if isinstance(op, MappingOp))
+    table = format_table(tuple(mapping_rows(mapping.root)))
+    assert table in (ROOT / "README.md").read_text()
