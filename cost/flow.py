@@ -18,7 +18,7 @@ import numpy as np
 from comet.cost.collectives import Exchange
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Hardware
-from comet.cost.mappings import Extents, FactorKey, Mappings, StepKey
+from comet.cost.mappings import Extents, Mappings
 from comet.cost.problem import (
     Collective,
     CollectiveKind,
@@ -30,21 +30,6 @@ from comet.cost.problem import (
 )
 from comet.cost.reals import Real, longest, product, total
 from comet.cost.volume import relevant
-
-__all__ = [
-    "FactorKey",
-    "Flow",
-    "Flows",
-    "Mappings",
-    "StepKey",
-    "TileExtents",
-    "build_flows",
-    "elements_of",
-    "leaf_dims",
-    "leaf_steps",
-    "reuse",
-    "tile_extents",
-]
 
 TileExtents: TypeAlias = Mapping[int, tuple[Extents, ...]]
 """The extents of each entry's tile above each node's loops, by node index."""

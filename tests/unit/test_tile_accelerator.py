@@ -7,7 +7,7 @@ from tile_trees import fused, only_function
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.factors import with_factors
-from comet.cost.flow import Mappings
+from comet.cost.mappings import Mappings
 from comet.cost.model import price, price_many
 from comet.dialects.arch import attached_system
 from comet.passes.annotate_cost import lowered_estimate
