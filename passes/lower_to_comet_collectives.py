@@ -21,7 +21,7 @@ from comet.dialects.collective import (
 )
 from comet.dialects.comet_attributes import CollectiveKind, ReductionKind
 from comet.dialects.compound import ReduceKind
-from comet.dialects.compound_dims import element_type_of
+from comet.dialects.compound_dims import element_type_of, names_of
 
 COLLECTIVES: dict[type[CollectiveOp], CollectiveKind | None] = {
     AllReduceOp: CollectiveKind.ALLREDUCE,
@@ -56,7 +56,13 @@ def exchange_of(
     if kind is None:
         raise PassFailedException(
             f"lower-to-comet: the COMET files have no '{op.name}'; place it as an "
-            "all-reduce or as a gather with a broadcast"
+            "all-reduce"
+        )
+    if isinstance(op, GatherOp | AllGatherOp) and op.dim.data not in names_of(op.input):
+        raise PassFailedException(
+            f"lower-to-comet: '{op.name}' stacks along the new dimension "
+            f"{op.dim.data}, and the COMET files change a tensor in place and give it "
+            "one shape; place the reduction as an all-reduce"
         )
     level = _level(op)
     levels = list(dict.fromkeys(system.axis_levels[axis] for axis in op.axis_names))

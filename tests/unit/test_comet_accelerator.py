@@ -178,6 +178,7 @@ def test_explicit_options_are_obeyed():
     [
         ("at=L2", "no axis of mesh @edge lies at level L2; its axes lie at GB, OB"),
         ("kind=reduce_scatter_all_gather", "no 'collective.reduce_scatter'"),
+        ("strategy=full kind=gather", "stacks along the new dimension"),
         ("strategy=full bind=pipeline", "bind them sequential"),
         ('factors="DRAM: M=3"', "factor 3 of M does not divide its extent 8"),
         ("strategy=full bind=parallel", "cannot run in parallel"),

@@ -70,7 +70,7 @@ func.func @f(%a : !D) -> !DR {
       %h2 = compound.reduce max %a2 : !O -> !OR
       schedule.yield %h2 : !OR
     }
-    // CHECK: lower-to-comet: the COMET files have no 'collective.reduce_scatter'; place it as an all-reduce or as a gather with a broadcast
+    // CHECK: lower-to-comet: the COMET files have no 'collective.reduce_scatter'; place it as an all-reduce
     %s = collective.reduce_scatter max "M" %h1 on @edge ["cx", "cy"] from "GB" to "GB" : !GR -> !GS
     %r = collective.all_gather "M" %s on @edge ["cx", "cy"] from "GB" to "GB" : !GS -> !GR
     schedule.yield %r : !GR
