@@ -285,7 +285,8 @@ def _rows(
     for axis in axes:
         dim = _split_dim(axis, values, program)
         size = program.axis_extents.get(axis, 1)
-        rows.append(LoopAttr(idle, 1, axis) if dim is None else _row(dim, size, axis))
+        own = LoopAttr(idle, 1, axis) if dim is None else LoopAttr(dim, size, axis)
+        rows.append(own)
     return tuple(rows)
 
 
@@ -307,10 +308,6 @@ def _split_dim(
             "distribute one dimension per axis, in all ops that have it"
         )
     return next(iter(dims), None)
-
-
-def _row(dim: str, factor: int, axis: str) -> LoopAttr:
-    return LoopAttr(dim, factor, axis)
 
 
 def _resident(
