@@ -42,35 +42,39 @@ FILES = ("arch.yaml", "problem.yaml", "mapping.yaml", "constants.yaml")
 """The names of the files of a set, in the order in which they are printed."""
 
 
-def read_files(texts: Mapping[str, str]) -> ModuleOp:
+def read_files(
+    texts: Mapping[str, str], paths: Mapping[str, str] | None = None
+) -> ModuleOp:
     """
     Build a module from the texts of the files named in `FILES`.
 
-    Raises FileFormatError, naming file and field, for what the format does not allow.
+    `paths` are the names by which messages call the files. Raises FileFormatError,
+    naming file and line, for what the format does not allow.
     """
     for file in FILES:
         if file not in texts:
             raise FileFormatError(f"{file} is missing; a set is {', '.join(FILES)}")
-    constants = read_constants(texts["constants.yaml"])
+    arch, problem, mapping, constants = ((paths or {}).get(f, f) for f in FILES)
+    table = read_constants(texts["constants.yaml"], constants)
     return ModuleOp(
         [
-            read_arch(texts["arch.yaml"]),
-            ConstantsOp(constants),
-            read_problem(texts["problem.yaml"], constants),
-            read_mapping(texts["mapping.yaml"], constants),
+            read_arch(texts["arch.yaml"], arch),
+            ConstantsOp(table),
+            read_problem(texts["problem.yaml"], table, problem),
+            read_mapping(texts["mapping.yaml"], table, mapping),
         ]
     )
 
 
 def read_constants(text: str, file: str = "constants.yaml") -> dict[str, int | str]:
     """Return the constants table of a file; it may be empty."""
-    top = Node.of(parse_yaml(text, file), file)
+    top = Node.top(parse_yaml(text, file))
     if top.get("const") == "":
         return {}
     node = top.node("const")
     values = {name: node.text(name) for name in node.fields}
     return {
-        name: int(value) if re.fullmatch(r"\d+", value) else value
+        name: node.fitting(int(value), name) if value.isdecimal() else value
         for name, value in values.items()
     }
 
@@ -79,7 +83,7 @@ def read_problem(
     text: str, constants: Constants, file: str = "problem.yaml"
 ) -> ProblemOp:
     """Build the problem from the text of its file."""
-    problem = Node.of(parse_yaml(text, file), file, constants).node("problem")
+    problem = Node.top(parse_yaml(text, file), constants).node("problem")
     io = problem.node("io")
     instance = problem.node("instance")
     sizes = tuple(
@@ -118,11 +122,17 @@ def _read_projection(tensor: Node) -> tuple[tuple[str, ...], ...]:
     axes: list[tuple[str, ...]] = []
     for axis in tensor.items("projection"):
         if not isinstance(axis, list):
-            raise tensor.fail("a projection is a list of lists of one-element lists")
+            raise tensor.fail(
+                "a projection lists terms per axis; write [[[M]], [[K]]]", "projection"
+            )
         terms = [term for term in axis if isinstance(term, list) and len(term) == 1]
         names = [term[0] for term in terms if isinstance(term[0], str)]
         if len(names) != len(axis):
-            raise tensor.fail("a term of a projection is a list of one dimension")
+            raise tensor.fail(
+                "a term of a projection is a list of one dimension; write [[[M]], "
+                "[[K]]]",
+                "projection",
+            )
         axes.append(tuple(names))
     return tuple(axes)
 
@@ -131,7 +141,7 @@ def read_mapping(
     text: str, constants: Constants, file: str = "mapping.yaml"
 ) -> MappingOp:
     """Build the mapping tree from the text of its file."""
-    root = Node.of(parse_yaml(text, file), file, constants).node("mapping")
+    root = Node.top(parse_yaml(text, file), constants).node("mapping")
     return MappingOp(Region(Block([_read_node(root)])))
 
 
@@ -139,8 +149,10 @@ def _read_node(node: Node) -> Operation:
     kind = node.text("node_type").lower()
     if kind not in _NODE_READERS:
         known = ", ".join(_NODE_READERS)
-        raise node.fail(f"'{kind}' is no node_type; there are {known}")
-    return _NODE_READERS[kind](node)
+        raise node.fail(f"'{kind}' is no node_type; there are {known}", "node_type")
+    op = _NODE_READERS[kind](node)
+    op.location = node.location
+    return op
 
 
 def _read_tile(node: Node) -> TileOp:
@@ -170,7 +182,9 @@ def _read_entries(node: Node) -> tuple[Entry, ...]:
     for key, column in (*columns.items(), *flags.items(), ("precision", precision)):
         if len(column) != len(tensors):
             raise node.fail(
-                f"'{key}' lists {len(column)} values for {len(tensors)} tensors"
+                f"'{key}' lists {len(column)} values for {len(tensors)} tensors; give "
+                "one per tensor",
+                key,
             )
     rows = [_read_row(node, text, len(tensors)) for text in node.texts("factors")]
     return tuple(
@@ -200,7 +214,9 @@ def _read_row(node: Node, text: str, count: int) -> dict[str, tuple[int, ...]]:
         factors = [value.strip() for value in values.split(",")]
         if len(factors) != count:
             raise node.fail(
-                f"the factors of {dim} are {len(factors)} values for {count} tensors"
+                f"the factors of {dim} are {len(factors)} values for {count} tensors; "
+                "give one per tensor",
+                "factors",
             )
         row[dim] = tuple(node.constant(f, f"factor of {dim}") for f in factors)
     return row
@@ -243,7 +259,10 @@ def _read_compute(node: Node) -> Compute | None:
         for text in compute.texts("reduction_factors")
     ]
     if len(dims) != len(factors):
-        raise compute.fail("reduction dimensions and factors differ in number")
+        raise compute.fail(
+            "reduction_dimensions and reduction_factors differ in number; give one "
+            "factor per dimension",
+        )
     return Compute(
         tuple(zip(dims, factors, strict=True)),
         rmw=compute.flag("rmw"),
@@ -257,12 +276,15 @@ def _read_binding(node: Node) -> BindingOp:
         if str(kind)[:4] in text:
             return BindingOp(kind)
     known = ", ".join(str(kind) for kind in BindingKind)
-    raise node.fail(f"'{text}' is no binding; there are {known}")
+    raise node.fail(f"'{text}' is no binding; there are {known}", "binding")
 
 
 def _read_collective(node: Node) -> CollectiveOp:
     if node.text("child") != node.text("target"):
-        raise node.fail("target and child of a collective must be the same level")
+        raise node.fail(
+            "target and child of a collective must be the same level; write one twice",
+            "child",
+        )
     reduces = node.has("reduction_op")
     factor = node.number("spatial_factor") if node.has("spatial_factor") else 0
     return CollectiveOp(

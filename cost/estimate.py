@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -18,6 +19,25 @@ class CostError(Exception):
     A mapping or machine that cannot be priced; the message is one sentence: where, why,
     the way out.
     """
+
+    def __init__(self, message: str, node: int | None = None):
+        super().__init__(message)
+        self.node = node
+        """The node of the mapping that is at fault, counted as in `NodeEstimate`."""
+
+
+class HardwareError(CostError):
+    """A machine description that lacks a field or contradicts itself."""
+
+
+@contextmanager
+def at_node(index: int) -> Generator[None]:
+    """Let a `CostError` of the body name the node, unless it names one already."""
+    try:
+        yield
+    except CostError as error:
+        error.node = index if error.node is None else error.node
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from comet.cost.estimate import CostError
+from comet.cost.estimate import HardwareError
 
 Yaml: TypeAlias = (
     "bool | int | float | str | Sequence[Yaml] | Mapping[str, Yaml] | None"
@@ -63,13 +63,15 @@ class Fields:
         value = self.values.get(key)
         return Fields({}, where) if value is None else as_fields(value, where)
 
-    def _fail(self, key: str, wanted: str) -> CostError:
+    def _fail(self, key: str, wanted: str) -> HardwareError:
         there = repr(self.values[key]) if key in self.values else "nothing"
-        return CostError(f"{self.where}: field {key!r} must be {wanted}, not {there}")
+        return HardwareError(
+            f"{self.where}: field {key!r} must be {wanted}, not {there}"
+        )
 
 
 def as_fields(value: Yaml, where: str) -> Fields:
-    """The fields of a YAML value; raises `CostError` where it is no map."""
+    """The fields of a YAML value; raises `HardwareError` where it is no map."""
     if not isinstance(value, Mapping):
-        raise CostError(f"{where} must be a map of fields, not {value!r}")
+        raise HardwareError(f"{where} must be a map of fields, not {value!r}")
     return Fields(value, where)

@@ -103,6 +103,14 @@ def problem_of(module: ModuleOp) -> Problem:
     )
 
 
+def node_op(module: ModuleOp, index: int) -> Op:
+    """The op of a node of the module's mapping, counted as in `NodeEstimate`."""
+    nodes = [
+        op for op in _only(module, MappingOp).walk() if not isinstance(op, MappingOp)
+    ]
+    return nodes[index]
+
+
 def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
     found = [op for op in module.ops if isinstance(op, kind)]
     if len(found) != 1:

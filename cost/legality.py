@@ -20,7 +20,7 @@ from comet.cost.capacity import (
 )
 from comet.cost.collectives import link_network
 from comet.cost.compute import leaf_cycles
-from comet.cost.estimate import CostError
+from comet.cost.estimate import CostError, at_node
 from comet.cost.flow import TileExtents, tile_extents
 from comet.cost.hardware import Hardware
 from comet.cost.mappings import Mappings
@@ -53,20 +53,23 @@ def check_structure(problem: Problem, hardware: Hardware) -> None:
     extents, bindings, collectives.
     """
     for tile in walk_tiles(problem.root):
-        for entry in tile.entries:
-            _check_entry(problem, hardware, tile, entry)
-        if tile.is_leaf:
-            _check_leaf(problem, hardware, tile)
+        with at_node(tile.index):
+            for entry in tile.entries:
+                _check_entry(problem, hardware, tile, entry)
+            if tile.is_leaf:
+                _check_leaf(problem, hardware, tile)
         for child in tile.children:
             if isinstance(child, Collective):
-                _check_collective(problem, hardware, tile, child)
+                with at_node(child.index):
+                    _check_collective(problem, hardware, tile, child)
 
 
 def check_tool(problem: Problem, hardware: Hardware) -> None:
     """`check`, and the COMET tool's capacity rule and endless loop."""
     extents = check(problem, hardware)
     for tile in walk_tiles(problem.root):
-        _check_bindings(tile)
+        with at_node(tile.index):
+            _check_bindings(tile)
     _check_capacity(hardware, summed_occupancy(problem, extents))
 
 
@@ -224,7 +227,8 @@ def check_extents(problem: Problem, extents: TileExtents) -> None:
                     f"the factors of tensor {entry.tensor} for {entry.tag} cover "
                     f"{int(size)} of dimension {dim}, whose extent is "
                     f"{problem.dims.get(dim, 0)}; make the TileSteps times all factors "
-                    "equal it"
+                    "equal it",
+                    root.index,
                 )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from comet.cost.estimate import CostError
+from comet.cost.estimate import HardwareError
 from comet.cost.fields import Fields, Yaml, as_fields
 from comet.cost.hardware import Hardware, Level, Memory, Network, Unit
 
@@ -19,7 +19,7 @@ def read_hardware(document: Mapping[str, Yaml]) -> Hardware:
     The machine a parsed architecture file describes.
 
     Levels come in the COMET tool's exploration order: a level, its connects, drains,
-    then fills. Raises `CostError` for a missing or contradictory field.
+    then fills. Raises `HardwareError` for a missing or contradictory field.
     """
     arch = Fields(document, "the architecture file")
     kinds: dict[str, Memory | Unit] = {}
@@ -33,7 +33,7 @@ def read_hardware(document: Mapping[str, Yaml]) -> Hardware:
     for item in arch.items("Hierarchy"):
         reader.visit(as_fields(item, "the root of the hierarchy"), None)
     if not reader.levels:
-        raise CostError(
+        raise HardwareError(
             "the architecture file has an empty Hierarchy; list its root memory there"
         )
     return Hardware(tuple(reader.levels), reader.networks)
@@ -43,7 +43,7 @@ def _unit(item: Fields) -> Unit:
     name = item.text("name")
     a = item.below("attributes", f"compute tile {name}")
     if a.integer("computeOpC") == 0 or a.integer("computeLatency") == 0:
-        raise CostError(
+        raise HardwareError(
             f"compute tile {name} needs computeOpC and computeLatency above zero"
         )
     return Unit(
@@ -90,12 +90,12 @@ def _bandwidth(a: Fields, key: str) -> int:
 
 def _network(a: Fields, name: str) -> Network:
     if not a.has("bw"):
-        raise CostError(
+        raise HardwareError(
             f"level {name} has no 'bw' in its attributes; give the bandwidth of its "
             "link in bytes per cycle"
         )
     if not a.has("connection_type"):
-        raise CostError(
+        raise HardwareError(
             f"level {name} has no 'connection_type' in its attributes; write "
             "connection_type: MeshNetwork"
         )
@@ -114,7 +114,9 @@ def _mesh(a: Fields) -> tuple[int, int] | None:
     if a.has("mesh"):
         x, y = (*a.items("mesh"), 1, 1)[:2]
         if not isinstance(x, int) or not isinstance(y, int):
-            raise CostError(f"{a.where}: field 'mesh' must be a list of two integers")
+            raise HardwareError(
+                f"{a.where}: field 'mesh' must be a list of two integers"
+            )
         return x, y
     return (a.integer("meshX"), a.integer("meshY", 1)) if a.has("meshX") else None
 
@@ -147,7 +149,7 @@ class _Hierarchy:
 
     def _level(self, name: str, item: Fields, parent: Level | None) -> Level:
         if (kind := self.kinds.get(item.text("type"))) is None:
-            raise CostError(
+            raise HardwareError(
                 f"level {name} is of type {item.text('type')!r}, which is neither in "
                 "ComputeTiles nor in MemoryTypes"
             )
@@ -164,7 +166,7 @@ class _Hierarchy:
         """
         known = self.levels[self.places[name]]
         if not known.is_unit or parent is None:
-            raise CostError(
+            raise HardwareError(
                 f"memory level {name} appears twice in the hierarchy; give each memory "
                 "its own name"
             )

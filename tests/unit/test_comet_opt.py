@@ -97,8 +97,8 @@ def test_an_op_made_by_a_pass_is_named_by_function_and_result():
         "decompose{accumulator=input},fuse{strategy=full},bind{kind=parallel}"
     )
     result = comet_opt("samples/gemm_softmax.mlir", "-p", pipeline)
-    start = "in @gemm_softmax, 'schedule.temporal' op %p: error: bind: "
-    assert the_sentence(result).startswith(start)
+    where = "in @gemm_softmax, 'schedule.temporal' op %p: error: bind: "
+    assert the_sentence(result).startswith(f"samples/gemm_softmax.mlir:3:1: {where}")
 
 
 def test_a_pass_that_breaks_the_ir_is_named(good: str, plugin: str):

@@ -34,14 +34,14 @@ REASONS = {
     "reject-capacity": "do not fit GB",
     "reject-mesh3x3": "no hop count for a 3x3 mesh",
     "reject-unknown-level": "no level 'XX'; it has DRAM, GB, OB",
-    "reject-unknown-tensor": "'Q' is missing",
-    "reject-no-factors": "is missing",
+    "reject-unknown-tensor": "lacks the field 'Q'",
+    "reject-no-factors": "lacks the field",
     "reject-no-link": "set link_transfers: true",
     "reject-col-input-not-produced": "no tile to its left lists it",
     "reject-unknown-op-type": "'gelu'",
     "reject-parallel-spatial": "by parallel only",
     "reject-sharing-spatial": "by sharing only",
-    "reject-missing-T": "'reduction_factors' is missing",
+    "reject-missing-T": "lacks the field 'reduction_factors'",
     "reject-T-not-in-primitive": "has no extent 7",
 }
 """What the sentence about each kind of rejected input must say."""

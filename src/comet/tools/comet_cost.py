@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.cost.estimate import CostError, HardwareError
 from comet.cost.problem import BindingKind, Collective, Leaf, Node, Problem, Tile
 from comet.cost.report import Report, report
-from comet.tools.diagnostics import UsageError, one_sentence_errors
+from comet.tools.diagnostics import UsageError, one_sentence_errors, place_of_op
 
 TOOL = "comet-cost"
 FLAGS = ("arch_file", "problem_file", "mapping_file", "constants_file")
@@ -30,11 +34,13 @@ def main(args: Sequence[str] | None = None) -> None:
     """Price the files that the flags name, and print a report."""
     with one_sentence_errors(TOOL):
         options = _parser().parse_args(args)
-        texts = _read(options)
+        paths = _paths(options)
+        texts = _read(paths)
+        module = _module(texts, paths)
         if options.to_ir:
             _print_files(texts)
             return
-        problem, figures = _price(texts, options)
+        problem, figures = _price(module, options)
         if options.json:
             print(json.dumps(figures.keys))
         else:
@@ -68,38 +74,57 @@ def _parser() -> ArgumentParser:
     return parser
 
 
-def _read(options: Namespace) -> dict[str, str]:
-    """The texts by the names that a file set has in one stream."""
-    paths = {flag: Path(getattr(options, flag)) for flag in FLAGS}
+def _paths(options: Namespace) -> dict[str, str]:
+    """The paths by the names that a file set has in one stream."""
     return {
-        f"{flag.removesuffix('_file')}.yaml": path.read_text(encoding="utf-8")
-        for flag, path in paths.items()
+        f"{flag.removesuffix('_file')}.yaml": getattr(options, flag) for flag in FLAGS
     }
+
+
+def _read(paths: Mapping[str, str]) -> dict[str, str]:
+    """The texts by the names that a file set has in one stream."""
+    return {name: Path(path).read_text("utf-8") for name, path in paths.items()}
+
+
+def _module(texts: Mapping[str, str], paths: Mapping[str, str]) -> ModuleOp:
+    from comet.codegen.comet_reader import read_files
+
+    module = read_files(texts, paths)
+    module.verify()
+    return module
 
 
 def _print_files(texts: Mapping[str, str]) -> None:
     from comet.codegen.comet import join_files
-    from comet.codegen.comet_reader import FILES, read_files
+    from comet.codegen.comet_reader import FILES
 
-    read_files(texts).verify()
     ended = {name: texts[name].rstrip("\n") + "\n" for name in FILES}
     sys.stdout.write(join_files(ended))
 
 
-def _price(texts: Mapping[str, str], options: Namespace) -> tuple[Problem, Report]:
-    from comet.codegen.comet_reader import read_files
+def _price(module: ModuleOp, options: Namespace) -> tuple[Problem, Report]:
     from comet.cost.from_ir import problem_of, system_hardware
 
-    module = read_files(texts)
-    module.verify()
-    problem = problem_of(module)
-    figures = report(
-        problem,
-        system_hardware(module),
-        options.model,
-        network_energy=options.calc_noc_energy,
-    )
-    return problem, figures
+    with _located(module, options.arch_file):
+        problem, hardware = problem_of(module), system_hardware(module)
+        noc = bool(options.calc_noc_energy)
+        return problem, report(problem, hardware, options.model, network_energy=noc)
+
+
+@contextmanager
+def _located(module: ModuleOp, arch_file: str) -> Generator[None]:
+    """Let what cannot be priced name its file, and the line of the node at fault."""
+    from comet.cost.from_ir import node_op
+
+    try:
+        yield
+    except HardwareError as error:
+        raise UsageError(f"{arch_file}: {error}") from error
+    except CostError as error:
+        if error.node is None:
+            raise
+        place = place_of_op(node_op(module, error.node))
+        raise UsageError(f"{place}: {error}") from error
 
 
 def lines(problem: Problem, figures: Report) -> Iterator[str]:

@@ -27,24 +27,26 @@ def place_of_op(op: Operation) -> str:
     """
     Name an operation: `file:line:column` where the input has it, else by function.
 
-    An operation that a pass made reads `in @main, 'compound.contract' op %c4`.
+    An operation that a pass made reads `in.mlir:2:1: in @main, 'compound.contract' op
+    %c4`, with the place of its function.
     """
     if isinstance(op.location, FileLineColLoc):
         return _location_text(op.location)
     names = [f"%{r.name_hint}" for r in op.results if r.name_hint is not None]
     name = " ".join([f"'{op.name}' op", *names[:1]])
-    return f"in @{symbol}, {name}" if (symbol := _symbol_around(op)) else name
-
-
-def _symbol_around(op: Operation) -> str | None:
-    """Return the name of the nearest symbol at or above `op`."""
     ancestor: Operation | None = op
     while ancestor is not None:
-        name = ancestor.get_attr_or_prop("sym_name")
-        if isinstance(name, StringAttr):
-            return name.data
+        symbol = ancestor.get_attr_or_prop("sym_name")
+        if isinstance(symbol, StringAttr):
+            return _place_within(ancestor, f"in @{symbol.data}, {name}")
         ancestor = ancestor.parent_op()
-    return None
+    return name
+
+
+def _place_within(symbol: Operation, name: str) -> str:
+    if isinstance(symbol.location, FileLineColLoc):
+        return f"{_location_text(symbol.location)}: {name}"
+    return name
 
 
 def failing_op(error: BaseException) -> Operation | None:
@@ -52,15 +54,20 @@ def failing_op(error: BaseException) -> Operation | None:
     Find the operation that an error is about.
 
     It is the one whose verifier ran or whose `emit_error` was called last; failing
-    these, the last one that a function on the way held as `op`, modules left out.
+    these, the last one that a function on the way held as `op` or `node`, modules left
+    out; failing these, the last one held as `func`.
     """
     own = (Operation.verify.__code__, Operation.emit_error.__code__)
     found: Operation | None = None
+    around: Operation | None = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        held = frame.f_locals.get("self" if frame.f_code in own else "op")
-        if isinstance(held, Operation) and not isinstance(held, ModuleOp):
-            found = held
-    return found
+        names = ("self",) if frame.f_code in own else ("node", "op")
+        for held in map(frame.f_locals.get, names):
+            if isinstance(held, Operation) and not isinstance(held, ModuleOp):
+                found = held
+        if isinstance(held := frame.f_locals.get("func"), Operation):
+            around = held
+    return around if found is None else found
 
 
 def sentence(error: BaseException) -> str | None:
