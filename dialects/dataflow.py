@@ -32,6 +32,25 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.dataflow_channel import (
+    ChannelModeAttr,
+    ChannelOp,
+    ChannelType,
+    EpochOp,
+    EpochType,
+    FlagsOp,
+    FlagsType,
+    InboxOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    ScopeAttr,
+    SemanticsAttr,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
+
 
 def _verify_types(
     op: Operation, what: str, found: Sequence[SSAValue], expected: Sequence[SSAValue]
@@ -238,4 +257,31 @@ class ProgramOp(IRDLOperation):
         unfinished.update(kernel.results_)
 
 
-Dataflow = Dialect("dataflow", [BarrierOp, BufferOp, KernelOp, ProgramOp, YieldOp])
+Dataflow = Dialect(
+    "dataflow",
+    [
+        BarrierOp,
+        BufferOp,
+        ChannelOp,
+        EpochOp,
+        FlagsOp,
+        InboxOp,
+        KernelOp,
+        ProgramOp,
+        PullOp,
+        PushOp,
+        ReadOp,
+        SignalOp,
+        StageOp,
+        WaitOp,
+        YieldOp,
+    ],
+    [
+        ChannelModeAttr,
+        ChannelType,
+        EpochType,
+        FlagsType,
+        ScopeAttr,
+        SemanticsAttr,
+    ],
+)
