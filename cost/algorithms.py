@@ -10,7 +10,9 @@ experience" (2007). A link-level simulator in the tests agrees with every formul
 
 Times are in any one unit, sizes in bytes; the size of a collective is that of the whole
 value: what an all-gather ends with, what an all-reduce reduces, what one rank sends in
-an all-to-all. Sizes may be numpy arrays.
+an all-to-all. Sizes may be numpy arrays. `collective_time` prices one algorithm,
+`cheapest` chooses; both serve GPUs, joined by a `switch`, and the instances of a memory
+level on a mesh.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from comet.cost.reals import Real, total
 
 Topology: TypeAlias = Literal["full", "ring", "mesh"]
 """A switch that joins all to all; a ring; a mesh without wrap-around, row by row."""
+
+_THE: Mapping[Topology, str] = {"full": "a switch", "ring": "a ring", "mesh": "a mesh"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +81,37 @@ class Fabric:
         """One row (0) or column (1) of a mesh, as a line of its own."""
         return replace(self, topology="mesh", shape=(self.shape[place], 1))
 
+    def __str__(self) -> str:
+        return f"{_THE[self.topology]} of {self.ranks} ranks"
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """Groups of ranks: one fabric inside each, one among the ranks of equal place."""
+
+    inner: Fabric
+    outer: Fabric
+
+    @property
+    def ranks(self) -> int:
+        """How many take part."""
+        return self.inner.ranks * self.outer.ranks
+
+    def __str__(self) -> str:
+        return f"{self.outer.ranks} groups of {self.inner.ranks} ranks"
+
+
+def switch(ranks: int, latency: float, bandwidth: float) -> Fabric:
+    """Return the fabric of GPUs: each sends to one peer at a time, all alike."""
+    return Fabric("full", (ranks, 1), latency, 0.0, bandwidth)
+
 
 Time: TypeAlias = Callable[[Fabric, "Real"], "Real"]
 """The time of a collective of so many bytes."""
 
 
 def _doublings(ranks: int) -> list[int]:
-    """1, 2, 4 ... below the number of ranks, which must be a power of two."""
-    if ranks & (ranks - 1):
-        raise CostError(
-            f"recursive doubling needs a power of two of ranks, not {ranks}; use a "
-            "ring "
-            "or a tree"
-        )
+    """1, 2, 4 ... below the number of ranks, a power of two."""
     return [1 << k for k in range(ranks.bit_length() - 1)]
 
 
@@ -179,30 +201,30 @@ def _scatter_all_gather(fabric: Fabric, size: Real) -> Real:
 
 
 def _direct_root(fabric: Fabric, size: Real) -> Real:
-    """The root's port takes all messages in turn; a switch only."""
-    _need_switch(fabric, "direct")
+    """The root's port takes all messages in turn."""
     n = fabric.ranks
     return fabric.step((n - 1) * size / n)
 
 
 def _direct_all(fabric: Fabric, size: Real) -> Real:
-    """Every rank sends its share to every other; a switch only."""
+    """Every rank sends its share to every other."""
     return _direct_root(fabric, size)
+
+
+def _direct_all_reduce(fabric: Fabric, size: Real) -> Real:
+    """Every rank combines one share, for which all send theirs, and sends it to all."""
+    return 2 * _direct_all(fabric, size)
+
+
+def _one_shot(fabric: Fabric, size: Real) -> Real:
+    """Every rank sends all it has to every other, and each combines for itself."""
+    return fabric.step((fabric.ranks - 1) * size)
 
 
 def _pairwise(fabric: Fabric, size: Real) -> Real:
     """All-to-all in n - 1 steps, each rank with another partner."""
-    _need_switch(fabric, "pairwise")
     n = fabric.ranks
     return (n - 1) * fabric.step(size / n)
-
-
-def _need_switch(fabric: Fabric, algorithm: str) -> None:
-    if fabric.topology != "full":
-        raise CostError(
-            f"the {algorithm} algorithm needs a switch that joins all ranks, not a "
-            f"{fabric.topology}; use a ring or a tree"
-        )
 
 
 def _mesh_phases(fabric: Fabric, size: Real) -> Real:
@@ -222,14 +244,10 @@ def _mesh_all_reduce(fabric: Fabric, size: Real) -> Real:
     return 2 * _mesh_phases(fabric, size)
 
 
-def hierarchical_all_reduce(inner: Fabric, outer: Fabric, size: Real) -> Real:
-    """
-    All-reduce over groups: reduce-scatter inside, all-reduce of shares, all-gather.
-
-    `inner` joins the ranks of one group, `outer` the ranks of equal place.
-    """
-    inside = 2 * _ring_steps(inner, size)
-    return inside + _ring_all_reduce(outer, size / inner.ranks)
+def _ring_exchange(fabric: Fabric, size: Real) -> Real:
+    """All-to-all: a step passes on all that has not arrived yet, to the neighbour."""
+    n, distance = fabric.ranks, _ring_distance(fabric)
+    return total(fabric.step(left * size / n, distance) for left in range(1, n))
 
 
 TIMES: Mapping[str, Mapping[str, Time]] = {
@@ -237,47 +255,118 @@ TIMES: Mapping[str, Mapping[str, Time]] = {
         "ring": _ring_steps,
         "recursive_doubling": _doubling_steps,
         "direct": _direct_all,
-        "mesh": _mesh_phases,
+        "mesh2d": _mesh_phases,
     },
     "reduce_scatter": {
         "ring": _ring_steps,
         "recursive_doubling": _doubling_steps,
         "direct": _direct_all,
-        "mesh": _mesh_phases,
+        "mesh2d": _mesh_phases,
     },
     "all_reduce": {
         "ring": _ring_all_reduce,
         "recursive_doubling": _doubling_all_reduce,
         "halving_doubling": _halving_doubling,
         "tree": _tree_all_reduce,
-        "mesh": _mesh_all_reduce,
+        "direct": _direct_all_reduce,
+        "one_shot": _one_shot,
+        "mesh2d": _mesh_all_reduce,
     },
     "broadcast": {"tree": _tree, "scatter_all_gather": _scatter_all_gather},
     "reduce": {"tree": _tree},
     "gather": {"tree": _tree_shares, "direct": _direct_root},
     "scatter": {"tree": _tree_shares, "direct": _direct_root},
-    "all_to_all": {"pairwise": _pairwise},
+    "all_to_all": {"pairwise": _pairwise, "ring": _ring_exchange},
 }
-"""The time of each kind of collective by algorithm."""
+"""The time of each kind of collective by algorithm, on one fabric."""
+
+HIERARCHICAL = "hierarchical"
+"""The algorithm of every kind on a hierarchy."""
 
 
-def cheapest(kind: str, fabric: Fabric, size: float) -> tuple[str, float]:
+def _hierarchical(kind: str, groups: Hierarchy, size: Real) -> Real:
+    """Phases inside the groups and among them, each by its fastest algorithm."""
+    inner, outer = groups.inner, groups.outer
+    match kind:
+        case "all_reduce":
+            shares = _best(kind, outer, size / inner.ranks)
+            inside = _best("reduce_scatter", inner, size)
+            return inside + shares + _best("all_gather", inner, size)
+        case "all_gather" | "reduce_scatter":
+            return _best(kind, inner, size) + _best(kind, outer, size / inner.ranks)
+        case "gather" | "scatter":
+            return _best(kind, inner, size / outer.ranks) + _best(kind, outer, size)
+        case _:
+            return _best(kind, inner, size) + _best(kind, outer, size)
+
+
+def _best(kind: str, fabric: Fabric, size: Real) -> Real:
+    """The least time of any algorithm, element by element."""
+    if fabric.ranks == 1:
+        return 0 * size
+    times = [TIMES[kind][name](fabric, size) for name in algorithms_for(kind, fabric)]
+    best = times[0]
+    for time in times[1:]:
+        best = np.minimum(best, time)
+    return best
+
+
+def algorithms_for(kind: str, fabric: Fabric | Hierarchy) -> tuple[str, ...]:
+    """Return the algorithms of a kind of collective that suit the fabric."""
+    if isinstance(fabric, Hierarchy):
+        return (HIERARCHICAL,)
+    return tuple(name for name in TIMES[kind] if _suits(name, fabric))
+
+
+def _suits(algorithm: str, fabric: Fabric) -> bool:
+    match algorithm:
+        case "direct" | "one_shot" | "pairwise":
+            return fabric.topology == "full"
+        case "mesh2d":
+            return fabric.topology == "mesh"
+        case "recursive_doubling" | "halving_doubling":
+            return fabric.ranks & (fabric.ranks - 1) == 0
+        case _:
+            return True
+
+
+def collective_time(
+    kind: str, algorithm: str, fabric: Fabric | Hierarchy, size: Real
+) -> Real:
     """
-    The fastest algorithm for a collective of `size` bytes, and its time.
+    Return the time of a collective of `size` bytes over all ranks of `fabric`.
 
-    Raises `CostError` where no algorithm of the kind suits the fabric.
+    `kind` is a key of `TIMES`, as the `collective` ops are called; `algorithm` a key of
+    its entry, or `hierarchical`, which is the only one on a `Hierarchy`. One rank has
+    nothing to do. Raises `CostError` for an algorithm that the kind has not or that
+    does not suit the fabric.
     """
     if fabric.ranks == 1:
-        return "none", 0.0
-    times: dict[str, float] = {}
-    for name, time in TIMES[kind].items():
-        try:
-            times[name] = float(time(fabric, size))
-        except CostError:
-            continue
-    if not times:
+        return 0 * size
+    known = algorithms_for(kind, fabric)
+    if algorithm not in known:
         raise CostError(
-            f"no algorithm for {kind} suits a {fabric.topology} of {fabric.ranks} ranks"
+            f"the algorithm {algorithm} of {kind} does not run on {fabric}; "
+            f"{'use ' + ', '.join(known) if known else 'no other does'}"
         )
-    best = min(times, key=lambda name: (times[name], name))
+    if isinstance(fabric, Hierarchy):
+        return _hierarchical(kind, fabric, size)
+    return TIMES[kind][algorithm](fabric, size)
+
+
+def cheapest(
+    kind: str, fabric: Fabric | Hierarchy, size: float
+) -> tuple[str | None, float]:
+    """
+    Return the fastest algorithm for a collective of `size` bytes, and its time.
+
+    There is none on one rank, where nothing is sent.
+    """
+    if fabric.ranks == 1:
+        return None, 0.0
+    times = {
+        name: float(collective_time(kind, name, fabric, size))
+        for name in algorithms_for(kind, fabric)
+    }
+    best = min(times, key=times.__getitem__)
     return best, times[best]

@@ -15,6 +15,7 @@ import numpy as np
 
 from comet.cost.estimate import CostError
 from comet.cost.hardware import Level, Memory, Network
+from comet.cost.noc import hops_to, network_cycles
 from comet.cost.problem import CollectiveKind
 from comet.cost.reals import Real
 
@@ -59,6 +60,30 @@ def link_network(level: Level) -> Network:
             "link_transfers: true on it"
         )
     return level.link
+
+
+def exchange_cycles(
+    exchange: Exchange, level: Level, element_bytes: float, *, reduces: bool
+) -> Real:
+    """
+    Cycles of a collective at one level, each instance moving every tile once.
+
+    The sum of T_col_mem and T_col_noc of arXiv 2509.00599; nothing for one instance.
+    Raises `CostError` where no link joins the instances.
+    """
+    network = link_network(level)
+    if exchange.sources < 2:
+        return 0.0
+    return memory_cycles(exchange, level.memory, network, linear=True) + network_cycles(
+        exchange.kind,
+        network,
+        hops_to(network, exchange.sources),
+        exchange.read_bytes / element_bytes,
+        exchange.sources,
+        element_bytes,
+        explicit=True,
+        reduces=reduces,
+    )
 
 
 def memory_cycles(

@@ -43,6 +43,11 @@ class Algorithm(StrEnum):
     RING = auto()
     TREE = auto()
     RECURSIVE_DOUBLING = auto()
+    HALVING_DOUBLING = auto()
+    DIRECT = auto()
+    ONE_SHOT = auto()
+    PAIRWISE = auto()
+    SCATTER_ALL_GATHER = auto()
     MESH2D = auto()
     HIERARCHICAL = auto()
 

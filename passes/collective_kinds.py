@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Literal
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.gpu_collectives import ALL_GATHER, ALL_REDUCE, Link
-from comet.dialects.arch import find_system
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
@@ -17,7 +15,6 @@ from comet.dialects.collective import (
     GatherOp,
     ReduceScatterOp,
 )
-from comet.dialects.collective_base import Algorithm
 from comet.dialects.compound import ReduceOp
 from comet.dialects.compound_dims import (
     element_type_of,
@@ -25,6 +22,7 @@ from comet.dialects.compound_dims import (
     tensor,
     with_extents,
 )
+from comet.passes.collective_prices import Price, Pricer, payload_of
 from comet.passes.shardings import part_dim
 
 Kind = Literal["allreduce", "reduce_scatter_all_gather", "gather"]
@@ -34,47 +32,49 @@ One op; a reduction of shares that are then gathered; or all terms gathered at i
 """
 
 
+PARTS: dict[Kind, tuple[str, ...]] = {
+    "allreduce": ("all_reduce",),
+    "reduce_scatter_all_gather": ("reduce_scatter", "all_gather"),
+    "gather": ("gather", "broadcast"),
+}
+"""The collectives of each form, by the names of `comet.cost.algorithms`."""
+
+
 @dataclass(frozen=True)
 class Form:
-    """How an explicit collective is carried out."""
+    """How an explicit all-reduce is carried out."""
 
     kind: Kind
-    algorithm: Algorithm | None
-    """None leaves it to the target."""
+    prices: tuple[Price, ...]
+    """One for each of its `PARTS`."""
+
+    @property
+    def time(self) -> float:
+        """The latency of all parts; 0 where they are not known."""
+        return sum(price.time for price in self.prices)
 
 
-def cheapest_form(
-    op: AllReduceOp, ranks: int, kind: Kind | Literal["auto"], scatter_dim: str | None
-) -> Form:
+def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Form:
     """
-    Return the form of that kind which takes the attached GPUs the least time.
+    Return an all-reduce of `value` over `ranks` instances in the form `kind`.
 
-    `ranks` is the size of the groups.
-
-    Where nothing prices it, the algorithm is the target's own, and auto an all-reduce:
-    on accelerators, whose files know neither reduce-scatter nor algorithms, and for a
-    gather, which leaves all work to one instance.
+    Raises CostError for an algorithm that does not run there.
     """
-    system = find_system(op)
-    if system is None or (gpu := system.gpu) is None or kind == "gather":
-        return Form("allreduce" if kind == "auto" else kind, None)
-    link = Link(gpu.link_latency, gpu.link_bandwidth)
-    size = _bytes(op.input)
-    whole: dict[Form, float] = {
-        Form("allreduce", Algorithm(name)): seconds(link, ranks, size)
-        for name, seconds in ALL_REDUCE.items()
-    }
-    shares: dict[Form, float] = {
-        Form("reduce_scatter_all_gather", Algorithm(name)): 2
-        * seconds(link, ranks, size)
-        for name, seconds in ALL_GATHER.items()
-    }
-    times = whole | (shares if scatter_dim is not None else {})
-    return min((f for f in times if kind in ("auto", f.kind)), key=times.__getitem__)
+    prices = [
+        pricer.price(part, payload_of(value, ranks if part == "gather" else 1))
+        for part in PARTS[kind]
+    ]
+    return Form(kind, tuple(prices))
 
 
-def _bytes(value: SSAValue) -> float:
-    return prod(extents_of(value).values()) * element_type_of(value).bitwidth / 8
+def cheapest_form(forms: Sequence[Form]) -> Form:
+    """
+    Return the form that takes the least time, the first of several.
+
+    Where nothing prices them, that is the all-reduce, which leaves all to the target.
+    """
+    priced = [form for form in forms if all(price.figures for price in form.prices)]
+    return min(priced or forms, key=lambda form: form.time)
 
 
 def ops_of_form(

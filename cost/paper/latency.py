@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from comet.cost.bindings import Group, binding_of, lanes_of, may_hide
-from comet.cost.collectives import link_network, memory_cycles
+from comet.cost.collectives import exchange_cycles
 from comet.cost.compute import primitive_cycles
 from comet.cost.flow import Flows, leaf_steps
 from comet.cost.hardware import Hardware
 from comet.cost.mappings import Mappings
-from comet.cost.noc import hops_to, network_cycles
 from comet.cost.paper.fills import Fills, fills_of, nested_fills, saved_cycles
 from comet.cost.paper.nest import (
     READ,
@@ -106,21 +105,8 @@ def _visit(state: Latency, node: Node) -> None:
 
 def _collective(state: Latency, node: Collective) -> NodeCost:
     level = state.hardware.level(node.level)
-    network, exchange = link_network(level), state.flows.exchanges[node.index]
-    cycles: Real = 0.0
-    if exchange.sources > 1:
-        cycles = memory_cycles(exchange, level.memory, network, linear=True)
-        cycles = cycles + network_cycles(
-            node.kind,
-            network,
-            hops_to(network, exchange.sources),
-            exchange.read_bytes / (node.bits / 8),
-            exchange.sources,
-            node.bits / 8,
-            explicit=True,
-            reduces=node.reduction is not None,
-            real=np.float64,
-        )
+    exchange, reduces = state.flows.exchanges[node.index], node.reduction is not None
+    cycles = exchange_cycles(exchange, level, node.bits / 8, reduces=reduces)
     ports = {(node.level, 0): cycles, (node.level, 1): cycles}
     return NodeCost(cycles, 0.0, cycles, 0.0, ports, ports)
 

@@ -6,8 +6,13 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.gpu_collectives import ALL_GATHER, ALL_REDUCE, Link
+from comet.cost.algorithms import Fabric, Hierarchy, cheapest, collective_time, switch
+from comet.cost.collectives import Exchange, exchange_cycles
+from comet.cost.from_ir import hardware_of
+from comet.cost.problem import CollectiveKind
+from comet.dialects.arch import attached_system
 from comet.dialects.collective import CollectiveOp
+from comet.dialects.cost import estimate_of
 
 GRID = MESHES[4]
 SPMD = "decompose,distribute{{dim=N axes={axes}}},insert-collectives"
@@ -105,26 +110,80 @@ def algorithms(module: ModuleOp) -> set[str]:
     return {str(op.algorithm.data) for op in found if op.algorithm is not None}
 
 
-@pytest.mark.parametrize(
-    ("m", "expected"), [(8, "recursive_doubling"), (2**22, "ring")]
-)
+@pytest.mark.parametrize(("m", "expected"), [(8, "one_shot"), (2**22, "direct")])
 def test_the_algorithm_depends_on_the_size(m: int, expected: str):
     module = parse_module(graph_text("gemm_softmax", (m, 5, 16)))
     pipeline = f"{H200}{SPMD.format(axes='rank')},place-collectives"
     assert algorithms(run_passes(module, pipeline)) == {expected}
 
 
-def test_auto_takes_the_cheapest_form():
-    link = Link(latency=1e-6, bandwidth=450e9)
-    m = 2**22
+def latencies(module: ModuleOp) -> list[float]:
+    """The estimates of all collectives, in order."""
+    found = [op for op in module.walk() if isinstance(op, CollectiveOp)]
+    return [figures.latency for op in found if (figures := estimate_of(op)) is not None]
+
+
+@pytest.mark.parametrize("m", [8, 2**22])
+def test_auto_takes_the_cheapest_form(m: int):
+    gpus = switch(8, 1e3, 450.0)
     module = parse_module(graph_text("gemm_softmax", (m, 5, 16)))
-    pipeline = f"{H200}{SPMD.format(axes='rank')},place-collectives{{kind=auto}}"
-    after = run_passes(module, pipeline)
-    whole = min(seconds(link, 8, 4 * m) for seconds in ALL_REDUCE.values())
-    shares = 2 * min(seconds(link, 8, 4 * m) for seconds in ALL_GATHER.values())
-    assert shares < whole
-    names = [name for name, _, _ in places(after)]
-    assert names == ["reduce_scatter", "all_gather"]
+    pipeline = f"{H200}{SPMD.format(axes='rank')},place-collectives"
+    whole = cheapest("all_reduce", gpus, 4 * m)[1]
+    shares = sum(cheapest(k, gpus, 4 * m)[1] for k in ("reduce_scatter", "all_gather"))
+    assert whole <= shares
+    after = run_passes(module, f"{pipeline}{{kind=auto}}")
+    assert latencies(after) == pytest.approx([whole, whole])
+    forced = run_passes(module, f"{pipeline}{{kind=reduce_scatter_all_gather}}")
+    assert sum(latencies(forced)) == pytest.approx(2 * shares)
+
+
+EDGE = 'attach-hardware{path="samples/hardware/edge.yaml"},'
+ALL = "cx,cy,kx,ky"
+
+
+def on_edge(options: str, m: int = 64) -> ModuleOp:
+    """Row statistics of m rows, reduced on the edge accelerator."""
+    module = parse_module(graph_text("gemm_softmax", (m, 5, 32)))
+    module = run_passes(module, f"{EDGE}decompose{{accumulator=input}}")
+    pipeline = f"distribute{{dim=N axes={ALL}}},insert-collectives,place-collectives"
+    return run_passes(module, f"{pipeline}{{{options}}}")
+
+
+def test_accelerators_price_what_their_files_say():
+    hardware = hardware_of(attached_system(on_edge("at=GB")))
+    exchange = Exchange(CollectiveKind.ALL_REDUCE, 128, 128, 4, 4, 4)
+    cycles = exchange_cycles(exchange, hardware.level("GB"), 2, reduces=True)
+    after = on_edge("at=GB kind=auto")
+    assert latencies(after) == [cycles, cycles]
+    assert algorithms(after) == set()
+    assert {name for name, _, _ in places(after)} == {"all_reduce"}
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "recursive_doubling", "mesh2d"])
+def test_an_algorithm_runs_on_the_mesh_of_its_level(algorithm: str):
+    after = on_edge(f"at=GB algorithm={algorithm}")
+    mesh = Fabric("mesh", (2, 2), 0.0, 7.0, 64.0)
+    expected = collective_time("all_reduce", algorithm, mesh, 128)
+    assert algorithms(after) == {algorithm}
+    assert latencies(after) == pytest.approx([expected, expected])
+
+
+def test_hierarchical_is_one_collective_over_both_levels():
+    after = on_edge("at=OB algorithm=hierarchical")
+    assert places(after) == [("all_reduce", tuple(ALL.split(",")), "OB-OB")]
+    cores = Fabric("mesh", (2, 2), 0.0, 7.0, 64.0)
+    clusters = Fabric("mesh", (2, 2), 14.0, 7.0, 64.0)
+    groups = Hierarchy(cores, clusters)
+    expected = collective_time("all_reduce", "hierarchical", groups, 128)
+    assert latencies(after) == pytest.approx([expected, expected])
+    assert_same_meaning(on_edge("at=OB"), after, "main")
+
+
+def test_an_algorithm_that_does_not_run_there():
+    module = parse_module(graph_text("gemm_softmax", (8, 5, 16)))
+    pipeline = f"{H200}{SPMD.format(axes='rank')},place-collectives{{algorithm=mesh2d}}"
+    with pytest.raises(PassFailedException, match="mesh2d of all_reduce does not run"):
+        run_passes(module, pipeline)
 
 
 def test_without_rates_the_algorithm_is_the_targets():
@@ -153,26 +212,3 @@ def test_rejects(axes: dict[str, int], options: str, message: str):
 def test_rejects_an_unknown_choice(options: str):
     with pytest.raises(ValueError, match="Incompatible types"):
         run_passes(spmd((3, 4, 9), {"rank": 2}), f"place-collectives{{{options}}}")
-
-
-LINK = Link(latency=1.0, bandwidth=10.0)
-
-
-@pytest.mark.parametrize(
-    ("table", "algorithm", "ranks", "expected"),
-    [
-        (ALL_REDUCE, "ring", 4, 6 * (1 + 2)),
-        (ALL_REDUCE, "recursive_doubling", 4, 2 * (1 + 8)),
-        (ALL_REDUCE, "tree", 8, 6 * (1 + 8)),
-        (ALL_GATHER, "ring", 4, 3 * (1 + 2)),
-        (ALL_GATHER, "recursive_doubling", 4, 2 + 4 + 2),
-        (ALL_REDUCE, "ring", 1, 0),
-        (ALL_GATHER, "recursive_doubling", 1, 0),
-    ],
-)
-def test_seconds_by_hand(
-    table: dict[str, object], algorithm: str, ranks: int, expected: float
-):
-    seconds = table[algorithm]
-    assert callable(seconds)
-    assert seconds(LINK, ranks, 80.0) == pytest.approx(expected)
