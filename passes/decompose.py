@@ -3,11 +3,14 @@
 
 Needs functions of named compound ops on plain tensors; rejects any other op. Named
 dimensions appear on all types, the signature's included, and every function leaves a
-private reference copy of itself, which later passes skip.
+private reference copy of itself, which later passes skip. The sharding of a named op,
+`collective.shard` with the dimensions as the op calls them, goes to the elementary ops
+that have them; the ones of arguments and results stay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,12 +32,14 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound_dims import DimsAttr, element_type_of, tensor
 from comet.dialects.compound_named import CompoundOp
+from comet.passes.boundary import drop_boundary
 from comet.passes.decompositions import DECOMPOSITIONS
 from comet.passes.decompositions.naming import Naming, name_dimensions
 from comet.passes.decompositions.site import Site
 from comet.passes.emitter import Emitter
 from comet.passes.functions import REFERENCE, reference_name
 from comet.passes.levels import IRLevel, functions_at
+from comet.passes.shardings import SHARD, shard_op, sharding_of_op
 
 Accumulator = Literal["f32", "input"]
 
@@ -135,7 +140,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> None:
     """Replace one op; an operand that goes by other names in it is renamed first."""
-    dims, emit = naming.ops[op], Emitter(op)
+    dims, emit, before = naming.ops[op], Emitter(op), op.prev_op
     element = element_type_of(op.result)
     operands = [
         emit.rename(value, tuple(dims[name] for name in names))
@@ -144,7 +149,26 @@ def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> N
     site = Site(emit, operands, dims, _accumulator_type(element, accumulator))
     result = emit.cast(DECOMPOSITIONS[type(op)](op, site), element)
     result.name_hint = op.result.name_hint or result.name_hint
+    _copy_sharding(op, dims, before)
     Rewriter.replace_op(op, (), [result])
+
+
+def _copy_sharding(
+    named: CompoundOp, dims: Mapping[str, str], before: Operation | None
+) -> None:
+    """Give the sharding of a named op to the ops between `before` and it."""
+    sharding = sharding_of_op(named)
+    for dim in sharding:
+        if dim not in dims:
+            raise PassFailedException(
+                f"decompose: '{named.name}' is sharded in {dim}, which it does not "
+                f"have; its dimensions are {', '.join(dims)}"
+            )
+    own = {dims[dim]: axes for dim, axes in sharding.items()}
+    op = named.prev_op
+    while op is not before and op is not None:
+        shard_op(op, own)
+        op = op.prev_op
 
 
 def _accumulator_type(element: AnyFloat, accumulator: Accumulator) -> AnyFloat:
@@ -169,4 +193,7 @@ def keep_reference(module: ModuleOp, func: FuncOp) -> None:
     copy.properties["sym_name"] = StringAttr(name)
     copy.properties["sym_visibility"] = StringAttr("private")
     copy.attributes[REFERENCE] = UnitAttr()
+    drop_boundary(copy)
+    for op in copy.walk():
+        op.attributes.pop(SHARD, None)
     Rewriter.insert_op(copy, InsertPoint.after(func))

@@ -1,12 +1,14 @@
 """
 `insert-collectives`: annotated elementary level -> SPMD level.
 
-Needs the shardings that `distribute` wrote; a function without any runs on one device
-and stays as it is. Gives one `collective.spmd` region per function with local shapes,
-and the collectives that the shardings imply: a reduction over a sharded dimension is
-finished by an all-reduce of the statistic, a fold by an all-gather of its partials and
-a fold of their merge, and a value that its user wants elsewhere is resharded. Rejects
-shardings that do not fit the op or the mesh.
+Needs the shardings that `distribute` or the user wrote, on ops or on the arguments and
+results of the function; a function without any runs on one device and stays as it is.
+An argument is held in its sharding, a result is brought to its; ops without sharding
+run on every instance, on whole operands. Gives one `collective.spmd` region per
+function with local shapes, and the collectives that the shardings imply: a reduction
+over a sharded dimension is finished by an all-reduce of the statistic, a fold by an
+all-gather of its partials and a fold of their merge, and a value that its user wants
+elsewhere is resharded. Rejects shardings that do not fit the op, the value or the mesh.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -25,6 +27,12 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding, SpmdOp, YieldOp
 from comet.dialects.compound import FillOp, FoldOp, IndexOp, RenameOp
+from comet.passes.boundary import (
+    boundary_of,
+    check_boundary,
+    drop_boundary,
+    says_sharding,
+)
 from comet.passes.levels import IRLevel, functions_at
 from comet.passes.local_body import LocalBody, local_type, restricted
 from comet.passes.local_fold import merge_partials
@@ -32,6 +40,7 @@ from comet.passes.shardings import (
     ITERATING,
     MESH,
     SHARD,
+    check_sharding,
     iteration_dims,
     select_mesh,
     sharding_of_op,
@@ -47,8 +56,19 @@ class InsertCollectivesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every annotated function of the module that is no reference."""
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
-            if any(SHARD in inner.attributes for inner in func.body.block.ops):
+            if says_sharding(func):
                 build_region(func, plan_region(op, func))
+
+
+@dataclass(frozen=True)
+class Returned:
+    """A value that leaves the region."""
+
+    value: SSAValue
+    sharding: Sharding | None
+    """The sharding to bring it to; None: it stays as it is."""
+    positions: tuple[int, ...]
+    """The results of the function that it is."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +78,10 @@ class RegionPlan:
     mesh: MeshOp
     shardings: dict[Operation, Sharding]
     """The sharding of the iterations of every op that computes, in order."""
-    returned: tuple[SSAValue, ...]
-    """The values that leave the region."""
+    arguments: dict[SSAValue, Sharding]
+    """The sharding in which arguments are held, where the function says it."""
+    returned: tuple[Returned, ...]
+    """What leaves the region, each once."""
 
 
 def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
@@ -77,9 +99,26 @@ def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
     shardings = {op: sharding_of_op(op) for op in ops if not _follows(op)}
     for op, sharding in shardings.items():
         _check_sharding(op, sharding, mesh)
-    made = {value for op in ops for value in op.results}
-    returned = dict.fromkeys(v for v in terminator.operands if v in made)
-    return RegionPlan(mesh, shardings, tuple(returned))
+    check_boundary(func, mesh, "insert-collectives")
+    boundary = boundary_of(func)
+    held = zip(func.body.block.args, boundary.arguments, strict=True)
+    return RegionPlan(
+        mesh,
+        shardings,
+        {argument: sharding for argument, sharding in held if sharding},
+        _returned(list(zip(terminator.operands, boundary.results, strict=True))),
+    )
+
+
+def _returned(
+    results: Sequence[tuple[SSAValue, Sharding | None]],
+) -> tuple[Returned, ...]:
+    """Return the computed ones of `results`; equal ones in one sharding are one."""
+    return tuple(
+        Returned(*result, tuple(i for i, r in enumerate(results) if r == result))
+        for index, result in enumerate(results)
+        if not isinstance(result[0], BlockArgument) and results.index(result) == index
+    )
 
 
 def _follows(op: Operation) -> bool:
@@ -93,38 +132,25 @@ def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:
         raise PassFailedException(
             f"insert-collectives: '{op.name}' is no elementary op; run decompose first"
         )
-    for dim in sharding.keys() - set(dims):
-        raise PassFailedException(
-            f"insert-collectives: '{op.name}' is sharded in {dim}, which it does not "
-            f"have; its dimensions are {', '.join(dims)}"
-        )
-    axes = [axis for names in sharding.values() for axis in names]
-    for axis in axes:
-        if axis not in mesh.axis_extents:
-            raise PassFailedException(
-                f"insert-collectives: '{op.name}' is sharded over {axis}, which mesh "
-                f"@{mesh.sym_name.data} does not have; its axes are "
-                f"{', '.join(mesh.axis_extents)}"
-            )
-        if axes.count(axis) > 1:
-            raise PassFailedException(
-                f"insert-collectives: '{op.name}' is sharded over axis {axis} twice"
-            )
+    check_sharding(sharding, dims, mesh, f"insert-collectives: '{op.name}'")
 
 
 def build_region(func: FuncOp, plan: RegionPlan) -> None:
     """Replace the ops of a function by one SPMD region."""
-    body = LocalBody(plan.mesh)
+    body = LocalBody(plan.mesh, plan.arguments)
     for op, sharding in plan.shardings.items():
         _localise(body, op, sharding)
-    shardings = [body.sharding(value) for value in plan.returned]
+    shardings = [
+        body.sharding(r.value) if r.sharding is None else r.sharding
+        for r in plan.returned
+    ]
     wanted = zip(plan.returned, shardings, strict=True)
-    body.block.add_op(YieldOp(*[body.fetch(value, s) for value, s in wanted]))
+    body.block.add_op(YieldOp(*[body.fetch(r.value, s) for r, s in wanted]))
     spmd = SpmdOp(
         body.mesh_name,
         [outer for outer, _ in body.inputs],
         [dict(sharding) for _, sharding in body.inputs],
-        [value.type for value in plan.returned],
+        [r.value.type for r in plan.returned],
         shardings,
         Region(body.block),
     )
@@ -155,15 +181,19 @@ def _localise(body: LocalBody, op: Operation, sharding: Sharding) -> None:
         body.hold(old, new)
 
 
-def _replace_ops(func: FuncOp, spmd: SpmdOp, returned: Sequence[SSAValue]) -> None:
+def _replace_ops(func: FuncOp, spmd: SpmdOp, returned: Sequence[Returned]) -> None:
     """Put the region before the return, and drop what it replaces."""
     terminator = func.body.block.last_op
     assert terminator is not None
     Rewriter.insert_op(spmd, InsertPoint.before(terminator))
+    results = list(terminator.operands)
     for old, new in zip(returned, spmd.outs, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
+        new.name_hint = old.value.name_hint
+        for position in old.positions:
+            results[position] = new
+    Rewriter.replace_op(terminator, ReturnOp(*results))
     for op in reversed(list(func.body.block.ops)):
-        if op is not spmd and op is not terminator:
+        if not isinstance(op, SpmdOp | ReturnOp):
             Rewriter.erase_op(op, safe_erase=False)
     func.attributes.pop(MESH, None)
+    drop_boundary(func)

@@ -2,13 +2,14 @@
 The body of an SPMD region under construction: local ops, and the collectives between.
 
 Every op is put in with the shardings that it wants of its operands; the body fetches
-them: from the operands of the region, by computing constants and renames on the spot,
-or by collectives. What each local value is, the dialect's own analysis says.
+them: from the operands of the region (in any sharding, unless it is said how they are
+held), by computing constants and renames on the spot, or by collectives. What each
+local value is, the dialect's own analysis says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
@@ -61,8 +62,10 @@ def local_type(type_: Attribute, sharding: Sharding, mesh: MeshOp) -> Attribute:
 class LocalBody:
     """A block that grows op by op, with the state of every value in it."""
 
-    def __init__(self, mesh: MeshOp):
+    def __init__(self, mesh: MeshOp, arguments: Mapping[SSAValue, Sharding]):
         self.mesh = mesh
+        self.arguments = arguments
+        """The sharding in which a value from outside is held, where that is said."""
         self.block = Block()
         self.states: States = {}
         self.inputs: dict[Key, BlockArgument] = {}
@@ -93,7 +96,7 @@ class LocalBody:
             return {outer.owner.renaming[dim]: axes for dim, axes in inner.items()}
         if outer in self._held:
             return sharding_of_state(self.states[self._held[outer]])
-        return {}
+        return self.arguments.get(outer, {})
 
     def fetch(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
         """Return the local value of `outer`, complete and sharded as wanted."""
@@ -121,10 +124,14 @@ class LocalBody:
                 inner = {old[dim]: axes for dim, axes in wanted.items()}
                 local = RenameOp(self.fetch(rename.input, inner), type_)
                 return self.insert(local, outer.name_hint)
+            case _ if outer in self.arguments:
+                self.hold(outer, self._input(outer, self.arguments[outer]))
+                return self._reshard(outer, wanted)
             case _:
-                return self._input(outer, wanted, type_)
+                return self._input(outer, wanted)
 
-    def _input(self, outer: SSAValue, wanted: Sharding, type_: Attribute) -> SSAValue:
+    def _input(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
+        type_ = local_type(outer.type, wanted, self.mesh)
         argument = self.block.insert_arg(type_, len(self.block.args))
         argument.name_hint = outer.name_hint
         self.states[argument] = state_of_sharding(wanted)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.collective_mesh import MeshOp
-from comet.dialects.collective_spmd import Sharding, sharding_of
+from comet.dialects.collective_spmd import Sharding, sharding_attr, sharding_of
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -25,7 +25,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound_dims import names_of
 
 SHARD = "collective.shard"
-"""The sharding of an op's iterations: mesh axes by dimension."""
+"""The sharding of an op's iterations, or of an argument or result of a function."""
 MESH = "collective.on"
 """The mesh that the shardings in a function speak of."""
 
@@ -54,10 +54,50 @@ def sharding_of_op(op: Operation) -> Sharding:
     """
     if (attribute := op.attributes.get(SHARD)) is None:
         return {}
+    return read_sharding(attribute, f"'{op.name}' op")
+
+
+def read_sharding(attribute: Attribute, where: str) -> Sharding:
+    """
+    Return the sharding that an attribute says.
+
+    Raises PassFailedException if it says none; `where` begins its sentence.
+    """
     try:
         return sharding_of(attribute)
     except VerifyException as error:
-        raise PassFailedException(f"'{op.name}' op {SHARD}: {error}") from error
+        raise PassFailedException(f"{where} {SHARD}: {error}") from error
+
+
+def shard_op(op: Operation, sharding: Sharding) -> None:
+    """Annotate an elementary op with the part of a sharding that is about its dims."""
+    dims = iteration_dims(op)
+    if own := {dim: axes for dim, axes in sharding.items() if dim in dims}:
+        op.attributes[SHARD] = sharding_attr({**sharding_of_op(op), **own})
+
+
+def check_sharding(
+    sharding: Sharding, dims: Sequence[str], mesh: MeshOp, what: str
+) -> None:
+    """
+    Check that a sharding splits some of `dims`, over distinct axes of `mesh`.
+
+    Raises PassFailedException otherwise; `what` begins its sentence.
+    """
+    for dim in sharding.keys() - set(dims):
+        raise PassFailedException(
+            f"{what} is sharded in {dim}, which it does not have; its dimensions are "
+            f"{', '.join(dims)}"
+        )
+    axes = [axis for names in sharding.values() for axis in names]
+    for axis in axes:
+        if axis not in mesh.axis_extents:
+            raise PassFailedException(
+                f"{what} is sharded over {axis}, which mesh @{mesh.sym_name.data} does "
+                f"not have; its axes are {', '.join(mesh.axis_extents)}"
+            )
+        if axes.count(axis) > 1:
+            raise PassFailedException(f"{what} is sharded over axis {axis} twice")
 
 
 def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:

@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.compound import FoldOp, ReduceOp
 from comet.passes.emitter import Emitter
 from comet.passes.levels import IRLevel, functions_at
-from comet.passes.shardings import iteration_dims
+from comet.passes.shardings import iteration_dims, shard_op, sharding_of_op
 from comet.passes.streams import FORMS
 from comet.passes.streams.form import Statistics, name_values
 
@@ -126,6 +126,8 @@ def insert_fold(statistics: Statistics, dim: str) -> None:
     Rewriter.insert_op(fold, InsertPoint.before(first))
     name_values(fold.outs, form.carries)
     results = form.results(emit, fold.outs)
+    _copy_shardings(statistics, fold)
+    _copy_shardings(statistics, fold)
     for old, new in zip(statistics.replaced, results, strict=True):
         if old is not None:
             new.name_hint = old.name_hint
@@ -133,3 +135,21 @@ def insert_fold(statistics: Statistics, dim: str) -> None:
     for op in reversed(statistics.ops):
         if not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
+
+
+def _copy_shardings(statistics: Statistics, fold: FoldOp) -> None:
+    """Give the shardings of all ops of `statistics` to the ops that replace them."""
+    new: Operation | None = fold
+    while new is not statistics.ops[0] and new is not None:
+        for old in statistics.ops:
+            shard_op(new, sharding_of_op(old))
+        new = new.next_op
+
+
+def _copy_shardings(statistics: Statistics, fold: FoldOp) -> None:
+    """Give the shardings of all ops of `statistics` to the ops that replace them."""
+    new: Operation | None = fold
+    while new is not statistics.ops[0] and new is not None:
+        for old in statistics.ops:
+            shard_op(new, sharding_of_op(old))
+        new = new.next_op
