@@ -8,7 +8,13 @@ kernel is the plan of one GPU kernel.
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, TensorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -16,6 +22,8 @@ from xdsl.irdl import (
     base,
     irdl_op_definition,
     lazy_traits_def,
+    opt_attr_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -36,16 +44,20 @@ from comet.dialects.dataflow_channel import (
     ChannelModeAttr,
     ChannelOp,
     ChannelType,
+    InboxOp,
+)
+from comet.dialects.dataflow_flags import (
     EpochOp,
     EpochType,
     FlagsOp,
     FlagsType,
-    InboxOp,
+    ScopeAttr,
+    SemanticsAttr,
+)
+from comet.dialects.dataflow_transfer import (
     PullOp,
     PushOp,
     ReadOp,
-    ScopeAttr,
-    SemanticsAttr,
     SignalOp,
     StageOp,
     WaitOp,
@@ -115,17 +127,21 @@ class BarrierOp(IRDLOperation):
     """
     Every kernel before it has ended, on every rank, before one after it starts.
 
+    `local` orders the kernels of one rank only; launches on one stream do.
+
     ```mlir
     dataflow.barrier
+    dataflow.barrier local
     ```
     """
 
     name = "dataflow.barrier"
+    local = opt_prop_def(UnitAttr)
     traits = lazy_traits_def(lambda: (HasParent(ProgramOp),))
-    assembly_format = "attr-dict"
+    assembly_format = "(`local` $local^)? attr-dict"
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, local: bool = False):
+        super().__init__(properties={"local": UnitAttr() if local else None})
 
 
 @irdl_op_definition
@@ -133,6 +149,12 @@ class KernelOp(IRDLOperation):
     """
     One kernel and its launch: the schedule nodes of `body` computed from `ins`, their
     results written to the buffers `outs`. A result is its buffer, filled.
+
+    Channels stand among the `ins`; a kernel that only gives to channels has no `outs`.
+    Of a node that splits a dimension named in `dataflow.sources` twice, the first row
+    runs over the ranks that sent it; the rows of one named in `dataflow.destinations`
+    begin with the ranks that receive it. `dataflow.shares` has the extent over all
+    ranks of dimensions whose shares are not all equal.
 
     ```mlir
     %c = dataflow.kernel @gemm ins(%a, %b : tensor<..>, tensor<..>)
@@ -150,13 +172,17 @@ class KernelOp(IRDLOperation):
     outs = var_operand_def()
     body = region_def("single_block")
     results_ = var_result_def()
+    sources = opt_attr_def(ArrayAttr[StringAttr], attr_name="dataflow.sources")
+    destinations = opt_attr_def(
+        ArrayAttr[StringAttr], attr_name="dataflow.destinations"
+    )
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = lazy_traits_def(
         lambda: (IsolatedFromAbove(), RecursiveMemoryEffect(), HasParent(ProgramOp))
     )
     assembly_format = (
-        "$sym_name `ins` `(` $ins `:` type($ins) `)` `outs` `(` $outs `:` type($outs) "
-        "`)` attr-dict-with-keyword $body `->` type($results_)"
+        "$sym_name (`ins` `(` $ins^ `:` type($ins) `)`)? (`outs` `(` $outs^ `:` "
+        "type($outs) `)`)? attr-dict-with-keyword $body (`->` type($results_)^)?"
     )
 
     def __init__(

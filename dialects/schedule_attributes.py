@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import auto
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
@@ -64,7 +64,9 @@ class LoopAttr(ParametrizedAttribute):
 
     def verify(self) -> None:
         if self.factor < 1:
-            raise VerifyException(f"factor {self.factor} of {self.dim} is positive")
+            raise VerifyException(
+                f"factor {self.factor} of {self.dim} is not positive; write 1 or more"
+            )
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -92,6 +94,21 @@ def _print_row(printer: Printer, loop: LoopAttr) -> None:
 ROWS = irdl_to_attr_constraint(ArrayAttr[LoopAttr])
 
 
+def parse_rows(parser: AttrParser) -> ArrayAttr[LoopAttr]:
+    """Parse rows in brackets: `[N = 2, K = 8]`."""
+    return ArrayAttr(
+        parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: _parse_row(parser)
+        )
+    )
+
+
+def print_rows(printer: Printer, rows: Iterable[LoopAttr]) -> None:
+    """Print rows in brackets: `[N = 2, K = 8]`."""
+    with printer.in_square_brackets():
+        printer.print_list(rows, lambda row: _print_row(printer, row))
+
+
 @irdl_custom_directive
 class LoopRows(CustomDirective):
     """Rows in brackets, outermost first: `[N = 2, K = 8]`, `[cx: N = 2]`."""
@@ -99,18 +116,14 @@ class LoopRows(CustomDirective):
     loops: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        rows = parser.parse_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: _parse_row(parser)
-        )
-        self.loops.set(state, ArrayAttr(rows))
+        self.loops.set(state, parse_rows(parser))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
         rows = self.loops.get(op)
         assert rows is not None
         assert ROWS.verifies(rows)
-        with printer.in_square_brackets():
-            printer.print_list(rows, lambda row: _print_row(printer, row))
+        print_rows(printer, rows)
 
 
 class Combiner(StrEnum):
