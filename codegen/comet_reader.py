@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
+from xdsl.utils.exceptions import VerifyException
 
 from comet.codegen.comet_arch import read_arch
 from comet.codegen.comet_yaml import Constants, FileFormatError, Node, parse_yaml
@@ -37,6 +39,8 @@ from comet.dialects.comet_attributes import (
     Step,
     TileKind,
 )
+
+OpT = TypeVar("OpT", bound=Operation)
 
 FILES = ("arch.yaml", "problem.yaml", "mapping.yaml", "constants.yaml")
 """The names of the files of a set, in the order in which they are printed."""
@@ -84,6 +88,10 @@ def read_problem(
 ) -> ProblemOp:
     """Build the problem from the text of its file."""
     problem = Node.top(parse_yaml(text, file), constants).node("problem")
+    return _located(problem, _read_problem)
+
+
+def _read_problem(problem: Node) -> ProblemOp:
     io = problem.node("io")
     instance = problem.node("instance")
     sizes = tuple(
@@ -92,7 +100,7 @@ def read_problem(
     )
     # A problem without a list of operations is its own single operation.
     nodes = problem.nodes("operations") if problem.has("operations") else (problem,)
-    body = Region(Block([_read_declaration(node) for node in nodes]))
+    body = Region(Block([_located(node, _read_declaration) for node in nodes]))
     return ProblemOp(_split(io.text("ins")), _split(io.text("outs")), sizes, body)
 
 
@@ -142,7 +150,17 @@ def read_mapping(
 ) -> MappingOp:
     """Build the mapping tree from the text of its file."""
     root = Node.top(parse_yaml(text, file), constants).node("mapping")
-    return MappingOp(Region(Block([_read_node(root)])))
+    return _located(root, lambda node: MappingOp(Region(Block([_read_node(node)]))))
+
+
+def _located(node: Node, read: Callable[[Node], OpT]) -> OpT:
+    """Read an op; it, and what is wrong with its attributes, has the node's place."""
+    try:
+        op = read(node)
+    except VerifyException as error:
+        raise node.fail(str(error)) from error
+    op.location = node.location
+    return op
 
 
 def _read_node(node: Node) -> Operation:
@@ -150,9 +168,7 @@ def _read_node(node: Node) -> Operation:
     if kind not in _NODE_READERS:
         known = ", ".join(_NODE_READERS)
         raise node.fail(f"'{kind}' is no node_type; there are {known}", "node_type")
-    op = _NODE_READERS[kind](node)
-    op.location = node.location
-    return op
+    return _located(node, _NODE_READERS[kind])
 
 
 def _read_tile(node: Node) -> TileOp:

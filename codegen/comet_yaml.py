@@ -8,7 +8,7 @@ permutation `NO` or a tensor `ON` is a name and no boolean.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar, cast
@@ -97,6 +97,7 @@ def parse_yaml(text: str, file: str) -> SourceFile:
         root = cast("yaml.Node | None", loader.get_single_node())
         if root is None:
             return SourceFile(file, "", None)
+        _check_acyclic(root, ())
         source = SourceFile(file, "", root)
         return replace(source, value=_plain(source, root))
 
@@ -122,7 +123,32 @@ def located_yaml(
 ) -> object:
     """Parse one YAML document; FileFormatError names the line of a mistake."""
     with _located_mistakes(file):
-        return yaml.load(text, Loader=loader)
+        reader = loader(text)
+        if (root := reader.get_single_node()) is None:
+            return None
+        _check_acyclic(root, ())
+        construct = cast(Callable[[yaml.Node], object], reader.construct_document)
+        return construct(root)
+
+
+def _check_acyclic(node: yaml.Node, around: tuple[yaml.Node, ...]) -> None:
+    if any(node is outer for outer in around):
+        raise yaml.MarkedYAMLError(
+            problem="an alias names a value that contains it; write the value out",
+            problem_mark=_start(around[-1]),
+        )
+    for child in _children(node):
+        _check_acyclic(child, (*around, node))
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [
+            value for _, value in cast(list[tuple[yaml.Node, yaml.Node]], node.value)
+        ]
+    if isinstance(node, yaml.SequenceNode):
+        return cast(list[yaml.Node], node.value)
+    return []
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from comet.cost.capacity import (
 from comet.cost.collectives import link_network
 from comet.cost.compute import leaf_cycles
 from comet.cost.estimate import CostError, at_node
-from comet.cost.flow import TileExtents, tile_extents
+from comet.cost.flow import TileExtents, elements_of, tile_extents
 from comet.cost.hardware import Hardware
 from comet.cost.mappings import Mappings
 from comet.cost.problem import (
@@ -33,6 +33,9 @@ from comet.cost.problem import (
     Tile,
     walk_tiles,
 )
+
+LIMIT = 2**32
+"""What the COMET tool's counts stay below."""
 
 
 def check(problem: Problem, hardware: Hardware) -> TileExtents:
@@ -65,12 +68,13 @@ def check_structure(problem: Problem, hardware: Hardware) -> None:
 
 
 def check_tool(problem: Problem, hardware: Hardware) -> None:
-    """`check`, and the COMET tool's capacity rule and endless loop."""
+    """`check`, and the COMET tool's integers, capacity rule and endless loop."""
     extents = check(problem, hardware)
+    _check_counts(problem, extents)
     for tile in walk_tiles(problem.root):
         with at_node(tile.index):
             _check_bindings(tile)
-    _check_capacity(hardware, summed_occupancy(problem, extents))
+    _check_capacity(problem, hardware, summed_occupancy(problem, extents))
 
 
 def check_live(problem: Problem, hardware: Hardware) -> None:
@@ -82,7 +86,7 @@ def check_live(problem: Problem, hardware: Hardware) -> None:
 def check_sizes(problem: Problem, hardware: Hardware, extents: TileExtents) -> None:
     """That tiles multiply up to the problem, and fit where they are alive."""
     check_extents(problem, extents)
-    _check_capacity(hardware, live_occupancy(Mappings(problem), extents))
+    _check_capacity(problem, hardware, live_occupancy(Mappings(problem), extents))
 
 
 def _check_entry(
@@ -134,7 +138,9 @@ def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
 def _check_positive(what: str, wanted: Mapping[str, int]) -> None:
     for field, value in wanted.items():
         if value <= 0:
-            raise CostError(f"{what}, but the hardware file does not give {field}")
+            raise CostError(
+                f"{what}, but the hardware file does not give {field}; add it"
+            )
 
 
 def _check_leaf(problem: Problem, hardware: Hardware, tile: Tile) -> None:
@@ -214,6 +220,34 @@ def _check_bindings(tile: Tile) -> None:
             )
 
 
+def _check_counts(problem: Problem, extents: TileExtents) -> None:
+    """The COMET tool counts iterations and elements in 32 bits, and wraps."""
+    iterations: dict[int, int] = {}
+    for tile in walk_tiles(problem.root):
+        above = problem.parent.get(tile.index)
+        before = 1 if above is None else iterations[above.index]
+        own = 1 if tile.spatial else max(_turns(entry) for entry in tile.entries)
+        iterations[tile.index] = before * own
+        counts = {"iterations": iterations[tile.index]}
+        # A tile of the root is cut before anything of it moves.
+        whole = () if above is None else zip(tile.entries, extents[tile.index])
+        for entry, reached in whole:
+            projection = problem.projection(entry.tensor, entry.tag)
+            size = int(elements_of(projection, reached)) * entry.bits // 8
+            counts[f"bytes of tensor {entry.tensor}"] = size
+        for what, count in counts.items():
+            if count >= LIMIT:
+                raise CostError(
+                    f"{tile.name} has {count} {what}, which overflows the 32 bits in "
+                    "which the COMET tool counts; make the problem smaller",
+                    tile.index,
+                )
+
+
+def _turns(entry: Entry) -> int:
+    return math.prod(math.prod(row.values()) for row in entry.factors)
+
+
 def check_extents(problem: Problem, extents: TileExtents) -> None:
     """
     Raises `CostError` where the factors over a root entry's tiles do not multiply up to
@@ -232,7 +266,13 @@ def check_extents(problem: Problem, extents: TileExtents) -> None:
                 )
 
 
-def _check_capacity(hardware: Hardware, occupancies: Iterator[Occupancy]) -> None:
+def _index_of(problem: Problem, name: str) -> int | None:
+    return next((n.index for n in problem.nodes if n.name == name), None)
+
+
+def _check_capacity(
+    problem: Problem, hardware: Hardware, occupancies: Iterator[Occupancy]
+) -> None:
     for occupancy in occupancies:
         memory = hardware.level(occupancy.level).memory
         needed = int(occupancy.total)
@@ -240,5 +280,6 @@ def _check_capacity(hardware: Hardware, occupancies: Iterator[Occupancy]) -> Non
             raise CostError(
                 f"the tiles do not fit {occupancy.level}: {occupancy.tensors()} need "
                 f"{needed} bytes together at {occupancy.where}, it holds "
-                f"{memory.capacity}; choose smaller factors below {occupancy.level}"
+                f"{memory.capacity}; choose smaller factors below {occupancy.level}",
+                _index_of(problem, occupancy.where),
             )

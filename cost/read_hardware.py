@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from comet.cost.capacity import ROOT_MEMORY
 from comet.cost.estimate import HardwareError
 from comet.cost.fields import Fields, Yaml, as_fields
 from comet.cost.hardware import Hardware, Level, Memory, Network, Unit
@@ -121,6 +122,17 @@ def _mesh(a: Fields) -> tuple[int, int] | None:
     return (a.integer("meshX"), a.integer("meshY", 1)) if a.has("meshX") else None
 
 
+def _check_capacity(level: Level) -> None:
+    if level.is_unit or level.name == ROOT_MEMORY:
+        return
+    if level.memory.capacity >= 2**32:
+        raise HardwareError(
+            f"level {level.name} holds {level.memory.capacity} bytes, which overflows "
+            "the 32 bits in which the COMET tool counts them; make its width times its "
+            "depth smaller"
+        )
+
+
 @dataclass
 class _Hierarchy:
     """Collects levels and networks while it walks the tree."""
@@ -141,6 +153,7 @@ class _Hierarchy:
             self._join(name, item, parent)
             return
         level = self._level(name, item, parent)
+        _check_capacity(level)
         self.places[name] = len(self.levels)
         self.levels.append(level)
         for key in ("connects", "drains", "fills"):

@@ -353,8 +353,8 @@ class TileOp(IRDLOperation):
         bound = [True, False] * (nodes - 1) + [False]
         if any(kinds) and kinds != bound:
             raise VerifyException(
-                f"'{self.name}' op bindings are misplaced: with {nodes} nodes exactly "
-                "the first to the last but one are preceded by a binding"
+                f"'{self.name}' op bindings are misplaced; each of its {nodes} nodes "
+                "but the last has one binding right before it"
             )
 
 

@@ -27,6 +27,9 @@ from comet.passes.yaml_lines import Steps, YamlDocument, parse_yaml
 Section: TypeAlias = tuple[Steps, Fields, Rules]
 """A map of a hardware file, where it stands, and the rules for its fields."""
 
+NETWORKS = ("MeshNetwork", "HXbarNetwork")
+"""The networks that the COMET tool knows."""
+
 CHILDREN = ("connects", "drains", "fills")
 
 
@@ -59,25 +62,68 @@ def read_hardware_file(path: str) -> Fields:
 
 def _check_names(document: YamlDocument) -> None:
     """Check that the types of nodes and the levels with axes exist."""
-    kinds: set[Field] = set()
-    levels: set[Field] = set()
+    tables: dict[Field, str] = {}
+    levels: set[str] = set()
     for steps, fields, rules in _sections(document):
         if rules is ROW:
-            kinds.add(fields["name"])
+            if (kind := fields["name"]) in tables:
+                message = f"'{kind}' is listed twice; give each entry its own name"
+                raise document.error((*steps, "name"), message)
+            tables[kind] = str(steps[0])
         elif rules is NODE:
-            levels.add(str(fields["name"]).partition("[")[0])
-            if fields["type"] not in kinds:
-                raise document.error(
-                    (*steps, "type"),
-                    f"there is no entry named '{fields['type']}' in ComputeTiles or "
-                    "MemoryTypes",
-                )
+            _check_node(document, steps, fields, tables, levels)
+        elif rules is LINK:
+            _check_link(document, steps, fields)
         elif rules is COMET:
-            for name in _map(document, (*steps, "mesh"), fields.get("mesh") or {}):
-                if name not in levels:
-                    raise document.error(
-                        (*steps, "mesh", name), f"the Hierarchy has no level '{name}'"
-                    )
+            _check_axes(document, (*steps, "mesh"), levels)
+
+
+def _check_node(
+    document: YamlDocument,
+    steps: Steps,
+    fields: Fields,
+    tables: Mapping[Field, str],
+    levels: set[str],
+) -> None:
+    """Check a node's type, and that no memory appears twice; note its name."""
+    kind, name = fields["type"], str(fields["name"]).partition("[")[0]
+    if (table := tables.get(kind)) is None:
+        message = f"there is no entry named '{kind}' in ComputeTiles or MemoryTypes"
+        raise document.error((*steps, "type"), f"{message}; add it or mend the type")
+    if "is_compute" in fields and table != "ComputeTiles":
+        message = f"'{name}' computes, but its type '{kind}' is none of ComputeTiles"
+        raise document.error((*steps, "type"), f"{message}; mend the type")
+    if "is_compute" not in fields and name in levels:
+        message = f"the level '{name}' appears twice; give each memory its own name"
+        raise document.error((*steps, "name"), message)
+    levels.add(name)
+
+
+def _check_link(document: YamlDocument, steps: Steps, fields: Fields) -> None:
+    if (network := fields["connection_type"]) not in NETWORKS:
+        raise document.error(
+            (*steps, "connection_type"),
+            f"there is no network '{network}'; there are {', '.join(NETWORKS)}",
+        )
+
+
+def _check_axes(document: YamlDocument, steps: Steps, levels: set[str]) -> None:
+    """Check that axes have names of their own and lie at levels that exist."""
+    comet = _map(document, steps[:-1], _map(document, (), document.value)["comet"])
+    seen: set[Field] = set()
+    for name, axes in _map(document, steps, comet.get("mesh") or {}).items():
+        if name not in levels:
+            message = f"the Hierarchy has no level '{name}'; name one that it has"
+            raise document.error((*steps, name), message)
+        listed = _list(document, (*steps, name), axes)
+        if len(listed) > 2:
+            message = f"'{name}' has {len(listed)} axes; its instances span two at most"
+            raise document.error((*steps, name), message)
+        for axis in listed:
+            if axis in seen:
+                message = f"the axis '{axis}' is named twice; give each its own name"
+                raise document.error((*steps, name), message)
+            seen.add(axis)
 
 
 def _text_of(path: str) -> str:

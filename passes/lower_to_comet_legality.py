@@ -15,7 +15,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.cost.from_ir import hardware_of, problem_of
-from comet.cost.legality import check_tool
+from comet.cost.legality import LIMIT, check_tool
+from comet.cost.model import price
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch_nodes import LevelOp, UnitOp
 from comet.dialects.arch_rows import integer_of
@@ -39,9 +40,20 @@ def check_legality(module: ModuleOp) -> None:
             _check_product(op)
             _check_array(op, system)
     try:
-        check_tool(problem_of(module), hardware_of(system))
+        problem, hardware = problem_of(module), hardware_of(system)
+        check_tool(problem, hardware)
+        _check_latency(price(problem, hardware, "ideal").latency)
     except CostError as error:
         raise PassFailedException(f"lower-to-comet: {error}") from error
+
+
+def _check_latency(cycles: float) -> None:
+    if cycles >= LIMIT:
+        raise PassFailedException(
+            f"lower-to-comet: the mapping takes at least {cycles:.0f} cycles, which "
+            "overflows the 32 bits in which the COMET tool counts them; make the "
+            "problem smaller"
+        )
 
 
 def _check_binding(op: TileOp) -> None:

@@ -42,6 +42,7 @@ def parse_yaml(path: str, text: str) -> YamlDocument:
     lines: dict[Steps, int] = {}
     try:
         root = loader.get_single_node()
+        check_acyclic(root, ())
         value = None if root is None else _value(loader, root, (), lines)
     except MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
@@ -49,6 +50,21 @@ def parse_yaml(path: str, text: str) -> YamlDocument:
     except YAMLError as error:
         raise PassFailedException(f"{path}: {error}") from error
     return YamlDocument(path, value, lines)
+
+
+def check_acyclic(node: Node | None, around: tuple[Node, ...]) -> None:
+    """Raise MarkedYAMLError if an alias names a value that it is part of."""
+    if any(node is outer for outer in around):
+        raise MarkedYAMLError(
+            problem="an alias names a value that contains it; write the value out",
+            problem_mark=around[-1].start_mark,
+        )
+    if isinstance(node, MappingNode):
+        for _, value in node.value:
+            check_acyclic(value, (*around, node))
+    elif isinstance(node, SequenceNode):
+        for value in node.value:
+            check_acyclic(value, (*around, node))
 
 
 def _value(
@@ -77,7 +93,7 @@ def _map(
         name = str(key.value)
         if name in fields:
             raise MarkedYAMLError(
-                problem=f"the field '{name}' is given twice",
+                problem=f"the field '{name}' is given twice; keep one",
                 problem_mark=key.start_mark,
             )
         lines[*steps, name] = key.start_mark.line + 1

@@ -1,11 +1,13 @@
-"""Runs comet-opt in this process: faster than a new one for each mistake."""
+"""Runs the tools in this process: faster than a new one for each mistake."""
 
 import io
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from comet.tools.comet_cost import main as price_files
 from comet.tools.comet_opt import TOOL, CometOptMain
 from comet.tools.diagnostics import one_sentence_errors
 
@@ -33,15 +35,35 @@ class ToolRun:
 
 def comet_opt(text: str, passes: str = "", target: str = "mlir") -> ToolRun:
     """Run comet-opt on a module given as text; its file is called `in.mlir`."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
     with TemporaryDirectory() as folder:
         file = Path(folder) / "in.mlir"
         file.write_text(text)
         arguments = [str(file), "-p", passes, "-t", target]
-        with redirect_stdout(out), redirect_stderr(err):
-            try:
-                with one_sentence_errors(TOOL):
-                    CometOptMain(arguments).run()
-            except SystemExit as end:
-                code = end.code if isinstance(end.code, int) else 2
-        return ToolRun(code, out.getvalue(), err.getvalue().replace(f"{folder}/", ""))
+
+        def run() -> None:
+            with one_sentence_errors(TOOL):
+                CometOptMain(arguments).run()
+
+        return _finished(run, folder)
+
+
+def comet_cost(files: Mapping[str, str], *more: str) -> ToolRun:
+    """Run comet-cost on files given as texts, named `arch`, `problem` and so on."""
+    with TemporaryDirectory() as folder:
+        arguments: list[str] = [*more]
+        for name, text in files.items():
+            path = Path(folder) / f"{name}.yaml"
+            path.write_text(text)
+            arguments += [f"--{name}_file", str(path)]
+        return _finished(lambda: price_files(arguments), folder)
+
+
+def _finished(work: Callable[[], None], folder: str) -> ToolRun:
+    """Run `work`, which may end the process; its folder is left out of what it says."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            work()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 2
+    return ToolRun(code, out.getvalue(), err.getvalue().replace(f"{folder}/", ""))

@@ -1,6 +1,7 @@
 """Turns what went wrong into one sentence: the place, the reason, the way out."""
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Generator
@@ -74,7 +75,7 @@ def sentence(error: BaseException) -> str | None:
     """Describe a mistake of the user in one line; None if it is a bug of ours."""
     match error:
         case ParseError():
-            return f"{error.span.get_location()}: error: {_one_line(error.msg)}"
+            return f"{error.span.get_location()}: error: {_parse_mistake(error.msg)}"
         case DiagnosticException():
             return _at_op(error)
         case ArgSpecParseError():
@@ -87,6 +88,22 @@ def sentence(error: BaseException) -> str | None:
             return "error: the input is not UTF-8 text"
         case _:
             return _yaml_mistake(error)
+
+
+CLEARER = (
+    (r"Operation (\S+) is not registered", r"there is no operation \1; mend its name"),
+    (r"values used but not defined: \[(.*)\]", r"\1 is used but never defined"),
+    (r"^in block definition$", "the block is not closed; add a '}'"),
+    (r"^Could not parse entire input!$", "expected an operation; write one here"),
+)
+"""Sentences of xDSL's parser that do not say what to do, and ours."""
+
+
+def _parse_mistake(text: str) -> str:
+    text = text.strip()
+    for theirs, ours in CLEARER:
+        text = re.sub(theirs, ours, text)
+    return _one_line(text)
 
 
 def _one_line(text: str) -> str:

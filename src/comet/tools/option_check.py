@@ -32,10 +32,18 @@ def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:
             expected = re.sub(
                 r"typing\.Literal\[(.*?)\]", r"one of \1", message.split("expected ")[1]
             )
-            expected = re.sub(r"<class '(\w+)'>", r"\1", expected)
+            expected = re.sub(r"<class '(\w+)'>", _type_name, expected)
             written = ",".join(str(value) for value in values)
             return f"the option '{option}' is {expected}, not {written}"
+    if (missing := re.search(r"requires argument \"(\w+)\"", message)) is not None:
+        return f"the option '{missing[1]}' is missing; write {missing[1]}=.."
     return message
+
+
+def _type_name(found: re.Match[str]) -> str:
+    """Name a Python type the way a user would."""
+    names = {"int": "a whole number", "float": "a number", "str": "text"}
+    return names.get(found[1], found[1])
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:

@@ -159,7 +159,7 @@ comet.mapping {
 // -----
 
 comet.mapping {
-  // CHECK: 'comet.tile' op bindings are misplaced: with 2 nodes exactly the first to the last but one are preceded by a binding
+  // CHECK: 'comet.tile' op bindings are misplaced; each of its 2 nodes but the last has one binding right before it
   comet.tile temporal permutation "M" <A by EXP, DRAM -> GB, 16 bits, [M = 4]> {
     comet.operation exp "EXP" primitive <M = 1> steps <A[M = 1]>
     comet.binding sequential

@@ -1,6 +1,6 @@
 // RUN: comet-opt %s --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
 
-// CHECK: factor 0 of N is positive
+// CHECK: factor 0 of N is not positive; write 1 or more
 "test.op"() {loop = #schedule.loop<N = 0>} : () -> ()
 
 // -----

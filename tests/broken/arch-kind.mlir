@@ -1,0 +1,6 @@
+// RUN:
+
+arch.system @tiny {
+  arch.level @DRAM : "Off" {
+  }
+}

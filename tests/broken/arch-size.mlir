@@ -1,0 +1,5 @@
+// RUN:
+
+arch.system @tiny {
+  arch.memory "Off" {width = -8}
+}

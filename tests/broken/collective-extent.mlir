@@ -1,0 +1,3 @@
+// RUN:
+
+collective.mesh @m {x = 0}

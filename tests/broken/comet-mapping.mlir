@@ -1,0 +1,4 @@
+// RUN:
+
+comet.mapping {
+}

@@ -1,0 +1,7 @@
+// RUN: attach-hardware{path="%hardware/edge.yaml"},comet-accelerator
+
+collective.mesh @edge {cx = 4, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
+func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x64xf16>) -> tensor<8x64xf16> {
+  %y = compound.gemm_softmax %a, %b : (tensor<8x4xf16>, tensor<4x64xf16>) -> tensor<8x64xf16>
+  func.return %y : tensor<8x64xf16>
+}

@@ -1,0 +1,2 @@
+// RUN: attach-hardware{path="%hardware/edge.yaml"},comet-accelerator
+

@@ -1,0 +1,3 @@
+// RUN:
+
+func.func private @f() attributes {loop = #schedule.loop<N = 0>}

@@ -1,0 +1,5 @@
+// RUN:
+
+tl.kernel @k() {
+  %g = tl.program_id 3
+}
