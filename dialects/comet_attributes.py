@@ -210,7 +210,9 @@ def _verify_sizes(what: str, sizes: Sizes) -> None:
         if dims.count(dim) > 1:
             raise VerifyException(f"{what}: the dimension {dim} is given twice")
         if size < 1:
-            raise VerifyException(f"{what}: {dim} = {size} is not positive; write 1 or more")
+            raise VerifyException(
+                f"{what}: {dim} = {size} is not positive; write 1 or more"
+            )
 
 
 def verify_distinct(what: str, names: Iterable[str]) -> None:

@@ -127,7 +127,10 @@ USAGE = {
         ["-p", "decompose{accumulator=f8}"],
         "pass 'decompose': the option 'accumulator' is one of 'f32', 'input', not f8",
     ),
-    "no value": (["-p", "attach-hardware"], "the option 'path' is missing; write path=.."),
+    "no value": (
+        ["-p", "attach-hardware"],
+        "the option 'path' is missing; write path=..",
+    ),
     "syntax": (["-p", "cse{a=b/c}"], "column 8 of the pass or target specification"),
     "target": (["-t", "paper"], "invalid choice: 'paper'"),
     "target option": (
