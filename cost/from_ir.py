@@ -15,6 +15,8 @@ from xdsl.ir import Operation as Op
 from comet.cost.estimate import CostError, Estimate, ModelName
 from comet.cost.gpu import Device
 from comet.cost.hardware import Hardware
+from comet.cost.interconnect import Interconnect
+from comet.cost.launch_plan import Machine
 from comet.cost.model import price
 from comet.cost.problem import (
     Access,
@@ -88,6 +90,30 @@ def device_of(system: SystemOp) -> Device:
         rates.l2_bandwidth,
         rates.launch,
     )
+
+
+def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
+    """
+    The node of GPUs of an `arch.system`, `ranks` of its GPUs in use.
+
+    With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
+    where the system has no GPU.
+    """
+    device, rates = device_of(system), system.gpu
+    assert rates is not None
+    away = rates.remote_load
+    net = Interconnect(
+        ranks=ranks,
+        bandwidth=rates.link_bandwidth,
+        links=rates.links,
+        latency=rates.link_latency,
+        load_latency=device.load_latency + rates.link_latency if away is None else away,
+        signal=rates.signal,
+        barrier=rates.barrier,
+        caches=rates.remote_caches or rates.multiprocessors,
+    )
+    launch = rates.graph_launch if graph else rates.launch
+    return Machine(device, net, launch, rates.skew)
 
 
 def problem_of(module: ModuleOp) -> Problem:

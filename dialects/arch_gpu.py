@@ -46,6 +46,16 @@ class GpuRates:
     """Seconds that a barrier across all GPUs costs when all arrive together."""
     signal: float
     """Seconds from setting a flag at a peer to the peer's seeing it."""
+    links: int
+    """Equal links that share the bandwidth, one to each peer; 1 is a switch."""
+    remote_load: float | None
+    """Seconds from a load of a peer's memory to its use."""
+    remote_caches: int | None
+    """Parts of a GPU that each fetch a peer's bytes for themselves."""
+    graph_launch: float
+    """Seconds to start a kernel of a captured graph."""
+    skew: float
+    """How much longer the slowest GPU takes for a kernel, as a share of its time."""
 
 
 @irdl_op_definition
@@ -83,6 +93,12 @@ class GpuOp(IRDLOperation):
             launch=_number(fields["launch_us"]) * 1e-6,
             barrier=_number(fields["barrier_us"]) * 1e-6,
             signal=_number(fields["signal_us"]) * 1e-6,
+            links=int(_number(fields.get("links", 1))),
+            remote_load=_seconds(fields.get("remote_load_us")),
+            remote_caches=_count(fields.get("remote_caches")),
+            graph_launch=_number(fields.get("graph_launch_us", fields["launch_us"]))
+            * 1e-6,
+            skew=_number(fields.get("skew", 0)),
         )
 
     def verify_(self) -> None:
@@ -100,6 +116,14 @@ class GpuOp(IRDLOperation):
 def _number(value: Field) -> float:
     assert isinstance(value, int | float)
     return value
+
+
+def _seconds(microseconds: Field) -> float | None:
+    return None if microseconds is None else _number(microseconds) * 1e-6
+
+
+def _count(value: Field) -> int | None:
+    return None if value is None else int(_number(value))
 
 
 def _rates(value: Field) -> dict[str, float]:

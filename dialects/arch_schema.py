@@ -127,6 +127,11 @@ GPU: Rules = {
     "launch_us": Rule("amount", required=True),
     "barrier_us": Rule("amount", required=True),
     "signal_us": Rule("amount", required=True),
+    "links": COUNT,
+    "remote_load_us": AMOUNT,
+    "remote_caches": COUNT,
+    "graph_launch_us": AMOUNT,
+    "skew": AMOUNT,
 }
 """Rates of one GPU, in the units of data sheets; `GpuRates` has them in SI units."""
 

@@ -1,0 +1,308 @@
+"""
+Plays a launch plan on all ranks: who does what, and when.
+
+Kernels of a rank follow each other, each behind its launch. A barrier lets nobody pass
+before the last rank is there. A consumer visits its sources, the own one first, and
+stops where the tiles that it needs have not arrived. Kernels take a little longer on
+one rank than on another, and not always on the same one: in turn, each is the slowest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+from comet.cost.algorithms import cheapest
+from comet.cost.gpu import kernel_time, resident_programs, wave_count
+from comet.cost.interconnect import (
+    body_time,
+    remote_traffic,
+    send_time,
+    source_latency,
+    with_latency,
+)
+from comet.cost.launch_plan import (
+    Barrier,
+    Exchange,
+    Launch,
+    Machine,
+    Part,
+    Plan,
+    Receive,
+    SegmentKind,
+    Send,
+)
+
+MAX_WAVES = 8
+"""Waves of programs that are played one by one; more are played as so many groups."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What one rank does for a while, seconds."""
+
+    rank: int
+    step: str
+    kind: SegmentKind
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All that happens on all ranks; the segments of a rank follow without a gap."""
+
+    ranks: int
+    latency: float
+    """Seconds until the last rank has done."""
+    segments: tuple[Segment, ...]
+
+    def of_rank(self, rank: int) -> Iterator[Segment]:
+        """Iterate over what one rank does, in order."""
+        return (segment for segment in self.segments if segment.rank == rank)
+
+
+@dataclass(frozen=True)
+class PartTime:
+    """The seconds of one node once nothing is waited for, by what they are for."""
+
+    busy: float
+    communication: float
+    """What loads from peers add, or moving data where nothing is computed."""
+    locality: float
+    """What reading and writing intermediates adds."""
+    waves: int
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.busy + self.communication + self.locality
+
+
+def part_time(part: Part, machine: Machine) -> PartTime:
+    """
+    Return where the time of a node goes.
+
+    Intermediates and remote loads count by what they add: bytes that pass while the
+    kernel computes are free. Raises `CostError` as `kernel_time` does.
+    """
+    device, net = machine.device, machine.net
+    work = part.work
+    time = kernel_time(work, device)
+    slots = device.multiprocessors * resident_programs(work, device)
+    waves = wave_count(work.programs, slots)
+    local, remote, link = time, time, 0.0
+    if any(receive.by_source for receive in part.receives):
+        near = source_latency(work, waves, device, net, remote=False)
+        local = remote = with_latency(time, near)
+    for receive in part.receives:
+        if not receive.remote or net.ranks == 1:
+            continue
+        away = time.latency * net.load_latency / device.load_latency
+        if receive.by_source:
+            away = source_latency(work, waves, device, net, remote=True)
+        remote = with_latency(time, away)
+        moved = remote_traffic(receive.message, receive.again, waves, net)
+        link += float(moved) / net.rate(1 if receive.by_source else net.peers)
+    kept = work.device_bytes - part.intermediates
+    busy = float(body_time(replace(local, device=kept / device.hbm_bandwidth)))
+    here, whole = float(body_time(local)), float(body_time(remote, link))
+    if part.copies:
+        return PartTime(0.0, whole - (here - busy), here - busy, int(waves))
+    return PartTime(busy, whole - here, here - busy, int(waves))
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """When the tiles of one sender are at its peers."""
+
+    start: float
+    seconds: float
+    blocks: int
+    delay: float
+
+    def at(self, share: float) -> float:
+        """When so much of the message is there, on the sender's own rank."""
+        return self.start + self.seconds * ceil(share * self.blocks) / self.blocks
+
+
+class _Player:
+    """One clock for each rank, and what has happened until now."""
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.ranks = range(machine.net.ranks)
+        self.clocks = [0.0 for _ in self.ranks]
+        self.segments: list[Segment] = []
+        self.arrivals: dict[str, list[_Arrival]] = {}
+        self.kernels = 0
+
+    def spend(self, rank: int, step: str, kind: SegmentKind, seconds: float) -> None:
+        """Let a rank spend some time."""
+        if seconds > 0:
+            start = self.clocks[rank]
+            self.segments.append(Segment(rank, step, kind, start, seconds))
+            self.clocks[rank] = start + seconds
+
+    def wait(self, rank: int, step: str, until: float) -> None:
+        """Let a rank wait."""
+        self.spend(rank, step, "wait", until - self.clocks[rank])
+
+    def meet(self, step: str) -> None:
+        """Let all ranks wait for the last one."""
+        last = max(self.clocks)
+        for rank in self.ranks:
+            self.wait(rank, step, last)
+
+    def barrier(self, step: Barrier) -> None:
+        self.meet(step.name)
+        for rank in self.ranks:
+            self.spend(rank, step.name, "barrier", self.machine.net.barrier)
+
+    def exchange(self, step: Exchange) -> None:
+        """Play a library's collective by its fastest algorithm."""
+        for rank in self.ranks:
+            self.spend(rank, step.name, "launch", self.machine.launch)
+        self.meet(step.name)
+        _, sent = cheapest(step.kind, self.machine.net.fabric, step.size)
+        copied = step.intermediates / self.machine.device.hbm_bandwidth
+        for rank in self.ranks:
+            self.spend(rank, step.name, "locality", copied)
+            self.spend(rank, step.name, "communication", sent - copied)
+
+    def launch(self, step: Launch) -> None:
+        """Play a kernel; it ends when its stores have arrived."""
+        for rank in self.ranks:
+            self.spend(rank, step.name, "launch", self.machine.launch)
+        drained = list(self.clocks)
+        for part in step.parts:
+            time = part_time(part, self.machine)
+            for rank in self.ranks:
+                begin = self.clocks[rank]
+                self._run(part, time, rank)
+                sent = self._send(part, time, rank, begin)
+                drained[rank] = max(drained[rank], sent)
+            self.kernels += 1
+        for rank in self.ranks:
+            left = drained[rank] - self.clocks[rank]
+            self.spend(rank, step.name, "communication", left)
+
+    def slowness(self, rank: int) -> float:
+        """How much longer than on the fastest rank the current kernel takes."""
+        ranks = len(self.ranks)
+        place = (rank + self.kernels) % ranks / max(ranks - 1, 1)
+        return 1 + self.machine.skew * place
+
+    def _run(self, part: Part, time: PartTime, rank: int) -> None:
+        waves = max(1, min(time.waves, MAX_WAVES))
+        by_source = any(receive.by_source for receive in part.receives)
+        turns = len(self.ranks) if by_source else 1
+        share = self.slowness(rank) / (waves * turns)
+        task = _Task(self, rank, part.name)
+        for wave in range(waves):
+            for turn in range(turns):
+                for receive in part.receives:
+                    if receive.waits and (receive.by_source or turn == 0):
+                        needed = (wave + 1) / waves if receive.by_block else 1.0
+                        self._await(task, receive, turn, needed)
+                task.add("busy", share * time.busy)
+                task.add("communication", share * time.communication)
+                task.add("locality", share * time.locality)
+        task.pay()
+
+    def _await(self, task: _Task, receive: Receive, turn: int, needed: float) -> None:
+        """Look at the flags of one source, or of all, and wait for its tiles."""
+        rank, ranks = task.rank, len(self.ranks)
+        sources = [(rank + turn) % ranks] if receive.by_source else list(self.ranks)
+        for source in sources:
+            arrival = self.arrivals[receive.channel][source]
+            late = 0.0 if source == rank else arrival.delay
+            task.wait(arrival.at(needed) + late)
+            task.add("signal", self.machine.device.load_latency)
+
+    def _send(self, part: Part, time: PartTime, rank: int, begin: float) -> float:
+        """Note when what a node sends arrives; return when the last store does."""
+        done, net = self.clocks[rank], self.machine.net
+        link = sum(float(send_time(s.message, net)) for s in part.sends if s.remote)
+        for send in part.sends:
+            made = self.clocks[rank] - begin
+            flight = net.latency if send.remote else 0.0
+            seconds = max(made, link) if send.remote else made
+            told = net.signal if send.signals else 0.0
+            arrival = _Arrival(begin, seconds, send.blocks, flight + told)
+            self.arrivals.setdefault(send.channel, []).append(arrival)
+            done = max(done, begin + seconds + flight)
+        for send in part.sends:
+            if send.signals:
+                self._signal(part, send, time, rank)
+        return done
+
+    def _signal(self, part: Part, send: Send, time: PartTime, rank: int) -> None:
+        """Spend what it costs the sender to wait for its stores and set the flags."""
+        net, device = self.machine.net, self.machine.device
+        fence = net.latency if send.remote else device.load_latency
+        each = fence + net.peers * device.iteration
+        self.spend(rank, part.name, "signal", time.waves * each)
+
+
+class _Task:
+    """What a node does on one rank, put down in few segments: one between two waits."""
+
+    def __init__(self, player: _Player, rank: int, name: str):
+        self.player, self.rank, self.name = player, rank, name
+        self.owed: dict[SegmentKind, float] = {}
+
+    def add(self, kind: SegmentKind, seconds: float) -> None:
+        """Let the node go on for a while."""
+        self.owed[kind] = self.owed.get(kind, 0.0) + seconds
+
+    def wait(self, until: float) -> None:
+        """Let the node stop until then, if that is still to come."""
+        if until > self.player.clocks[self.rank] + sum(self.owed.values()):
+            self.pay()
+            self.player.wait(self.rank, self.name, until)
+
+    def pay(self) -> None:
+        """Put down what has been done."""
+        for kind, seconds in self.owed.items():
+            self.player.spend(self.rank, self.name, kind, seconds)
+        self.owed.clear()
+
+
+def play(plan: Plan, machine: Machine) -> Timeline:
+    """
+    Return what happens when all ranks run a plan.
+
+    Raises `CostError` where a kernel has no rate on the device.
+    """
+    player = _Player(machine)
+    for step in plan:
+        match step:
+            case Launch():
+                player.launch(step)
+            case Exchange():
+                player.exchange(step)
+            case Barrier():
+                player.barrier(step)
+    player.meet("end")
+    segments = tuple(_merged(player.segments))
+    return Timeline(machine.net.ranks, max(player.clocks), segments)
+
+
+def _merged(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """Join what a rank does for one purpose without a pause in between."""
+    by_rank: Mapping[int, list[Segment]] = {s.rank: [] for s in segments}
+    for segment in segments:
+        row = by_rank[segment.rank]
+        last = row[-1] if row else None
+        alike = last is not None and (last.step, last.kind) == (
+            segment.step,
+            segment.kind,
+        )
+        if last is not None and alike:
+            row[-1] = replace(last, seconds=last.seconds + segment.seconds)
+        else:
+            row.append(segment)
+    for row in by_rank.values():
+        yield from row

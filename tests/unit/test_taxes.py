@@ -1,0 +1,279 @@
+"""The three taxes of launch plans: they add up, and follow what causes them."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comet.cost.gpu import Device, KernelWork, kernel_time
+from comet.cost.interconnect import Interconnect, remote_traffic, send_time
+from comet.cost.launch_plan import (
+    Barrier,
+    Exchange,
+    Launch,
+    Machine,
+    Part,
+    Plan,
+    Receive,
+    Send,
+)
+from comet.cost.taxes import Taxes, price_plan, taxes_by_step, taxes_of
+from comet.cost.timeline import part_time, play
+
+GPU = Device(
+    clock=2.1e9,
+    multiprocessors=304,
+    tensor={"f16": 1307.4e12},
+    vector={"f32": 163.4e12},
+    hbm_bandwidth=5.3e12,
+    l2_bytes=33554432,
+    l2_bandwidth=34.4e12,
+    launch=6e-6,
+)
+NET = Interconnect(
+    ranks=8,
+    bandwidth=448e9,
+    links=7,
+    latency=1.5e-6,
+    load_latency=0.9e-6,
+    signal=3e-6,
+    barrier=10e-6,
+    caches=8,
+)
+NODE = Machine(GPU, NET, 6e-6, skew=0.03)
+MESSAGE = 2.0**18
+WORK = KernelWork(224, 4e6, 0, 2e6, 1e6, 60e6, 128, "f16", 4)
+COPY = KernelWork(16, 0, 0, 0, 32768, 9 * MESSAGE, 1)
+
+
+def consumer(remote: bool, waits: bool) -> Launch:
+    """Return a kernel that multiplies what all ranks sent."""
+    receive = Receive("x", MESSAGE, remote, waits, True, again=28, by_block=True)
+    kept = 0 if remote else 8 * MESSAGE
+    return Launch("gemm", (Part("gemm", WORK, kept, receives=(receive,)),))
+
+
+def producer(remote: bool, signals: bool) -> Part:
+    """Return the node that gives the own share to all."""
+    send = Send("x", MESSAGE, remote, signals, blocks=4)
+    return Part("copy", COPY, 9 * MESSAGE, copies=True, sends=(send,))
+
+
+BSP: Plan = (
+    Barrier(),
+    Exchange("gather", "all_gather", 8 * MESSAGE, 16 * MESSAGE),
+    Barrier("second"),
+    Launch("gemm", (Part("gemm", WORK, 8 * MESSAGE),)),
+)
+STORED: Plan = (
+    Launch("copy", (producer(True, signals=False),)),
+    Barrier(),
+    consumer(remote=False, waits=False),
+)
+PUSH: Plan = (
+    Launch("copy", (producer(True, signals=True),)),
+    consumer(remote=False, waits=True),
+)
+PULL: Plan = (
+    Launch("copy", (producer(False, signals=True),)),
+    consumer(remote=True, waits=True),
+)
+RESIDENT: Plan = (consumer(remote=True, waits=False),)
+FUSED: Plan = (
+    Launch(
+        "fused",
+        (producer(True, signals=True), *consumer(remote=False, waits=True).parts),
+    ),
+)
+PLANS = [BSP, STORED, PUSH, PULL, RESIDENT, FUSED]
+
+
+def with_net(machine: Machine, **changes: float) -> Machine:
+    return replace(machine, net=replace(machine.net, **changes))
+
+
+times = st.floats(0, 1e-4)
+
+
+def make_machine(
+    ranks: int, bandwidth: float, latency: float, signal: float, launch: float
+) -> Machine:
+    load = GPU.load_latency + latency
+    net = Interconnect(ranks, bandwidth, 7, latency, load, signal, 2 * signal, 8)
+    return Machine(GPU, net, launch, skew=launch * 1e3)
+
+
+machines = st.builds(
+    make_machine,
+    st.sampled_from([1, 2, 4, 8]),
+    st.floats(1e9, 1e13),
+    *(times, times, times),
+)
+
+
+@settings(deadline=None)
+@given(machines, st.sampled_from(PLANS))
+def test_busy_and_taxes_are_the_latency(machine: Machine, plan: Plan) -> None:
+    timeline = play(plan, machine)
+    taxes = taxes_of(timeline.segments, timeline.ranks)
+    assert taxes.total == pytest.approx(timeline.latency, rel=1e-9)
+    assert min(taxes.launch, taxes.synchronization, taxes.locality, taxes.busy) >= 0
+    steps = taxes_by_step(timeline).values()
+    assert sum(step.total for step in steps) == pytest.approx(taxes.total, rel=1e-9)
+
+
+@settings(deadline=None)
+@given(machines, st.sampled_from(PLANS))
+def test_every_rank_is_always_doing_one_thing(machine: Machine, plan: Plan) -> None:
+    timeline = play(plan, machine)
+    for rank in range(timeline.ranks):
+        now = 0.0
+        for segment in timeline.of_rank(rank):
+            assert segment.start == pytest.approx(now, rel=1e-9, abs=1e-15)
+            assert segment.seconds > 0
+            now = segment.start + segment.seconds
+        assert now == pytest.approx(timeline.latency, rel=1e-9)
+
+
+@settings(deadline=None)
+@given(machines, st.sampled_from(PLANS), st.floats(1, 100))
+def test_a_better_link_is_never_slower(
+    machine: Machine, plan: Plan, better: float
+) -> None:
+    before = price_plan(plan, machine).total
+    net = machine.net
+    for name, value in (
+        ("bandwidth", net.bandwidth * better),
+        ("latency", net.latency / better),
+        ("load_latency", net.load_latency / better),
+        ("signal", net.signal / better),
+        ("barrier", net.barrier / better),
+    ):
+        after = price_plan(plan, with_net(machine, **{name: value})).total
+        assert after <= before * (1 + 1e-9), name
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_launch_tax_is_launches_times_their_cost(plan: Plan) -> None:
+    launches = sum(not isinstance(step, Barrier) for step in plan)
+    assert price_plan(plan, NODE).launch == pytest.approx(launches * 6e-6)
+    assert price_plan(plan, replace(NODE, launch=0.0)).launch == 0
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_without_skew_nobody_is_slower_than_another(plan: Plan) -> None:
+    even = price_plan(plan, replace(NODE, skew=0.0))
+    assert even.total < price_plan(plan, NODE).total
+    ends = {
+        max(s.start + s.seconds for s in play(plan, NODE).of_rank(rank))
+        for rank in range(8)
+    }
+    assert max(ends) == pytest.approx(min(ends))
+
+
+def test_a_barrier_waits_for_the_slowest_each_time() -> None:
+    kernel = Launch("a", (Part("a", WORK),))
+    slowest = 1.03 * part_time(kernel.parts[0], NODE).seconds
+    apart = price_plan((kernel, kernel), NODE)
+    behind = price_plan((kernel, Barrier(), kernel), NODE)
+    assert behind.total == pytest.approx(2 * (6e-6 + slowest) + 10e-6)
+    assert apart.total < behind.total - 10e-6
+
+
+def test_what_is_written_between_kernels_is_locality() -> None:
+    bound = replace(WORK, device_bytes=5.3e8)
+    whole = price_plan((Launch("a", (Part("a", bound),)),), NODE)
+    half = price_plan((Launch("a", (Part("a", bound, 2.65e8),)),), NODE)
+    assert whole.locality == 0
+    assert half.locality == pytest.approx(1.015 * 50e-6, rel=1e-2)
+    assert half.total == pytest.approx(whole.total)
+
+
+def test_bytes_that_pass_while_it_computes_are_free() -> None:
+    computing = replace(WORK, tensor_operations=1e10)
+    spilled = price_plan((Launch("a", (Part("a", computing, 60e6),)),), NODE)
+    assert spilled.locality == 0
+
+
+def test_pulled_bytes_cross_a_link_once_for_every_cache() -> None:
+    assert remote_traffic(MESSAGE, 28, 1, NET) == 7 * 8 * MESSAGE
+    assert remote_traffic(MESSAGE, 28, 3, NET) == 7 * 24 * MESSAGE
+    assert remote_traffic(MESSAGE, 28, 9, NET) == 7 * 28 * MESSAGE
+    alone = replace(NET, caches=304)
+    assert remote_traffic(MESSAGE, 28, 1, alone) == 7 * 28 * MESSAGE
+
+
+def test_one_peer_has_one_link() -> None:
+    assert NET.rate(1) == 64e9
+    assert NET.rate(7) == 448e9
+    assert replace(NET, links=1).rate(1) == 448e9
+    assert send_time(MESSAGE, NET) == pytest.approx(MESSAGE / 64e9)
+    four = replace(NET, ranks=4)
+    assert send_time(MESSAGE, four) == pytest.approx(MESSAGE / 64e9)
+
+
+def test_remote_loads_stand_in_the_loop() -> None:
+    receive = Receive("x", 0.0, remote=True, waits=False, by_source=True)
+    part = Part("gemm", WORK, receives=(receive,))
+    near = part_time(replace(part, receives=(replace(receive, remote=False),)), NODE)
+    away = part_time(part, NODE)
+    # 16 rounds from each source, four in flight, fill the pipeline eight times.
+    filled = 1 + 15 / 4
+    assert near.seconds == pytest.approx(8 * filled * 0.6e-6 + 128 * 0.05e-6)
+    assert away.seconds - near.seconds == pytest.approx(7 * filled * 0.3e-6)
+    assert away.communication == pytest.approx(away.seconds - near.seconds)
+
+
+def test_what_arrives_late_is_waited_for() -> None:
+    slow = with_net(NODE, bandwidth=7e9)
+    arrives = 6e-6 + MESSAGE / 1e9 + NET.latency + NET.signal
+    whole = price_plan(PUSH, slow)
+    assert whole.total > arrives
+    assert whole.synchronization > MESSAGE / 1e9
+
+
+def test_a_persistent_kernel_works_while_it_sends() -> None:
+    slow = with_net(NODE, bandwidth=70e9)
+    separate, together = (price_plan(plan, slow) for plan in (PUSH, FUSED))
+    assert together.total < separate.total - 6e-6
+    by_wave = replace(WORK, programs=16 * 304, registers=200 * 1024)
+    receive = Receive("x", MESSAGE, False, True, True, by_block=True)
+    blocks = producer(True, signals=True)
+
+    def waits(receive: Receive) -> float:
+        parts = (blocks, Part("gemm", by_wave, receives=(receive,)))
+        return price_plan((Launch("f", parts),), with_net(NODE, bandwidth=7e9)).total
+
+    assert waits(receive) < waits(replace(receive, by_block=False))
+
+
+def test_flags_cost_the_sender_and_the_receiver() -> None:
+    free = with_net(NODE, signal=0.0, latency=0.0)
+    silent = (*STORED[:1], consumer(remote=False, waits=False))
+    looks = 8 * GPU.load_latency
+    tells = 7 * GPU.iteration
+    difference = price_plan(PUSH, free).total - price_plan(silent, free).total
+    assert looks * 0.999 < difference < looks + tells
+
+
+def test_a_collective_starts_when_all_are_there() -> None:
+    steps = taxes_by_step(play(BSP, NODE))
+    gather = steps["gather"]
+    moved = 16 * MESSAGE / GPU.hbm_bandwidth
+    direct = NET.latency + 7 * MESSAGE / NET.bandwidth
+    assert gather.locality == pytest.approx(moved)
+    assert gather.synchronization == pytest.approx(direct - moved)
+    assert steps["second"].synchronization == pytest.approx(10e-6)
+
+
+def test_one_rank_sends_nothing() -> None:
+    alone = with_net(NODE, ranks=1)
+    whole = price_plan((consumer(remote=True, waits=False),), alone)
+    assert whole.synchronization == 0
+    kernel = kernel_time(WORK, GPU)
+    assert whole.total == pytest.approx(float(kernel.seconds))
+
+
+def test_an_empty_plan_takes_no_time() -> None:
+    assert price_plan((), NODE) == Taxes()
