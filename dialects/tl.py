@@ -83,16 +83,41 @@ from comet.dialects.tl_math import (
     WhereOp,
 )
 from comet.dialects.tl_memory import AddPtrOp, DebugBarrierOp, LoadOp, StoreOp
+from comet.dialects.tl_plan import (
+    BarrierOp,
+    HeapBasesOp,
+    HeapZerosOp,
+    PlanOp,
+    PlanYieldOp,
+    RankOp,
+    ZerosOp,
+)
+from comet.dialects.tl_remote import (
+    FinishEpochOp,
+    NextEpochOp,
+    OwnOp,
+    PlaceOp,
+    RebaseOp,
+    RemoteLoadOp,
+    SignalAddOp,
+    SignalOp,
+    WaitOp,
+)
 from comet.dialects.tl_types import (
     BinaryKindAttr,
+    CacheModifierType,
     CompareKindAttr,
     ConstexprType,
     PrecisionAttr,
+    ProgramsType,
     PtrType,
     ReduceKindAttr,
     UnaryKindAttr,
     element_of,
 )
+
+COMPILE_TIME = (ConstexprType, ProgramsType, CacheModifierType)
+"""Types of parameters that are known when a kernel is compiled."""
 
 
 @irdl_op_definition
@@ -173,7 +198,7 @@ class KernelOp(IRDLOperation):
 
     def verify_(self) -> None:
         for arg in self.body.block.args:
-            if not isinstance(arg.type, PtrType | ConstexprType | IntegerType):
+            if not isinstance(arg.type, (PtrType, IntegerType, *COMPILE_TIME)):
                 raise VerifyException(
                     f"'{self.name}' op parameter {arg.index} is {arg.type}, expected a "
                     "pointer, an integer or a constexpr"
@@ -293,7 +318,7 @@ class LaunchedKernel(SymbolUserOpInterface):
         params = [
             arg.type
             for arg in kernel.body.block.args
-            if not isinstance(arg.type, ConstexprType)
+            if not isinstance(arg.type, COMPILE_TIME)
         ]
         if len(params) != len(op.arguments):
             raise VerifyException(
@@ -365,6 +390,7 @@ Tl = Dialect(
     [
         AddPtrOp,
         ArangeOp,
+        BarrierOp,
         BinaryOp,
         BroadcastToOp,
         CastOp,
@@ -375,27 +401,44 @@ Tl = Dialect(
         DotOperandOp,
         EmptyOp,
         ExpandDimsOp,
+        FinishEpochOp,
         ForOp,
         FullOp,
+        HeapBasesOp,
+        HeapZerosOp,
         KernelOp,
         LaunchOp,
         LoadOp,
+        NextEpochOp,
         NumProgramsOp,
+        OwnOp,
         PermuteOp,
+        PlaceOp,
+        PlanOp,
+        PlanYieldOp,
         ProgramIdOp,
+        RankOp,
+        RebaseOp,
         ReduceOp,
+        RemoteLoadOp,
         ReturnOp,
+        SignalAddOp,
+        SignalOp,
         StoreOp,
         Swizzle2dOp,
         UnaryOp,
+        WaitOp,
         WhereOp,
         YieldOp,
+        ZerosOp,
     ],
     [
         BinaryKindAttr,
+        CacheModifierType,
         CompareKindAttr,
         ConstexprType,
         PrecisionAttr,
+        ProgramsType,
         PtrType,
         ReduceKindAttr,
         UnaryKindAttr,

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.tl_blocks import expect_type
 from comet.dialects.tl_types import (
+    CacheModifierType,
     PtrType,
     block_of,
     broadcast_shapes,
@@ -137,6 +138,8 @@ class StoreOp(IRDLOperation):
     """
     Write a block where the mask holds.
 
+    `cache` says how caches treat it; what other ranks wait for is written through.
+
     ```mlir
     tl.store %p, %x mask %m : tensor<64xi1> : tensor<64x!tl.ptr<f16>>, tensor<64xf16>
     ```
@@ -146,9 +149,11 @@ class StoreOp(IRDLOperation):
     ptr = operand_def()
     value = operand_def()
     mask = opt_operand_def()
+    cache = opt_operand_def(CacheModifierType())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryWriteEffect())
     assembly_format = (
-        "$ptr `,` $value (`mask` $mask^ `:` type($mask))? "
+        "$ptr `,` $value (`mask` $mask^ `:` type($mask))? (`cache` $cache^)? "
         "attr-dict `:` type($ptr) `,` type($value)"
     )
 
@@ -157,8 +162,9 @@ class StoreOp(IRDLOperation):
         ptr: SSAValue | Operation,
         value: SSAValue | Operation,
         mask: SSAValue | None = None,
+        cache: SSAValue | None = None,
     ):
-        super().__init__(operands=[ptr, value, [] if mask is None else [mask]])
+        super().__init__(operands=[ptr, value, mask, cache])
 
     def verify_(self) -> None:
         pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)

@@ -169,6 +169,25 @@ class ConstexprType(ParametrizedAttribute, TypeAttribute):
             printer.print_int(self.value.data)
 
 
+@irdl_attr_definition
+class CacheModifierType(ParametrizedAttribute, TypeAttribute):
+    """How stores treat caches, known when the kernel is compiled; the runtime says."""
+
+    name = "tl.cache_modifier"
+
+
+@irdl_attr_definition
+class ProgramsType(ParametrizedAttribute, TypeAttribute):
+    """
+    How ranks share a launch, known when the kernel is compiled; the runtime says.
+
+    0 where each rank launches its own kernel; the number of programs of a rank where
+    one launch holds the programs of all ranks, one rank after another.
+    """
+
+    name = "tl.programs"
+
+
 def shape_of(type: Attribute) -> tuple[int, ...]:
     """Return the block's shape; scalars have rank 0."""
     return type.get_shape() if isinstance(type, ShapedType) else ()
