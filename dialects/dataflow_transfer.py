@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC
 
 from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, UnitAttr, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -78,7 +78,8 @@ class _Producer(_OnChannel, ABC):
     def __init__(
         self, value: SSAValue, channel: SSAValue, epoch: SSAValue | None = None
     ):
-        super().__init__(operands=[channel, epoch, value])
+        # Fields of a subclass stand before those of its base.
+        super().__init__(operands=[value, channel, epoch])
 
     def verify_value(self) -> None:
         """Raise `VerifyException` unless the value is what the channel carries."""
@@ -192,12 +193,14 @@ class _OnFlags(IRDLOperation, ABC):
     scope = opt_prop_def(ScopeAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
-    def verify_(self) -> None:
-        lowered = (self.flags, self.epoch, self.semantics, self.scope)
+    def verify_lowered(self, **parts: Attribute | None) -> None:
+        """Check that everything of the lowered form is there, or nothing."""
+        flags, epoch = self.flags, self.epoch
+        lowered = (flags, epoch, self.semantics, self.scope, *parts.values())
         if len({part is None for part in lowered}) > 1:
+            names = ", ".join(("an epoch", "semantics", "a scope", *parts))
             raise VerifyException(
-                f"'{self.name}' op has flags, an epoch, semantics and a scope, or none "
-                "of these"
+                f"'{self.name}' op has flags, {names}, or none of these"
             )
 
 
@@ -241,6 +244,9 @@ class SignalOp(_OnFlags):
             },
         )
 
+    def verify_(self) -> None:
+        self.verify_lowered()
+
 
 @irdl_op_definition
 class WaitOp(_OnFlags):
@@ -281,3 +287,6 @@ class WaitOp(_OnFlags):
                 "arrivals": IntegerAttr(arrivals, i64) if lowered else None,
             },
         )
+
+    def verify_(self) -> None:
+        self.verify_lowered(arrivals=self.arrivals)

@@ -1,0 +1,68 @@
+// RUN: COMET_ROUNDTRIP
+// RUN: COMET_GENERIC_ROUNDTRIP
+
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!PUSH = !dataflow.channel<push gather K : !L -> !G>
+!PULL = !dataflow.channel<pull gather R split M
+  : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<2x2x8xf32, #compound.dims<R, M, K>>>
+!FLAGS = !dataflow.flags<2, [M = 2]>
+
+collective.mesh @gpus {rank = 2}
+
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  // CHECK:      %ch = dataflow.channel on @gpus ["rank"] blocks [M = 2] : !dataflow.channel<push gather K : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<4x16xf32, #compound.dims<M, K>>>
+  // CHECK-NEXT: %st = dataflow.channel on @gpus ["rank"] blocks [] : !dataflow.channel<pull gather R split M : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<2x2x8xf32, #compound.dims<R, M, K>>>
+  // CHECK-NEXT: dataflow.kernel @give ins(%x1, %ch, %st : {{.*}}) {
+  // CHECK:        dataflow.push %x2 to %ch1 : tensor<4x8xf32, #compound.dims<M, K>>, !dataflow.channel<push {{.*}}>
+  // CHECK-NEXT:   dataflow.stage %x2 to %st1 : tensor<4x8xf32, #compound.dims<M, K>>, !dataflow.channel<pull {{.*}}>
+  // CHECK-NEXT:   dataflow.signal %ch1 : !dataflow.channel<push {{.*}}>
+  // CHECK-NEXT:   dataflow.yield
+  // CHECK-GENERIC: "dataflow.push"(%x2, %ch1) <{operandSegmentSizes = array<i32: 1, 1, 0>}> :
+  %ch = dataflow.channel on @gpus ["rank"] blocks [M = 2] : !PUSH
+  %st = dataflow.channel on @gpus ["rank"] blocks [] : !PULL
+  dataflow.kernel @give ins(%x1, %ch, %st : !L, !PUSH, !PULL) {
+  ^bb0(%x2: !L, %ch1: !PUSH, %st1: !PULL):
+    dataflow.push %x2 to %ch1 : !L, !PUSH
+    dataflow.stage %x2 to %st1 : !L, !PULL
+    dataflow.signal %ch1 : !PUSH
+    dataflow.yield
+  }
+  // CHECK-NEXT: }
+  // CHECK-NEXT: dataflow.barrier local
+  // CHECK-NEXT: dataflow.kernel @take ins(%ch, %st : {{.*}}) attributes {dataflow.sources = ["K"], dataflow.destinations = ["M"]} {
+  // CHECK:        dataflow.wait %ch1 : !dataflow.channel<push {{.*}}>
+  // CHECK-NEXT:   %g = dataflow.read %ch1 : !dataflow.channel<push {{.*}}> -> tensor<4x16xf32, #compound.dims<M, K>>
+  // CHECK-NEXT:   %h = dataflow.pull %st1 : !dataflow.channel<pull {{.*}}> -> tensor<2x2x8xf32, #compound.dims<R, M, K>>
+  dataflow.barrier local
+  dataflow.kernel @take ins(%ch, %st : !PUSH, !PULL) attributes {dataflow.sources = ["K"], dataflow.destinations = ["M"]} {
+  ^bb0(%ch1: !PUSH, %st1: !PULL):
+    dataflow.wait %ch1 : !PUSH
+    %g = dataflow.read %ch1 : !PUSH -> !G
+    %h = dataflow.pull %st1 : !PULL -> tensor<2x2x8xf32, #compound.dims<R, M, K>>
+    dataflow.yield
+  }
+  // CHECK:      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push {{.*}}>
+  // CHECK-NEXT: %flags = dataflow.flags for %box writers 4 : !dataflow.channel<push {{.*}}> -> !dataflow.flags<2, [M = 2]>
+  %box = dataflow.inbox slots 2 on @gpus ["rank"] : !PUSH
+  %flags = dataflow.flags for %box writers 4 : !PUSH -> !FLAGS
+  dataflow.kernel @both ins(%x1, %box, %flags : !L, !PUSH, !FLAGS) {
+  ^bb0(%x2: !L, %box1: !PUSH, %flags1: !FLAGS):
+    // CHECK:      %e = dataflow.epoch
+    // CHECK-NEXT: dataflow.push %x2 to %box1 epoch %e : tensor<4x8xf32, #compound.dims<M, K>>, !dataflow.channel<push {{.*}}>
+    // CHECK-NEXT: dataflow.signal %box1 flags %flags1 epoch %e release system fence : !dataflow.channel<push {{.*}}>, !dataflow.flags<2, [M = 2]>
+    // CHECK-NEXT: dataflow.signal %box1 flags %flags1 epoch %e relaxed gpu : !dataflow.channel<push {{.*}}>, !dataflow.flags<2, [M = 2]>
+    // CHECK-NEXT: dataflow.wait %box1 flags %flags1 epoch %e acquire system arrivals 4 : !dataflow.channel<push {{.*}}>, !dataflow.flags<2, [M = 2]>
+    // CHECK-NEXT: %g = dataflow.read %box1 epoch %e : !dataflow.channel<push {{.*}}> -> tensor<4x16xf32, #compound.dims<M, K>>
+    %e = dataflow.epoch
+    dataflow.push %x2 to %box1 epoch %e : !L, !PUSH
+    dataflow.signal %box1 flags %flags1 epoch %e release system fence : !PUSH, !FLAGS
+    dataflow.signal %box1 flags %flags1 epoch %e relaxed gpu : !PUSH, !FLAGS
+    dataflow.wait %box1 flags %flags1 epoch %e acquire system arrivals 4 : !PUSH, !FLAGS
+    %g = dataflow.read %box1 epoch %e : !PUSH -> !G
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !L
+} -> !L

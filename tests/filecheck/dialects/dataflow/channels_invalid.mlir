@@ -1,0 +1,276 @@
+// RUN: comet-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+// CHECK: a channel keeps the element type
+%0 = "test.op"() : () -> !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf16, #compound.dims<K>>>
+
+// -----
+
+// CHECK: a channel gathers N, which tensor<16xf32, #compound.dims<K>> does not have
+%0 = "test.op"() : () -> !dataflow.channel<push gather N : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: a channel gathers one dimension and splits another, not K twice
+%0 = "test.op"() : () -> !dataflow.channel<push gather K split K : tensor<8xf32, #compound.dims<K>> -> tensor<8xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: a channel splits M, which tensor<8xf32, #compound.dims<K>> does not have
+%0 = "test.op"() : () -> !dataflow.channel<push gather K split M : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: a channel keeps every dimension but K: tensor<4x8xf32, #compound.dims<M, K>> and tensor<2x16xf32, #compound.dims<M, K>>
+%0 = "test.op"() : () -> !dataflow.channel<push gather K : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<2x16xf32, #compound.dims<M, K>>>
+
+// -----
+
+// CHECK: 'dataflow.channel' op there is no mesh @nowhere
+%0 = dataflow.channel on @nowhere ["rank"] blocks [] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: 'dataflow.channel' op K = 24 over 2 ranks is 12 each, got 8
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<24xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: 'dataflow.channel' op R = 3 over 2 ranks is 2 each, got 1
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [] : !dataflow.channel<push gather R : tensor<8xf32, #compound.dims<K>> -> tensor<3x8xf32, #compound.dims<R, K>>>
+
+// -----
+
+// CHECK: 'dataflow.channel' op M = 4 over 2 ranks is 2 each, got 4
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [] : !dataflow.channel<push gather K split M : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<4x16xf32, #compound.dims<M, K>>>
+
+// -----
+
+// CHECK: 'dataflow.channel' op cuts blocks along N, which tensor<4x8xf32, #compound.dims<M, K>> does not have
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [N = 2] : !CH
+
+// -----
+
+// CHECK: 'dataflow.channel' op cuts blocks along M twice
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [M = 2, M = 2] : !CH
+
+// -----
+
+// CHECK: 'dataflow.channel' op cannot cut K = 8 into 5 blocks of 2
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [K = 5] : !CH
+
+// -----
+
+// CHECK: 'dataflow.inbox' op has at least one slot
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.inbox slots 0 on @gpus ["rank"] : !CH
+
+// -----
+
+// CHECK: 'dataflow.flags' op is for a dataflow.inbox
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+%f = dataflow.flags for %0 writers 1 : !CH -> !dataflow.flags<2, []>
+
+// -----
+
+// CHECK: 'dataflow.flags' op 2 ranks signal, the flags are for 3
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+%f = dataflow.flags for %0 writers 1 : !CH -> !dataflow.flags<3, []>
+
+// -----
+
+// CHECK: 'dataflow.flags' op a flag has at least one writer
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+%f = dataflow.flags for %0 writers 0 : !CH -> !dataflow.flags<2, []>
+
+// -----
+
+// CHECK: 'dataflow.push' expects parent op 'dataflow.kernel'
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+%x = "test.op"() : () -> !L
+dataflow.push %x to %0 : !L, !CH
+
+// -----
+
+// CHECK: 'dataflow.push' op is for a push channel, this is a pull channel
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    dataflow.push %x2 to %ch1 : !G, !CH
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.push' op the channel carries tensor<4x8xf32, #compound.dims<M, K>>, not tensor<4x16xf32, #compound.dims<M, K>>
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    dataflow.push %x2 to %ch1 : !G, !CH
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.stage' op is for a pull channel, this is a push channel
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    dataflow.stage %x2 to %ch1 : !G, !CH
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.read' op is for a push channel, this is a pull channel
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    %g = dataflow.read %ch1 : !CH -> !G
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.pull' op is for a pull channel, this is a push channel
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    %g = dataflow.pull %ch1 : !CH -> !G
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.read' op receivers see tensor<4x16xf32, #compound.dims<M, K>>, not tensor<4x8xf32, #compound.dims<M, K>>
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    %g = dataflow.read %ch1 : !CH -> !L
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.signal' op has flags, an epoch, semantics, a scope, or none of these
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    "dataflow.signal"(%ch1) <{scope = #dataflow.scope gpu, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!CH) -> ()
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.wait' op has flags, an epoch, semantics, a scope, arrivals, or none of these
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    "dataflow.wait"(%ch1) <{arrivals = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!CH) -> ()
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
