@@ -20,7 +20,7 @@ from comet.cost.gpu import (
     kernel_time,
     wave_count,
 )
-from comet.cost.reals import Real, longest, product
+from comet.cost.reals import Real, longest, product, total
 from comet.dialects.arch import SystemOp
 from comet.passes.gpu_levels import GpuLevels
 from comet.passes.tile_gpu_model import Blocks, KernelSummary
@@ -112,6 +112,13 @@ def price(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> KernelTime:
     """Return the estimated time of one launch."""
+    return kernel_time(kernel_work(summary, blocks, numbers, gpu), gpu)
+
+
+def kernel_work(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> KernelWork:
+    """Return what the kernel model prices."""
     dots = summary.per_program(summary.dots, blocks)
     vectors = summary.per_program(summary.vectors, blocks)
     if summary.dot_type == "f32":
@@ -121,13 +128,13 @@ def price(
     registers = longest(
         (register_need(summary, blocks), threads * MIN_THREAD_REGISTERS * 4)
     )
-    work = KernelWork(
+    return KernelWork(
         programs=summary.programs(blocks),
         tensor_operations=dots,
         vector_operations=vectors,
         shared_reads=summary.per_program(summary.dot_reads, blocks),
         moved_bytes=summary.per_program((*summary.loads, *summary.stores), blocks),
-        device_bytes=_device_bytes(summary, blocks, gpu),
+        device_bytes=total(tensor_traffic(summary, blocks, gpu)),
         rounds=summary.iterations(blocks),
         element=summary.dot_type,
         stages=numbers.stages,
@@ -135,26 +142,26 @@ def price(
         registers=np.minimum(registers * SPARE_REGISTERS, gpu.register_bytes),
         shared=shared_need(summary, blocks, numbers.stages),
     )
-    return kernel_time(work, gpu)
 
 
-def _device_bytes(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
+def tensor_traffic(
+    summary: KernelSummary, blocks: Blocks, gpu: Device
+) -> tuple[Real, ...]:
     """
-    Return the bytes of device memory moved.
+    Return the bytes of device memory moved for each tensor of the summary.
 
     A tensor that L2 cannot hold is loaded again by programs that differ only in
     dimensions which it lacks, but once by those that run together.
     """
-    sizes: dict[str, float] = {}
-    loaded: dict[str, Real] = {}
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
-    for index, tensor in enumerate(summary.tensors):
-        name = str(index)
-        sizes[name] = tensor.weight * prod(summary.extents[d] for d in tensor.dims)
+    traffic: list[Real] = []
+    for tensor in summary.tensors:
+        size = tensor.weight * prod(summary.extents[d] for d in tensor.dims)
         lacking = [dim for dim in summary.grid if dim not in tensor.dims]
         again = product(summary.trips(dim, blocks) for dim in lacking)
-        loaded[name] = sizes[name] * np.minimum(again, waves)
-    return device_traffic(sizes, loaded, gpu)
+        loaded = {"": size * np.minimum(again, waves)}
+        traffic.append(device_traffic({"": size}, loaded, gpu))
+    return tuple(traffic)
 
 
 def rank(time: KernelTime) -> Real:
