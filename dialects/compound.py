@@ -46,6 +46,7 @@ from comet.dialects.compound_dims import (
     tensor,
 )
 from comet.dialects.compound_fold import FoldOp, YieldOp
+from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound_index import IndexOp
 from comet.dialects.compound_named import (
     GatedMlpOp,
@@ -405,6 +406,9 @@ class ExtentOp(IRDLOperation):
 Compound = Dialect(
     "compound",
     [
+        GemmOp,
+        AgGemmOp,
+        ExpertGemmOp,
         GemmSoftmaxOp,
         GemmLayernormOp,
         GemmRmsnormOp,

@@ -3,30 +3,40 @@
 
 Needs the shardings that `distribute` or the user wrote, on ops or on the arguments and
 results of the function; a function without any runs on one device and stays as it is.
-An argument is held in its sharding, a result is brought to its; ops without sharding
-run on every instance, on whole operands. Gives one `collective.spmd` region per
-function with local shapes, and the collectives that the shardings imply: a reduction
-over a sharded dimension is finished by an all-reduce of the statistic, a fold by an
-all-gather of its partials and a fold of their merge, and a value that its user wants
-elsewhere is resharded. Rejects shardings that do not fit the op, the value or the mesh.
+An argument is held in its sharding, a result is brought to its. Ops without sharding
+run on every instance, on whole operands; elementwise ones that only make results run
+as these are wanted.
+
+Gives one `collective.spmd` region per function with local shapes, and the collectives
+that the shardings imply: a reduction over a sharded dimension is finished by an
+all-reduce of the statistic, a fold by an all-gather of its partials and a fold of their
+merge, and a value that its user wants elsewhere is resharded. Rejects shardings that do
+not fit the op, the value or the mesh.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding, SpmdOp, YieldOp
-from comet.dialects.compound import FillOp, FoldOp, IndexOp, RenameOp
+from comet.dialects.compound import (
+    CastOp,
+    FillOp,
+    FoldOp,
+    IndexOp,
+    MapOp,
+    RenameOp,
+)
 from comet.passes.boundary import (
     boundary_of,
     check_boundary,
@@ -96,18 +106,41 @@ def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
     ops = list(func.body.block.ops)
     terminator = ops.pop()
     assert isinstance(terminator, ReturnOp)
-    shardings = {op: sharding_of_op(op) for op in ops if not _follows(op)}
-    for op, sharding in shardings.items():
-        _check_sharding(op, sharding, mesh)
+    computing = [op for op in ops if not _follows(op)]
+    for op in computing:
+        _check_sharding(op, sharding_of_op(op), mesh)
     check_boundary(func, mesh, "insert-collectives")
     boundary = boundary_of(func)
     held = zip(func.body.block.args, boundary.arguments, strict=True)
     return RegionPlan(
         mesh,
-        shardings,
+        _shardings_of(computing, boundary.results),
         {argument: sharding for argument, sharding in held if sharding},
         _returned(list(zip(terminator.operands, boundary.results, strict=True))),
     )
+
+
+def _shardings_of(
+    ops: Sequence[Operation], results: Sequence[Sharding | None]
+) -> dict[Operation, Sharding]:
+    """Return the sharding of every op; `results` are wanted of the function."""
+    tail: dict[Operation, Sharding] = {}
+    for op in reversed(ops):
+        if isinstance(op, MapOp | CastOp) and SHARD not in op.attributes:
+            wishes = [_wish(use, results, tail) for use in op.result.uses]
+            wish = wishes[0] if wishes else None
+            if wish is not None and wishes.count(wish) == len(wishes):
+                tail[op] = wish
+    return {op: tail.get(op) or sharding_of_op(op) for op in ops}
+
+
+def _wish(
+    use: Use, results: Sequence[Sharding | None], tail: Mapping[Operation, Sharding]
+) -> Sharding | None:
+    """Return the sharding in which a result of the function makes `use` wanted."""
+    if isinstance(use.operation, ReturnOp):
+        return results[use.index]
+    return tail.get(use.operation)
 
 
 def _returned(

@@ -1,10 +1,11 @@
-"""How each named compound op becomes elementary ops: one file and one line per op."""
+"""How each named compound op becomes elementary ops: a file and a line per op."""
 
 from __future__ import annotations
 
 from xdsl.ir import Operation
 
 from comet.dialects.compound_attention import AttentionOp
+from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound_named import (
     GatedMlpOp,
     GemmGeluOp,
@@ -16,7 +17,9 @@ from comet.dialects.compound_named import (
 )
 from comet.dialects.compound_scan import SsmScanOp
 from comet.passes.decompositions.attention import decompose_attention
+from comet.passes.decompositions.expert_gemm import decompose_expert_gemm
 from comet.passes.decompositions.gated_mlp import decompose_gated_mlp
+from comet.passes.decompositions.gemm import decompose_gemm
 from comet.passes.decompositions.gemm_gelu import decompose_gemm_gelu
 from comet.passes.decompositions.gemm_gemm import decompose_gemm_gemm
 from comet.passes.decompositions.gemm_layernorm import decompose_gemm_layernorm
@@ -27,11 +30,14 @@ from comet.passes.decompositions.site import Decomposition
 from comet.passes.decompositions.ssm_scan import decompose_ssm_scan
 
 DECOMPOSITIONS: dict[type[Operation], Decomposition] = {
+    AgGemmOp: decompose_gemm,
     AttentionOp: decompose_attention,
+    ExpertGemmOp: decompose_expert_gemm,
     GatedMlpOp: decompose_gated_mlp,
     GemmGeluOp: decompose_gemm_gelu,
     GemmGemmOp: decompose_gemm_gemm,
     GemmLayernormOp: decompose_gemm_layernorm,
+    GemmOp: decompose_gemm,
     GemmRmsnormOp: decompose_gemm_rmsnorm,
     GemmSiluOp: decompose_gemm_silu,
     GemmSoftmaxOp: decompose_gemm_softmax,

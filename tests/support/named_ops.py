@@ -67,6 +67,11 @@ def softmax(x: Array) -> Array:
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def gemm(a: Array, b: Array) -> Array:
+    """Return a b, of each batch entry if there are several."""
+    return np.einsum("...mk,...kn->...mn", a, b)
+
+
 def gemm_softmax(a: Array, b: Array) -> Array:
     """Return softmax(a b) over the rows."""
     return softmax(a @ b)
@@ -143,10 +148,15 @@ def ssm_scan(x: Array, log_a: Array, b: Array, c: Array) -> Array:
 SCAN = {"H": 3, "T": 13, "D": 5, "S": 4}
 HEADS = {"B": 2, "H": 3, "M": 5, "N": 19, "D": 7, "E": 11}
 HEADS_EVEN = {"B": 1, "H": 4, "M": 32, "N": 64, "D": 16, "E": 32}
+EXPERTS = {"E": 5, "T": 7, "D": 3, "F": 11}
+EXPERTS_EVEN = {"E": 4, "T": 32, "D": 16, "F": 64}
 GEMM = {"M": 5, "K": 7, "N": 19}
 GEMM_EVEN = {"M": 32, "K": 16, "N": 64}
 
 NAMED_OPS = (
+    NamedOp("gemm", gemm, GEMM, GEMM_EVEN),
+    NamedOp("ag_gemm", gemm, GEMM, GEMM_EVEN),
+    NamedOp("expert_gemm", gemm, EXPERTS, EXPERTS_EVEN),
     NamedOp("gemm_softmax", gemm_softmax, GEMM, GEMM_EVEN),
     NamedOp("gemm_layernorm", layernorm, GEMM, GEMM_EVEN),
     NamedOp("gemm_rmsnorm", rmsnorm, GEMM, GEMM_EVEN, "epsilon 1.0e-03"),

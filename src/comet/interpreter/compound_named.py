@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound_attention import AttentionOp
+from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound_named import (
     CompoundOp,
     GatedMlpOp,
@@ -31,6 +32,10 @@ def _(op: CompoundOp, machine: Machine, args: Values) -> Values:
         raise InterpretationError(f"'{op.name}' op has no meaning in the interpreter")
     data = meaning(op, *(value.data for value in args))
     return (Tensor((), dims_of(op.result.type), data),)
+
+
+def _gemm(op: CompoundOp, a: Array, b: Array) -> Array:
+    return a @ b
 
 
 def _softmax(scores: Array) -> Array:
@@ -107,11 +112,14 @@ def _epsilon(op: CompoundOp) -> float:
 
 
 MEANINGS: dict[type[CompoundOp], Callable[..., Array]] = {
+    AgGemmOp: _gemm,
     AttentionOp: _attention,
+    ExpertGemmOp: _gemm,
     GatedMlpOp: _gated_mlp,
     GemmGeluOp: _gemm_gelu,
     GemmGemmOp: _gemm_gemm,
     GemmLayernormOp: _gemm_layernorm,
+    GemmOp: _gemm,
     GemmRmsnormOp: _gemm_rmsnorm,
     GemmSiluOp: _gemm_silu,
     GemmSoftmaxOp: _gemm_softmax,

@@ -68,3 +68,15 @@
 
 // CHECK: 'compound.index' op result has one dimension, got tensor<4x2xf32, #compound.dims<M, N>>
 %n = compound.index : tensor<4x2xf32, #compound.dims<M, N>>
+
+// -----
+
+%x, %w = "test.op"() : () -> (tensor<2x3x4xf16>, tensor<3x4x5xf16>)
+// CHECK: 'compound.expert_gemm' op operand 1 has extent 3 for dimension E, an earlier operand has 2
+%y = compound.expert_gemm %x, %w : (tensor<2x3x4xf16>, tensor<3x4x5xf16>) -> tensor<2x3x5xf16>
+
+// -----
+
+%a, %b = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>)
+// CHECK: 'compound.ag_gemm' op result is M x N = 4x2, got tensor<2x4xf16>
+%c = compound.ag_gemm %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<2x4xf16>
