@@ -45,6 +45,7 @@ from comet.dialects.dataflow_channel import (
     ChannelOp,
     ChannelType,
     InboxOp,
+    behind,
 )
 from comet.dialects.dataflow_flags import (
     EpochOp,
@@ -282,6 +283,29 @@ class ProgramOp(IRDLOperation):
         names.add(name)
         unfinished.update(kernel.results_)
 
+
+__all__ = [
+    "BarrierOp",
+    "BufferOp",
+    "ChannelOp",
+    "ChannelType",
+    "Dataflow",
+    "EpochOp",
+    "EpochType",
+    "FlagsOp",
+    "FlagsType",
+    "InboxOp",
+    "KernelOp",
+    "ProgramOp",
+    "PullOp",
+    "PushOp",
+    "ReadOp",
+    "SignalOp",
+    "StageOp",
+    "WaitOp",
+    "YieldOp",
+    "behind",
+]
 
 Dataflow = Dialect(
     "dataflow",

@@ -1,13 +1,38 @@
-"""What launch plans compute: every kernel its body, one after another."""
+"""
+What launch plans compute: every kernel its body, one after another, on all ranks.
+
+Kernels run in lock-step over the ranks, so that barriers, signals and waits do nothing:
+what a rank gave to a channel is there for all that read it later. Which synchronisation
+is needed when ranks do not keep step is for `verify-sync` to prove.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from comet.dialects.collective_mesh import lookup_mesh
 from comet.dialects.compound_dims import extents_of
-from comet.dialects.dataflow import BarrierOp, BufferOp, KernelOp, ProgramOp
+from comet.dialects.dataflow import (
+    BarrierOp,
+    BufferOp,
+    ChannelOp,
+    ChannelType,
+    EpochOp,
+    FlagsOp,
+    InboxOp,
+    KernelOp,
+    ProgramOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+    behind,
+)
+from comet.interpreter.instances import join, split
 from comet.interpreter.machine import Machine, Values, evaluate
-from comet.interpreter.tensor import Tensor
+from comet.interpreter.tensor import Tensor, scalar
 
 
 @evaluate.register
@@ -22,11 +47,52 @@ def _(op: KernelOp, machine: Machine, args: Values) -> Values:
 
 @evaluate.register
 def _(op: BufferOp, machine: Machine, args: Values) -> Values:
-    """What no kernel has written is NaN."""
-    extents = extents_of(op.result)
-    return (Tensor((), tuple(extents), np.full(tuple(extents.values()), np.nan)),)
+    return (_undefined(extents_of(op.result)),)
+
+
+def _undefined(extents: dict[str, int]) -> Tensor:
+    """Return what nobody has written: NaN."""
+    return Tensor((), tuple(extents), np.full(tuple(extents.values()), np.nan))
 
 
 @evaluate.register
-def _(op: BarrierOp, machine: Machine, args: Values) -> Values:
+def _(op: BarrierOp | SignalOp | WaitOp, machine: Machine, args: Values) -> Values:
     return ()
+
+
+@evaluate.register
+def _(op: EpochOp | FlagsOp, machine: Machine, args: Values) -> Values:
+    """A program runs once; nothing is computed from its epoch and its flags."""
+    return (scalar(1),)
+
+
+@evaluate.register
+def _(op: ChannelOp | InboxOp, machine: Machine, args: Values) -> Values:
+    """The value of a channel is what its readers see."""
+    return (_undefined(extents_of(op.type.received)),)
+
+
+@evaluate.register
+def _(op: PushOp | StageOp, machine: Machine, args: Values) -> Values:
+    channel = behind(op.channel)
+    assert isinstance(channel.owner, ChannelOp | InboxOp)
+    machine.values[channel] = _received(channel.owner, args[0])
+    return ()
+
+
+def _received(channel: ChannelOp | InboxOp, value: Tensor) -> Tensor:
+    """Return what each rank sees once every rank has given its `value`."""
+    type_: ChannelType = channel.type
+    extents = extents_of(type_.received)
+    mesh = lookup_mesh(channel, channel.mesh.string_value()).axis_extents
+    group = {axis: mesh[axis] for axis in channel.axis_names}
+    seen = join(value, type_.gather, group, extents[type_.gather])
+    if type_.split is not None:
+        seen = split(seen, type_.split, group, extents[type_.split])
+    dims = tuple(extents)
+    return Tensor(seen.axes, dims, seen.view(seen.axes, dims), seen.lengths)
+
+
+@evaluate.register
+def _(op: ReadOp | PullOp, machine: Machine, args: Values) -> Values:
+    return (machine.values[behind(op.channel)],)
