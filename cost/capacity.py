@@ -18,7 +18,7 @@ from comet.cost.flow import TileExtents, elements_of
 from comet.cost.hardware import Hardware
 from comet.cost.mappings import Extents, Mappings
 from comet.cost.problem import BindingKind, Entry, Node, Problem, Tile, walk_tiles
-from comet.cost.reals import Real
+from comet.cost.reals import Real, Truth, total
 
 ROOT_MEMORY = "DRAM"
 """The level that holds everything."""
@@ -36,10 +36,7 @@ class Occupancy:
     @property
     def total(self) -> Real:
         """All bytes."""
-        total: Real = 0.0
-        for size in self.parts.values():
-            total = total + size
-        return total
+        return total(self.parts.values())
 
     def tensors(self) -> str:
         """The tensors of one mapping, largest first, with their bytes."""
@@ -48,22 +45,22 @@ class Occupancy:
         return ", ".join(f"{tensor} ({int(-size)} bytes)" for size, tensor in ordered)
 
 
-def fits(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Real:
-    """1 where every level but the root memory holds what is alive in it, else 0."""
+def fits(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Truth:
+    """Whether every level but the root memory holds what is alive in it."""
     return _room(live_occupancy(mappings, extents), hardware)
 
 
-def fits_tool(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Real:
-    """1 where the COMET tool's own sums leave room at every level, else 0."""
+def fits_tool(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Truth:
+    """Whether the COMET tool's own sums leave room at every level."""
     return _room(summed_occupancy(mappings.template, extents), hardware)
 
 
-def _room(occupancies: Iterable[Occupancy], hardware: Hardware) -> Real:
-    room: Real = 1.0
+def _room(occupancies: Iterable[Occupancy], hardware: Hardware) -> Truth:
+    room: Truth = True
     for occupancy in occupancies:
         if occupancy.level != ROOT_MEMORY:
             capacity = hardware.level(occupancy.level).memory.capacity
-            room = room * np.less_equal(occupancy.total, capacity)
+            room = room & np.less_equal(occupancy.total, capacity)
     return room
 
 
@@ -137,14 +134,15 @@ def _node_bytes(
     for entry, reached in zip(tile.entries, extents, strict=True):
         size = _tile_bytes(problem, entry, reached)
         parts = result.setdefault(entry.source, {})
-        largest = np.maximum(parts.get(entry.tensor, 0.0), size)
-        parts[entry.tensor] = np.floor(largest) if whole else largest
+        if (other := parts.get(entry.tensor)) is not None:
+            size = np.maximum(other, size)
+        parts[entry.tensor] = np.floor(size) if whole else size
     return result
 
 
 def _tile_bytes(problem: Problem, entry: Entry, extents: Extents) -> Real:
     projection = problem.projection(entry.tensor, entry.tag)
-    return elements_of(projection, extents) * entry.bits / 8
+    return elements_of(projection, extents) * (entry.bits / 8)
 
 
 def live_occupancy(

@@ -9,8 +9,9 @@ that one pass over the tree prices one mapping or thousands of mappings of one t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -28,7 +29,16 @@ from comet.cost.problem import (
     Problem,
     Tile,
 )
-from comet.cost.reals import Real, longest, product, total
+from comet.cost.reals import (
+    Products,
+    Real,
+    Truth,
+    choose,
+    identity,
+    longest,
+    product,
+    total,
+)
 from comet.cost.volume import relevant
 
 TileExtents: TypeAlias = Mapping[int, tuple[Extents, ...]]
@@ -58,10 +68,19 @@ class Flow:
         """Bytes of one element."""
         return self.entry.bits / 8
 
+    @cached_property
+    def bytes_moved(self) -> Real:
+        """Bytes that one instance gets or gives in one execution."""
+        return self.moves * self.size * self.element_bytes
 
-def elements_of(projection: Iterable[tuple[str, ...]], extents: Extents) -> Real:
+
+def elements_of(
+    projection: Iterable[tuple[str, ...]],
+    extents: Extents,
+    multiply: Callable[[Iterable[Real]], Real] = product,
+) -> Real:
     """The elements of a tile; dimensions that share an axis add up."""
-    return product(total(extents.get(dim, 0.0) for dim in axis) for axis in projection)
+    return multiply(total(extents.get(dim, 0.0) for dim in axis) for axis in projection)
 
 
 def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Real:
@@ -71,12 +90,12 @@ def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Rea
     The product of the loops inside the innermost one that is relevant and turns.
     """
     period: Real = 1.0
-    stopped: Real = 0.0
+    stopped: Truth = False
     for dim in order:
-        factor = factors[dim]
         if dim in dims:
-            stopped = np.maximum(stopped, np.greater(factor, 1) * 1.0)
-        period = period * np.where(np.greater(stopped, 0), 1.0, factor)
+            stopped = stopped | np.greater(factors[dim], 1)
+        else:
+            period = period * choose(stopped, 1.0, factors[dim])
     return period
 
 
@@ -135,6 +154,8 @@ class _Builder:
     tiles: dict[int, tuple[Extents, ...]] = field(
         default_factory=dict[int, tuple[Extents, ...]]
     )
+    products: Products = field(default_factory=Products)
+    """Entries mostly have the same factors."""
 
     def visit(self, node: Node) -> None:
         if isinstance(node, Leaf):
@@ -196,10 +217,7 @@ class _Builder:
         extents = self.reached[tile.entries[place].key]
         for row in range(len(tile.entries[place].factors)):
             for dim, factor in self.mappings.row(tile, place, row).items():
-                if not (isinstance(factor, float) and factor == 1.0):
-                    extents[dim] = extents.get(dim, 0.0) * factor
-                elif dim not in extents:
-                    extents[dim] = 0.0
+                extents[dim] = self.products.times(extents.get(dim, 0.0), factor)
 
 
 def _connect(
@@ -210,8 +228,9 @@ def _connect(
     flows: dict[int, tuple[Flow, ...]],
 ) -> None:
     above = {} if parent is None else {f.entry.key: f for f in flows[parent.index]}
+    periods: dict[tuple[object, ...], Real] = {}
     flows[tile.index] = tuple(
-        _flow(mappings, builder, tile, place, parent, above)
+        _flow(mappings, builder, tile, place, parent, above, periods)
         for place in range(len(tile.entries))
     )
     for child in tile.children:
@@ -226,17 +245,18 @@ def _flow(
     place: int,
     parent: Tile | None,
     above: Mapping[tuple[str, str], Flow],
+    periods: dict[tuple[object, ...], Real],
 ) -> Flow:
     problem, entry = mappings.template, tile.entries[place]
     projection = problem.projection(entry.tensor, entry.tag)
-    dims = relevant(projection)
-    size = elements_of(projection, builder.below[tile.index][place])
+    dims, multiply = relevant(projection), builder.products.of
+    size = elements_of(projection, builder.below[tile.index][place], multiply)
     writes = problem.writes(entry.tensor, entry.tag)
     dependent = problem.is_dependent(entry.tensor)
     rows = [mappings.row(tile, place, row) for row in range(len(entry.factors))]
     if not tile.spatial:
-        count = product(f for row in rows for f in row.values())
-        moves = count / reuse(tile.order, rows[0], dims)
+        count = multiply(f for row in rows for f in row.values())
+        moves = count / _known_reuse(periods, tile.order, rows[0], dims)
         return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0)
     if parent is None or entry.key not in above:
         raise CostError(
@@ -245,12 +265,25 @@ def _flow(
             "node above it has no such entry; list it there, or use model tool, which "
             "takes another tensor's counts"
         )
-    spread = product(f for row in rows for f in row.values())
-    unique = product(f for row in rows for dim, f in row.items() if dim in dims)
+    spread = multiply(f for row in rows for f in row.values())
+    unique = multiply(f for row in rows for dim, f in row.items() if dim in dims)
     outer = above[entry.key]
     return Flow(
         entry, writes, dependent, size, outer.iterations, outer.moves, spread, unique
     )
+
+
+def _known_reuse(
+    known: dict[tuple[object, ...], Real],
+    order: tuple[str, ...],
+    factors: Extents,
+    dims: frozenset[str],
+) -> Real:
+    """`reuse`, computed once for entries of a node that have the same factors."""
+    key = *(identity(factors[dim]) for dim in order), dims
+    if key not in known:
+        known[key] = reuse(order, factors, dims)
+    return known[key]
 
 
 def leaf_steps(mappings: Mappings, leaf: Leaf) -> Real:

@@ -12,8 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-
 from comet.cost.compute import ideal_cycles
 from comet.cost.estimate import Estimate
 from comet.cost.flow import Flow, Flows, build_flows, leaf_steps
@@ -22,7 +20,7 @@ from comet.cost.legality import check
 from comet.cost.mappings import Mappings
 from comet.cost.paper.energy import energies
 from comet.cost.problem import Problem, Tile
-from comet.cost.reals import Real
+from comet.cost.reals import Real, longest, total
 from comet.cost.visits import Visit, visits
 
 Component: TypeAlias = tuple[str, str]
@@ -68,19 +66,17 @@ class IdealCost:
     @property
     def latency(self) -> Real:
         """Cycles: operations one after the other, each as long as its slowest part."""
-        total: Real = 0.0
-        for parts in self.busy.values():
-            total = total + _longest(parts)
-        return total
+        return total(_longest(parts) for parts in self.busy.values())
 
     @property
     def work(self) -> Real:
         """Cycles that units compute."""
-        total: Real = 0.0
-        for parts in self.busy.values():
-            for (_, what), cycles in parts.items():
-                total = total + (cycles if what == "work" else 0.0)
-        return total
+        return total(
+            cycles
+            for parts in self.busy.values()
+            for (_, what), cycles in parts.items()
+            if what == "work"
+        )
 
     @property
     def bound(self) -> Real:
@@ -97,21 +93,19 @@ class IdealCost:
 def ideal_cost(mappings: Mappings, hardware: Hardware, flows: Flows) -> IdealCost:
     """The ideal cost of mappings whose flows are known."""
     cost = IdealCost()
-    for visit in visits(mappings, flows):
+    found = tuple(visits(mappings, flows))
+    for visit in found:
         for flow in visit.flows:
             _move(cost, hardware, flow, visit.runs)
         if isinstance(visit.node, Tile) and visit.node.is_leaf:
             _work(cost, mappings, hardware, visit.node, visit)
-    spent = energies(mappings, hardware, flows, networks=False)
+    spent = energies(mappings, hardware, flows, found, networks=False)
     cost.energy, cost.by_level = spent.without_networks, spent.by_level
     return cost
 
 
 def _longest(parts: dict[Component, Real]) -> Real:
-    longest: Real = 0.0
-    for cycles in parts.values():
-        longest = np.maximum(longest, cycles)
-    return longest
+    return longest(parts.values())
 
 
 def _add(cost: IdealCost, tag: str, component: Component, cycles: Real) -> None:
@@ -122,13 +116,13 @@ def _add(cost: IdealCost, tag: str, component: Component, cycles: Real) -> None:
 def _move(cost: IdealCost, hardware: Hardware, flow: Flow, runs: Real) -> None:
     """A tile leaves or enters the source once however many instances share it."""
     entry = flow.entry
-    tiles = runs * flow.moves * flow.size * flow.element_bytes
+    tiles = runs * flow.bytes_moved
     memory = hardware.level(entry.source).memory
     near = memory.child_write_bandwidth if flow.writes else memory.child_read_bandwidth
     way = "write" if flow.writes else "read"
     if entry.source == hardware.levels[0].name:
         way = "bus"
-    _add(cost, entry.tag, (entry.source, way), tiles * flow.unique / near)
+    _add(cost, entry.tag, (entry.source, way), tiles * (flow.unique / near))
     destination = hardware.level(entry.destination)
     if destination.is_unit:
         return

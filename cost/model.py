@@ -66,8 +66,8 @@ def price_many(
     flows = build_flows(mappings, hardware)
     costs = paper.costs if model == "paper" else ideal.costs
     cycles, energy = costs(mappings, hardware, flows)
-    room = np.greater(fits(mappings, hardware, flows.tiles), 0)
-    tool_room = np.greater(fits_tool(mappings, hardware, flows.tiles), 0)
+    room = fits(mappings, hardware, flows.tiles)
+    tool_room = fits_tool(mappings, hardware, flows.tiles)
     return Prices(*np.broadcast_arrays(cycles, energy, room, tool_room))
 
 

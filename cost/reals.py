@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 Real: TypeAlias = "float | NDArray[np.float64]"
 """A number, or one number per mapping."""
 
+Truth: TypeAlias = "bool | np.bool_ | NDArray[np.bool_]"
+"""Whether something holds, or for which mappings it does."""
+
 Precision: TypeAlias = Callable[["Real"], "Real"]
 """Rounds to the precision in which a formula is evaluated."""
 
@@ -23,16 +26,18 @@ single = cast(Precision, np.float32)
 
 def product(values: Iterable[Real]) -> Real:
     """The product of numbers or arrays, 1 of none."""
-    result: Real = 1.0
-    for value in values:
+    rest = iter(values)
+    result = next(rest, 1.0)
+    for value in rest:
         result = result * value
     return result
 
 
 def total(values: Iterable[Real]) -> Real:
     """The sum of numbers or arrays, 0 of none."""
-    result: Real = 0.0
-    for value in values:
+    rest = iter(values)
+    result = next(rest, 0.0)
+    for value in rest:
         result = result + value
     return result
 
@@ -40,9 +45,46 @@ def total(values: Iterable[Real]) -> Real:
 def longest(values: Iterable[Real]) -> Real:
     """The largest of numbers or arrays, at least 0."""
     result: Real = 0.0
-    for value in values:
+    for value in {id(value): value for value in values}.values():
         if isinstance(value, float) and isinstance(result, float):
             result = max(result, value)
         else:
             result = np.maximum(result, value)
     return result
+
+
+def choose(condition: Truth, then: Real, otherwise: Real) -> Real:
+    """`then` where the condition holds, else `otherwise`."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, then, otherwise)
+    return then if condition else otherwise
+
+
+class Products:
+    """Products that are computed once for the same numbers and the very same arrays."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[float, float], tuple[Real, Real, Real]] = {}
+
+    def of(self, values: Iterable[Real]) -> Real:
+        """The product of numbers or arrays, 1 of none."""
+        result: Real = 1.0
+        for value in values:
+            result = self.times(result, value)
+        return result
+
+    def times(self, a: Real, b: Real) -> Real:
+        """The product of two numbers or arrays."""
+        if isinstance(b, float) and (isinstance(a, float) or b == 1.0):
+            return a * b if isinstance(a, float) else a
+        if isinstance(a, float) and a == 1.0:
+            return b
+        key = identity(a), identity(b)
+        if key not in self._known:
+            self._known[key] = a, b, a * b  # operands live on, lest identities recur
+        return self._known[key][2]
+
+
+def identity(value: Real) -> float:
+    """What tells a number from others, and an array from all other arrays alive."""
+    return value if isinstance(value, float) else id(value)

@@ -134,20 +134,10 @@ def mesh_energy(
     worth of bits (T_enq of the COMET paper).
     """
     e = router_events(width)
-    waits = queuing_delay * bits / width
+    waits = bits * (queuing_delay / width)
     routers, links = edge**2, edge * (2 * edge - 2)
-    flits = hops + waits
     out_clock = e.output_clock * hops * 2 * routers
-    return (
-        (e.link + e.register) * flits * links
-        + e.clock * 2 * routers
-        + (
-            e.queue * waits
-            + e.switch * 3 * hops
-            + e.arbitration * (3 * hops + waits)
-            + e.output * flits
-        )
-        * routers
-        + out_clock
-        + out_clock * flits * routers
-    )
+    flit = (e.link + e.register) * links + (e.output + out_clock) * routers
+    hop = 3 * (e.switch + e.arbitration) * routers
+    still = e.clock * 2 * routers + out_clock + (flit + hop) * hops
+    return still + (flit + (e.queue + e.arbitration) * routers) * waits

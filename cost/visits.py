@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
+from functools import cached_property
 
 from comet.cost.flow import Flow, Flows
 from comet.cost.mappings import Mappings
 from comet.cost.problem import Node, Tile
-from comet.cost.reals import Real
+from comet.cost.reals import Real, longest
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,11 @@ class Visit:
     iterations: Real
     """Iterations of one execution."""
 
+    @cached_property
+    def executions(self) -> Real:
+        """Executions on all instances."""
+        return self.runs * self.copies
+
 
 def visits(mappings: Mappings, flows: Flows) -> Iterator[Visit]:
     """Every tile node and collective of a mapping, parents first."""
@@ -42,9 +46,7 @@ def _visit(flows: Flows, node: Node, runs: Real, copies: Real) -> Iterator[Visit
     yield Visit(node, moved, runs, copies, iterations)
     if node.is_leaf:
         return
-    spread: Real = 1.0
-    for flow in moved:
-        spread = np.maximum(spread, flow.spatial)
+    spread = longest((1.0, *(flow.spatial for flow in moved)))
     for child in node.children:
         own = not node.spatial and isinstance(child, Tile) and child.spatial
         times = 1.0 if own else iterations

@@ -9,6 +9,7 @@ and counts one network for all instances.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,17 +56,26 @@ class Energy:
 
 
 def energies(
-    mappings: Mappings, hardware: Hardware, flows: Flows, *, networks: bool = True
+    mappings: Mappings,
+    hardware: Hardware,
+    flows: Flows,
+    visited: Iterable[Visit] | None = None,
+    *,
+    networks: bool = True,
 ) -> Energy:
-    """The energy of mappings whose flows are known, networks left out if asked."""
+    """
+    The energy of mappings whose flows are known, networks left out if asked.
+
+    `visited` are the nodes with their executions, if they are known as well.
+    """
     state = Energy(mappings, hardware, flows, networks)
-    for visit in visits(mappings, flows):
+    for visit in visits(mappings, flows) if visited is None else visited:
         state.runs[visit.node.index] = visit.runs
         if isinstance(visit.node, Collective):
             _collective(state, visit.node, visit)
             continue
         for flow in visit.flows:
-            _transfer(state, flow, visit.runs * visit.copies)
+            _transfer(state, flow, visit.executions)
         if isinstance(visit.node, Tile) and visit.node.is_leaf:
             _work(state, visit.node, visit)
     return state
@@ -81,17 +91,17 @@ def _transfer(state: Energy, flow: Flow, runs: Real) -> None:
     source = hardware.level(entry.source).memory
     supported = network.reduction if flow.writes else network.broadcast
     near = flow.unique if supported else np.maximum(flow.unique, flow.spatial)
-    moved = runs * flow.moves * flow.size * flow.element_bytes
+    moved = runs * flow.bytes_moved
     per_block = source.child_write_energy if flow.writes else source.child_read_energy
     if flow.writes and entry.accumulates:
         per_block += source.child_read_energy
-    _add(state.by_level, entry.source, moved * near * per_block / source.width)
+    _add(state.by_level, entry.source, moved * (near * per_block / source.width))
     destination = hardware.level(entry.destination)
     if destination.is_unit:
         return
     memory = destination.memory
     far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
-    _add(state.by_level, entry.destination, moved * flow.spatial * far / memory.width)
+    _add(state.by_level, entry.destination, moved * (flow.spatial * far / memory.width))
     if not state.networks:
         return
     bits = flow.size * flow.element_bytes * 8
@@ -102,7 +112,7 @@ def _transfer(state: Energy, flow: Flow, runs: Real) -> None:
 def _work(state: Energy, tile: Tile, visit: Visit) -> None:
     unit = state.hardware.level(tile.entries[0].destination)
     steps = leaf_steps(state.mappings, tile.leaf)
-    count = visit.runs * visit.copies * visit.iterations * steps
+    count = visit.executions * visit.iterations * steps
     spent = count * primitive_energy(unit.unit, tile.leaf, state.mappings)
     _add(state.by_level, f"{unit.name}-{tile.leaf.operation}", spent)
 
