@@ -71,9 +71,10 @@ class TemporalOp(NodeOp):
     """
     Run the body once per tile, one after another; rows are outermost first.
 
-    A row's factor is ceil(extent / tile), so the last tile may be short. A result that
-    lacks a looped dimension names its combiner. A `fold` result starts from a `carry`;
-    its block argument holds what the previous iteration yielded.
+    A row's factor is ceil(extent / tile), so the last tile may be short. Of two rows of
+    one dimension, the first gives even shares, which the second cuts into tiles. A
+    result that lacks a looped dimension names its combiner. A `fold` result starts from
+    a `carry`; its block argument holds what the previous iteration yielded.
 
     ```mlir
     %c = schedule.temporal [N = 2, K = 8] ins(%a, %b :
@@ -118,9 +119,9 @@ class TemporalOp(NodeOp):
         )
 
     def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
-        factor = self.factors.get(dim)
-        if factor is None:
+        if dim not in self.factors:
             return tile == extent
+        extent, factor = self.last_cut(dim, extent)
         return 1 <= tile <= extent and factor == -(-extent // tile)
 
     def initial_carries(self) -> Sequence[SSAValue]:
@@ -132,8 +133,13 @@ class TemporalOp(NodeOp):
                 raise VerifyException(
                     f"'{self.name}' op rows have no axis, got {row.axis}: {row.dim}"
                 )
-        if len(self.factors) != len(self.loops):
-            raise VerifyException(f"'{self.name}' op has one row per dimension")
+        dims = [row.dim for row in self.loops]
+        for dim in self.factors:
+            if dims.count(dim) > 2:
+                raise VerifyException(
+                    f"'{self.name}' op has more than two rows of {dim}: one for its "
+                    "shares, one for their tiles"
+                )
         verify_node(self)
         if Combiner.FOLD in self.combiners and not self.carry:
             raise VerifyException(
@@ -188,7 +194,8 @@ class SpatialOp(NodeOp):
     Each row names its axis; the first row is major. On a mesh a factor is the axis'
     extent, or 1 (idle), and instances get tiles of ceil(extent / factors), of which the
     last ones may be short or empty. On a grid the factor is the number of programs,
-    ceil(extent / tile). `merge` combines the `fold` results of two instances.
+    ceil(extent / tile); of two rows of one dimension, the first gives even shares.
+    `merge` combines the `fold` results of two instances.
 
     ```mlir
     %d = schedule.spatial on @edge [kx: N = 2, ky: N = 2]
@@ -246,9 +253,9 @@ class SpatialOp(NodeOp):
         return None if self.mesh is None else self.mesh.string_value()
 
     def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
-        factor = self.factors.get(dim, 1)
         if self.mesh_name is not None:
-            return tile == -(-extent // factor)
+            return tile == -(-extent // self.factors.get(dim, 1))
+        extent, factor = self.last_cut(dim, extent)
         return 1 <= tile <= extent and factor == -(-extent // tile)
 
     def initial_carries(self) -> Sequence[SSAValue]:

@@ -46,6 +46,17 @@ class NodeOp(IRDLOperation, ABC):
             factors[row.dim] = factors.get(row.dim, 1) * row.factor
         return factors
 
+    def last_cut(self, dim: str, extent: int) -> tuple[int, int]:
+        """
+        Return the extent that the last row of `dim` cuts, and that row's factor.
+
+        The rows of one dimension before it give even shares: ceil(extent / factor).
+        """
+        factors = [row.factor for row in self.loops if row.dim == dim] or [1]
+        for factor in factors[:-1]:
+            extent = -(-extent // factor)
+        return extent, factors[-1]
+
     @property
     def combiners(self) -> tuple[Combiner, ...]:
         """One combiner for each result."""

@@ -9,7 +9,7 @@ runs tile by tile, each iteration on what the one before yielded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -41,17 +41,27 @@ class Row:
     axis: str
     dim: str
     count: int
+    cuts: bool = False
+    """Whether it cuts the shares of a row before it, and not the whole dimension."""
 
 
 def rows_of(op: NodeOp) -> tuple[Row, ...]:
-    """Return the rows of a node; those of nested nodes have different axes."""
+    """
+    Return the rows of a node; those of nested nodes have different axes.
+
+    The second axis of a mesh that splits a dimension cuts no shares: both count as one
+    row of their product.
+    """
     depth, parent = 0, op.parent_op()
     while isinstance(parent, NodeOp):
         depth, parent = depth + 1, parent.parent_op()
-    return tuple(
-        Row(row.axis or f"{row.dim} at depth {depth}", row.dim, row.factor)
-        for row in op.loops
-    )
+    on_mesh = isinstance(op, SpatialOp) and op.mesh_name is not None
+    rows: list[Row] = []
+    for row in op.loops:
+        cuts = not on_mesh and any(other.dim == row.dim for other in rows)
+        name = f"{row.dim} at depth {depth}{' again' if cuts else ''}"
+        rows.append(Row(row.axis or name, row.dim, row.factor, cuts))
+    return tuple(rows)
 
 
 def axes_of(rows: Sequence[Row]) -> dict[str, int]:
@@ -59,17 +69,52 @@ def axes_of(rows: Sequence[Row]) -> dict[str, int]:
     return {row.axis: row.count for row in rows}
 
 
-def by_dim(rows: Sequence[Row], dims: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return the axes of the rows of each looped dimension that is one of `dims`."""
-    looped = dict.fromkeys(row.dim for row in rows if row.dim in dims)
-    return {dim: axes_of([row for row in rows if row.dim == dim]) for dim in looped}
+@dataclass(frozen=True)
+class Cut:
+    """One cut of a dimension into slices, along the axes of one or more rows."""
+
+    dim: str
+    axes: dict[str, int]
+    whole: int
+    """The extent of what is cut."""
+    slice: int
+    """The extent of a slice."""
 
 
-def tiled(value: Tensor, tile: SSAValue, rows: Sequence[Row]) -> Tensor:
+def cuts_of(
+    rows: Sequence[Row], dims: Sequence[str], whole: SSAValue, tile: SSAValue
+) -> list[Cut]:
+    """Return how the rows cut `whole` into tiles, along those dimensions of `dims`."""
+    cuts: list[Cut] = []
+    extents, tiles = extents_of(whole), extents_of(tile)
+    for dim in dict.fromkeys(row.dim for row in rows if row.dim in dims):
+        shares = [row for row in rows if row.dim == dim and not row.cuts]
+        inner = [row for row in rows if row.dim == dim and row.cuts]
+        extent = extents[dim]
+        for group in (shares, *([row] for row in inner)):
+            axes = axes_of(group)
+            part = -(-extent // prod(axes.values()))
+            cuts.append(Cut(dim, axes, extent, part))
+            extent = part
+        cuts[-1] = replace(cuts[-1], slice=tiles[dim])
+    return cuts
+
+
+def tiled(
+    value: Tensor, whole: SSAValue, tile: SSAValue, rows: Sequence[Row]
+) -> Tensor:
     """Return all tiles of `value`, along the axes of the rows."""
-    extents = extents_of(tile)
-    for dim, axes in by_dim(rows, value.dims).items():
-        value = split(value, dim, axes, extents[dim])
+    for cut in cuts_of(rows, value.dims, whole, tile):
+        value = split(value, cut.dim, cut.axes, cut.slice)
+    return value
+
+
+def untiled(
+    value: Tensor, whole: SSAValue, tile: SSAValue, rows: Sequence[Row]
+) -> Tensor:
+    """Return the value whose tiles, along the axes of the rows, are `value`."""
+    for cut in reversed(cuts_of(rows, value.dims, whole, tile)):
+        value = join(value, cut.dim, cut.axes, cut.whole)
     return value
 
 
@@ -87,7 +132,8 @@ def _(op: TemporalOp, machine: Machine, args: Values) -> Values:
 def _all_at_once(op: NodeOp, machine: Machine, args: Values) -> Values:
     rows, block = rows_of(op), op.body.block
     tiles = [
-        tiled(value, tile, rows) for value, tile in zip(args, block.args, strict=True)
+        tiled(value, whole, tile, rows)
+        for value, whole, tile in zip(args, op.operands, block.args, strict=True)
     ]
     yielded = machine.run_block(block, tiles)
     if isinstance(op, SpatialOp) and op.merge is not None:
@@ -104,10 +150,7 @@ def _left(op: NodeOp, index: int, value: Tensor, rows: Sequence[Row]) -> Tensor:
     """Return one result outside of the node: its tiles combined, then side by side."""
     lost = axes_of(_lost(rows, value))
     value = _combined(op, op.combiners[index], value, lost)
-    extents = extents_of(op.outs[index])
-    for dim, axes in by_dim(rows, value.dims).items():
-        value = join(value, dim, axes, extents[dim])
-    return value
+    return untiled(value, op.outs[index], op.yielded[index], rows)
 
 
 def _combined(
@@ -162,10 +205,17 @@ class _Carry:
         return tuple(index[row.axis] for row in self.rows)
 
 
-def _carry(value: Tensor, tile: SSAValue, rows: Sequence[Row]) -> _Carry:
+def _carry(
+    value: Tensor, whole: SSAValue, tile: SSAValue, rows: Sequence[Row]
+) -> _Carry:
     kept = tuple(row for row in rows if row.dim in value.dims)
-    tiles = tiled(value, tile, kept)
+    tiles = tiled(value, whole, tile, kept)
     return _Carry(kept, {index: _at(tiles, kept, index) for index in _indices(kept)})
+
+
+def _fitted(start: Tensor, ins: Values) -> Tensor:
+    """Return what a carry starts from, a constant cut to what is real of the ins."""
+    return replace(start, lengths=joined_lengths(ins, start.dims) | dict(start.lengths))
 
 
 def _indices(rows: Sequence[Row]) -> list[tuple[int, ...]]:
@@ -181,10 +231,15 @@ def _at(value: Tensor, rows: Sequence[Row], index: Sequence[int]) -> Tensor:
 def _one_by_one(op: TemporalOp, machine: Machine, args: Values) -> Values:
     rows, count = rows_of(op), len(op.ins)
     arguments = op.body.block.args
-    tiles = [tiled(v, t, rows) for v, t in zip(args[:count], op.tiles, strict=True)]
+    tiles = [
+        tiled(value, whole, tile, rows)
+        for value, whole, tile in zip(args[:count], op.ins, op.tiles, strict=True)
+    ]
     carries = [
-        _carry(value, tile, rows)
-        for value, tile in zip(args[count:], arguments[count:], strict=True)
+        _carry(_fitted(value, args[:count]), whole, tile, rows)
+        for value, whole, tile in zip(
+            args[count:], op.carry, arguments[count:], strict=True
+        )
     ]
     history = [
         _iteration(op, machine, [_at(tile, rows, i) for tile in tiles], carries, i)

@@ -192,9 +192,9 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !t = tensor<8x4xf16, #compound.dims<M, N @OB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.temporal' op has one row per dimension
+// CHECK: 'schedule.temporal' op has more than two rows of N: one for its shares, one for their tiles
 %c = "test.op"() : () -> !C
-%m = schedule.temporal [N = 1, N = 3] ins(%c : !C) outs(!R) combine ["max"] {
+%m = schedule.temporal [N = 1, N = 1, N = 3] ins(%c : !C) outs(!R) combine ["max"] {
 ^bb0(%t: !t):
   %m = compound.reduce max %t : !t -> !r
   schedule.yield %m : !r
