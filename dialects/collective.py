@@ -257,6 +257,8 @@ class AllToAllOp(CollectiveOp):
     """
     Split along one dimension, and lay what arrives side by side along another.
 
+    A dimension to lay along that the operand lacks is new: one element per instance.
+
     ```mlir
     %r = collective.all_to_all split "M" concat "N" %x on @edge ["cx"]
         : tensor<8x4xf16, #compound.dims<M, N>> -> tensor<4x8xf16, #compound.dims<M, N>>
@@ -292,16 +294,17 @@ class AllToAllOp(CollectiveOp):
     def verify_shape(self) -> None:
         before, after = extents_of(self.input), extents_of(self.result)
         split, concat, size = self.split.data, self.concat.data, self.group_size
-        if split == concat or {split, concat} - set(names_of(self.input)):
+        if split == concat or split not in names_of(self.input):
             raise VerifyException(
-                f"'{self.name}' op splits and lays side by side two different "
-                f"dimensions of {self.input.type}"
+                f"'{self.name}' op splits one dimension of {self.input.type} and lays "
+                "side by side along another one or a new one"
             )
         if element_type_of(self.input) != element_type_of(self.result):
             raise VerifyException(f"'{self.name}' op keeps the element type")
+        share = before.setdefault(concat, 1)
         fits = (
             after.get(split) == -(-before[split] // size)
-            and before[concat] == -(-after.get(concat, 0) // size)
+            and share == -(-after.get(concat, 0) // size)
             and after | {split: 0, concat: 0} == before | {split: 0, concat: 0}
         )
         if not fits:

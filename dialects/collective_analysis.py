@@ -365,10 +365,8 @@ def _scattered(op: collective.CollectiveOp, state: State, dim: str) -> State:
 
 @transfer.register
 def _(op: collective.AllToAllOp, states: States) -> State:
-    state = states[op.input]
-    _reject_rooted(op, state, op.axis_names)
-    _require_shares(op, state, op.concat.data)
-    return _scattered(op, _without(state, op.axis_names), op.split.data)
+    state = _gathered(op, states[op.input], op.concat.data)
+    return _scattered(op, state, op.split.data)
 
 
 @transfer.register

@@ -38,6 +38,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DistributePass
 
+    def get_exchange_terms() -> type[ModulePass]:
+        from comet.passes.exchange_terms import ExchangeTermsPass
+
+        return ExchangeTermsPass
+
     def get_fuse() -> type[ModulePass]:
         from comet.passes.fuse import FusePass
 
@@ -95,6 +100,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "comet-accelerator": get_comet_accelerator,
         "decompose": get_decompose,
         "distribute": get_distribute,
+        "exchange-terms": get_exchange_terms,
         "fuse": get_fuse,
         "insert-collectives": get_insert_collectives,
         "lower-to-comet": get_lower_to_comet,

@@ -50,7 +50,7 @@ def merge_partials(
 def _stack(
     body: LocalBody, partial: SSAValue, dim: str, count: int, axes: tuple[str, ...]
 ) -> SSAValue:
-    extents = extents_of(partial) | {dim: count}
+    extents = {dim: count} | extents_of(partial)
     type_ = tensor(extents, element_type_of(partial), level_of(partial))
     gather = AllGatherOp(dim, partial, body.mesh_name, axes, type_)
     return body.insert(gather, f"{partial.name_hint or 'carry'}_parts")

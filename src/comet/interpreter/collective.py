@@ -126,8 +126,7 @@ def _(op: ScatterOp, machine: Machine, args: Values) -> Values:
 
 @evaluate.register
 def _(op: AllToAllOp, machine: Machine, args: Values) -> Values:
-    concat, dim = op.concat.data, op.split.data
-    whole = join(args[0], concat, _group(op), _share(op, concat))
+    whole, dim = _gathered(op, args[0], op.concat.data), op.split.data
     return (split(whole, dim, _group(op), _share(op, dim)),)
 
 

@@ -429,3 +429,14 @@ collective.mesh @m {x = 2, y = 3}
   } -> !M
   collective.yield %f : !M
 }
+
+// -----
+
+collective.mesh @m {x = 2}
+%x = "test.op"() : () -> tensor<8x12xf16, #compound.dims<M, N>>
+// CHECK: 'collective.all_to_all' op stacks along the new dimension P, over axis 'x', a value that is replicated, not partial
+%r = collective.spmd on @m ins(%x : tensor<8x12xf16, #compound.dims<M, N>>) sharded [{}] outs(tensor<2x8x12xf16, #compound.dims<P, M, N>>) sharded [{M = ["x"]}] {
+^bb0(%l: tensor<8x12xf16, #compound.dims<M, N>>):
+  %t = collective.all_to_all split "M" concat "P" %l on @m ["x"] : tensor<8x12xf16, #compound.dims<M, N>> -> tensor<2x4x12xf16, #compound.dims<P, M, N>>
+  collective.yield %t : tensor<2x4x12xf16, #compound.dims<P, M, N>>
+}
