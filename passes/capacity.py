@@ -18,6 +18,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.compound_dims import element_type_of, extents_of, level_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_node import NodeOp
+from comet.passes.carries import folds, in_place
 
 Bytes: TypeAlias = "int | NDArray[np.int64]"
 """A number of bytes, or one for each of several candidates."""
@@ -126,14 +127,16 @@ class _Walk:
         Yield the demands of the ops in `block`, on top of what outer blocks hold.
 
         A value is alive from its definition to its last use in the block. `views` are
-        part of values that outer blocks hold already. Tiles that come in from another
+        part of values that outer blocks hold already; the first value of a carry that
+        is overwritten is where the result will be. Tiles that come in from another
         level take two buffers where a loop repeats, so that transfers can overlap.
         """
         last_use = _last_uses(block)
         size_of = self.sizes.bytes_of
         alive: Held = {a: buffers * size_of(a) for a in block.args if a not in views}
         for op in block.ops:
-            alive |= {r: self.result(r) for r in op.results if r not in views}
+            made = [r for r in op.results if r not in views and not _overwritten(r)]
+            alive |= {result: self.result(result) for result in made}
             held = outer | alive
             if isinstance(op, NodeOp):
                 inner = buffers
@@ -146,11 +149,41 @@ class _Walk:
 
     def result(self, result: OpResult) -> Bytes:
         """Return the bytes of a result in one instance of its level."""
-        if isinstance(node := result.owner, SpatialOp):
+        if (carried := _carried_in(result)) is not None:
+            return self.result(carried)
+        node = result.owner
+        if isinstance(node, SpatialOp):
             share = node.yielded[result.index]
             if level_of(share) == level_of(result):
                 return self.sizes.bytes_of(share)
+        elif isinstance(node, NodeOp) and node.initial_carries():
+            share = node.yielded[result.index]
+            if isinstance(share, OpResult):
+                return self.result(share)
         return self.sizes.bytes_of(result)
+
+
+def _carried_in(result: OpResult) -> OpResult | None:
+    """Return the result of the loop whose carry starts from `result` alone, if any."""
+    for use in result.uses:
+        node, place = use.operation, use.index
+        if isinstance(node, NodeOp) and place >= len(node.ins) and result.has_one_use():
+            return folds(node)[place - len(node.ins)]
+    return None
+
+
+def _overwritten(result: OpResult) -> bool:
+    """Return whether `result` is the start of a carry that is turned over in place."""
+    end = _carried_in(result)
+    if end is None:
+        return False
+    node = _node_of(end)
+    return in_place(node)[folds(node).index(end)]
+
+
+def _node_of(result: OpResult) -> NodeOp:
+    assert isinstance(result.owner, NodeOp)
+    return result.owner
 
 
 def _last_uses(block: Block) -> dict[SSAValue, Operation]:

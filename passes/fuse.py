@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
-from comet.dialects.compound import FoldOp, IndexOp
+from comet.dialects.compound import IndexOp
 from comet.passes.levels import IRLevel, functions_at
 
 
@@ -47,7 +47,6 @@ class FusePass(ModulePass):
             if system.gpu is not None:
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
                 continue
-            _check_folds(func)
             _check_positions(func)
             if self.strategy == "auto":
                 fuse_auto.fuse_function(func, system)
@@ -60,12 +59,4 @@ def _check_positions(func: FuncOp) -> None:
         raise PassFailedException(
             f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators do "
             "not tell where an element stands; causal masks and scans need a GPU"
-        )
-
-
-def _check_folds(func: FuncOp) -> None:
-    if any(isinstance(op, FoldOp) for op in func.walk()):
-        raise PassFailedException(
-            f"fuse: @{func.sym_name.data} has 'compound.fold', and accelerators carry "
-            "no value that is rescaled from tile to tile; compile without stream"
         )

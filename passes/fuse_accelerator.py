@@ -21,10 +21,20 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import AllReduceOp, CollectiveOp, ReduceScatterOp
-from comet.dialects.compound import CastOp, ContractOp, FillOp
+from comet.dialects.compound import CastOp, ContractOp, FillOp, FoldOp
 from comet.dialects.compound_dims import names_of, with_level
 from comet.dialects.schedule_attributes import LoopAttr
 from comet.passes.flat_program import FlatProgram, flatten
+from comet.passes.fuse_accelerator_folds import (
+    Segment,
+    Unit,
+    chunks_of,
+    has_contraction,
+    readers_of,
+    segments,
+    with_carries,
+    with_steps,
+)
 from comet.passes.memory_chain import MemoryChain, memory_chain
 from comet.passes.retile import retile
 from comet.passes.tile_tree import (
@@ -36,11 +46,10 @@ from comet.passes.tile_tree import (
     Tree,
     Values,
     build,
+    ops_of,
 )
 
 Strategy: TypeAlias = Literal["none", "partial", "full"]
-Unit: TypeAlias = tuple[Operation, ...]
-"""What one leaf holds: an op, and the casts of its result."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +74,29 @@ def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
 def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusePlan:
     """Return how the ops of `func` are nested under `strategy`; changes nothing."""
     chain = memory_chain(system)
-    program = flatten(func, system.system_name)
+    program = with_steps(flatten(func, system.system_name))
     for op in program.ops:
         _check_placed(op)
-    aliases = _dissolved(program, chain)
+    dissolved = _dissolved(program, chain)
     groups = [
-        _cluster(group, program, chain, strategy, aliases)
+        _cluster(group, program, chain, strategy, dissolved)
         for group in _root_groups(program, strategy)
     ]
     trees = tuple(Temporal(chain.root, (group,)) for group in groups)
-    resident = frozenset(_resident(trees, program, chain, aliases, strategy))
-    return FusePlan(trees, Nest(_Levels(chain, resident).at, aliases), program)
+    aliases = dissolved | chunks_of(program.ops)
+    nest = _nest(chain, frozenset(), aliases)
+    partial = frozenset(dissolved.values())
+    kept = set(_resident(trees, program, nest, partial, strategy))
+    resident = frozenset(with_carries(kept, program.ops))
+    return FusePlan(trees, _nest(chain, resident, aliases), program)
+
+
+def _nest(
+    chain: MemoryChain,
+    resident: frozenset[SSAValue],
+    aliases: Mapping[SSAValue, SSAValue],
+) -> Nest:
+    return Nest(_Levels(chain, resident, aliases).at, aliases)
 
 
 def _check_placed(op: Operation) -> None:
@@ -108,7 +129,7 @@ def apply_plan(func: FuncOp, plan: FusePlan) -> None:
     func.properties["function_type"] = FunctionType.from_lists(block.arg_types, types)
 
 
-def _dissolved(program: FlatProgram, chain: MemoryChain) -> Mapping[SSAValue, SSAValue]:
+def _dissolved(program: FlatProgram, chain: MemoryChain) -> dict[SSAValue, SSAValue]:
     """
     Return the reductions over cores that become the combiner of their spatial node.
 
@@ -130,7 +151,8 @@ def _units(ops: Sequence[Operation]) -> Iterator[Unit]:
     for op in ops:
         if isinstance(op, FillOp):
             continue
-        follows = isinstance(op, CastOp) and unit and op.input in unit[-1].results
+        made = unit and not isinstance(unit[-1], FoldOp)
+        follows = isinstance(op, CastOp) and made and op.input in unit[-1].results
         if unit and not follows:
             yield tuple(unit)
             unit = []
@@ -169,7 +191,7 @@ def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
         if isinstance(unit[0], CollectiveOp) or _at_root(unit, program):
             made = [home[value] for value in unit[0].operands if value in home]
             group = (made or groups or [group])[-1]
-        elif strategy == "partial" and groups and not _is_contraction(unit):
+        elif strategy == "partial" and groups and not has_contraction(unit[0]):
             group = groups[-1]
         if not group:
             groups.append(group)
@@ -195,16 +217,38 @@ def _cluster(
     aliases: Mapping[SSAValue, SSAValue],
 ) -> Spatial:
     """Return the node that spreads `units` over the clusters."""
-    items = list(_stages(units, program, chain, aliases))
-    # Row statistics are looped over the row where nothing is fused, so that their
-    # collectives wait for the whole loop.
-    tail = len(items)
-    while strategy == "none" and tail > 1 and isinstance(items[tail - 1], Leaf):
-        tail -= 1
-    children = (Temporal(chain.shared, tuple(items[:tail])), *items[tail:])
+    children: list[Tree] = []
+    for segment in segments(units):
+        items = list(_items(segment, program, chain, aliases))
+        # Row statistics are looped over the row where nothing is fused, so that their
+        # collectives wait for the whole loop.
+        tail = len(items)
+        while strategy == "none" and tail > 1 and isinstance(items[tail - 1], Leaf):
+            tail -= 1
+        node = Temporal(chain.shared, tuple(items[:tail]), segment.fold)
+        children += (node, *items[tail:])
     ops = [op for unit in units for op in unit]
     rows = _rows(ops, chain.cluster_axes, program)
-    return Spatial(chain.shared, program.mesh, rows, children)
+    return Spatial(chain.shared, program.mesh, rows, tuple(children))
+
+
+def _items(
+    segment: Segment,
+    program: FlatProgram,
+    chain: MemoryChain,
+    aliases: Mapping[SSAValue, SSAValue],
+) -> Iterator[Tree]:
+    """
+    Yield the nodes over the cores of one segment, and collectives between them.
+
+    In the step of a fold they are as few as can be: a node without a transfer, which
+    only turns carries over, is none that the COMET files could count.
+    """
+    if segment.fold is None:
+        return _stages(segment.units, program, chain, aliases)
+    step = list(segment.fold.step.block.ops)[:-1]
+    units = (*segment.units, *_units(step))
+    return _stages(units, program, chain, aliases, closed=False)
 
 
 def _stages(
@@ -212,13 +256,15 @@ def _stages(
     program: FlatProgram,
     chain: MemoryChain,
     aliases: Mapping[SSAValue, SSAValue],
+    *,
+    closed: bool = True,
 ) -> Iterator[Tree]:
     """
     Part `units` into nodes over the cores, and collectives between them.
 
-    A node ends before a contraction, after one and the collective that completes it,
-    before a collective of the shared level, and where an op needs what only the node's
-    end completes.
+    A node ends before a contraction, after one and the collective that completes it if
+    `closed`, before a collective of the shared level, and where an op needs what only
+    the node's end completes.
     """
     stage: list[Unit] = []
 
@@ -233,7 +279,8 @@ def _stages(
         made = {result for u in stage for op in u for result in op.results}
         waits = any(aliases.get(v) in made for op in unit for v in op.operands)
         at_shared = _is_shared_collective(unit, chain)
-        contraction = _is_contraction(unit) or (stage and _is_contraction(stage[0]))
+        after = closed and stage and _is_contraction(stage[0])
+        contraction = _is_contraction(unit) or after
         exchanges = isinstance(unit[0], CollectiveOp) and unit[0].operands[0] in made
         if waits or at_shared or (contraction and not exchanges):
             yield from finished()
@@ -278,7 +325,7 @@ def _rows(
         value
         for op in ops
         for value in (*op.operands, *op.results)
-        if not isinstance(value.owner, ReduceScatterOp)
+        if not isinstance(value.owner, ReduceScatterOp | FillOp)
     ]
     idle = next((names_of(v)[0] for v in values if names_of(v)), "")
     rows: list[LoopAttr] = []
@@ -313,31 +360,33 @@ def _split_dim(
 def _resident(
     trees: Sequence[Temporal],
     program: FlatProgram,
-    chain: MemoryChain,
-    aliases: Mapping[SSAValue, SSAValue],
+    nest: Nest,
+    partial: frozenset[SSAValue],
     strategy: Strategy,
 ) -> Iterator[SSAValue]:
     """
-    Yield the values that stay in the cores between two nodes of one shared group.
+    Yield the values that stay in the cores between two nodes of one cluster.
 
-    Both nodes have to spread them alike, and nobody else may want them.
+    Both nodes have to spread them alike, and nobody else may want them. `partial` are
+    the values that the end of a node completes.
     """
-    nest = Nest(_Levels(chain, frozenset()).at, aliases)
     for cluster in (child for tree in trees for child in tree.children):
-        for group in _children(cluster):
-            stages = [c for c in _children(group) if isinstance(c, Spatial)]
-            home = {op: stage for stage in stages for op in _ops(stage)}
-            for op, stage in home.items():
-                if strategy == "partial" and isinstance(op, ContractOp):
-                    continue
-                for value in op.results:
-                    users = list(nest.users(value))
-                    if (
-                        value not in aliases.values()
-                        and value not in program.outputs
-                        and all(_reads_in_core(u, stage, home) for u in users)
-                    ):
-                        yield value
+        groups = [_children(group) for group in _children(cluster)]
+        stages = [c for group in groups for c in group if isinstance(c, Spatial)]
+        home = {op: stage for stage in stages for op in ops_of(stage)}
+        for op, stage in home.items():
+            if strategy == "partial" and isinstance(op, ContractOp):
+                continue
+            for value in op.results:
+                if (
+                    value not in partial
+                    and value not in program.outputs
+                    and all(
+                        _reads_in_core(user, stage, home)
+                        for user in readers_of(value, nest)
+                    )
+                ):
+                    yield value
 
 
 def _reads_in_core(
@@ -355,19 +404,13 @@ def _children(tree: Tree) -> tuple[Tree, ...]:
     return () if isinstance(tree, Leaf) else tree.children
 
 
-def _ops(tree: Tree) -> Iterator[Operation]:
-    if isinstance(tree, Leaf):
-        yield from tree.ops
-    for child in _children(tree):
-        yield from _ops(child)
-
-
 @dataclass(frozen=True)
 class _Levels:
     """At which level a value lives in the body of a node."""
 
     chain: MemoryChain
     resident: frozenset[SSAValue]
+    aliases: Mapping[SSAValue, SSAValue]
 
     def at(self, value: SSAValue, node: Node | None) -> str:
         """Return the level of `value` in the body of `node`, or outside of all."""
@@ -377,9 +420,15 @@ class _Levels:
             return chain.out
         if place != chain.out or node is None:
             return place
-        for op in _ops(node):
-            if isinstance(op, ContractOp) and value is op.lhs:
+        for op in ops_of(node):
+            if isinstance(op, ContractOp) and value is self._whole(op.lhs):
                 return chain.lhs
-            if isinstance(op, ContractOp) and value is op.rhs:
+            if isinstance(op, ContractOp) and value is self._whole(op.rhs):
                 return chain.rhs
         return chain.out
+
+    def _whole(self, value: SSAValue) -> SSAValue:
+        """Return what an operand stands for, which is a whole where it is a chunk."""
+        while value in self.aliases:
+            value = self.aliases[value]
+        return value

@@ -48,7 +48,6 @@ from comet.passes.lower_to_comet_tree import (
     Exchange,
     Item,
     Notes,
-    Rows,
     Spatial,
     Temporal,
     Transfer,
@@ -162,7 +161,7 @@ class _Nodes:
             elif isinstance(item.node, Exchange):
                 child = self._exchange(item.node, axes)
             else:
-                entries += self._leaf_entries(item.node, item.rows, sums)
+                entries += self._leaf_entries(item.node, item, sums)
                 child = self._operation(item.node)
             children.append((child, item.bind))
         order = loop_order([item.rows for item in node.items], self.plan.dims)
@@ -180,7 +179,7 @@ class _Nodes:
             self._entry(t, rows, self._summed(t, item, sums)) for t in node.transfers
         ]
         below = {
-            op: accumulation(op, item.rows, sums.get(op, False)).below
+            op: accumulation(op, item.summed_rows, sums.get(op, False)).below
             for op in _ops_below(node)
         }
         split = {**axes, **{r.axis: r.dim for r in node.rows if r.axis is not None}}
@@ -226,7 +225,8 @@ class _Nodes:
     ) -> bool:
         op = transfer.op
         return (
-            transfer.written and accumulation(op, item.rows, sums.get(op, False)).here
+            transfer.written
+            and accumulation(op, item.summed_rows, sums.get(op, False)).here
         )
 
     def _entry(self, transfer: Transfer, rows: tuple[Sizes, ...], rmw: bool) -> Entry:
@@ -242,10 +242,10 @@ class _Nodes:
         )
 
     def _leaf_entries(
-        self, op: ComputeOp, rows: Rows, sums: Mapping[ComputeOp, bool]
+        self, op: ComputeOp, item: Item, sums: Mapping[ComputeOp, bool]
     ) -> Iterator[Entry]:
         unit = unit_for(op, self.plan.system)
-        rmw = accumulation(op, rows, sums.get(op, False)).here
+        rmw = accumulation(op, item.summed_rows, sums.get(op, False)).here
         for value in self.plan.tensors_of(op):
             written = value is op.results[0]
             yield Entry(
@@ -254,7 +254,7 @@ class _Nodes:
                 level_of(value) or "",
                 unit.level_name,
                 element_type_of(value).bitwidth,
-                (self.plan.sizes(product_of(rows)),),
+                (self.plan.sizes(product_of(item.rows)),),
                 rmw=rmw and written,
                 wb_output=written,
             )

@@ -64,12 +64,36 @@ class Spatial:
 
 
 @dataclass(frozen=True)
-class Item:
-    """What stands below a temporal node, with the rows that lead to it."""
+class Loops:
+    """The rows of nested temporal nodes, outermost first."""
 
     rows: Rows
+    folded: frozenset[str] = frozenset()
+    """Dimensions that a fold runs along: no op adds up its results over their loops."""
+
+    def into(self, node: TemporalOp) -> Loops:
+        """Return these loops with those of `node` inside of them."""
+        folded = node.factors if node.initial_carries() else ()
+        return Loops((*self.rows, *node.loops), self.folded | set(folded))
+
+
+@dataclass(frozen=True)
+class Item:
+    """What stands below a temporal node, with the loops that lead to it."""
+
+    loops: Loops
     node: Spatial | Exchange | ComputeOp
     bind: BindingKind = BindingKind.SEQUENTIAL
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that lead to it."""
+        return self.loops.rows
+
+    @property
+    def summed_rows(self) -> Rows:
+        """The rows over which ops below may add up their results."""
+        return tuple(row for row in self.rows if row.dim not in self.loops.folded)
 
 
 @dataclass(frozen=True)
@@ -101,7 +125,7 @@ def tree_of(block: Block, values: Values) -> Temporal:
     Raises PassFailedException for ops outside of the tree and for shapes of the tree
     that the COMET files have no place for.
     """
-    return _Builder(values).temporal((), block, ())
+    return _Builder(values).temporal(Loops(()), block, ())
 
 
 def notes_of(op: Operation) -> Notes:
@@ -125,34 +149,34 @@ def _bind(op: Operation) -> BindingKind:
 class _Builder:
     values: Values
 
-    def temporal(self, rows: Rows, block: Block, notes: Notes) -> Temporal:
+    def temporal(self, loops: Loops, block: Block, notes: Notes) -> Temporal:
         """Return the temporal node whose body is `block`."""
         works = tuple(_works(block))
         if len(works) == 1 and self._is_plain(op := works[0]):
             both = (*notes, *notes_of(op))
-            return self.temporal((*rows, *op.loops), op.body.block, both)
-        items = tuple(self._items(rows, block))
+            return self.temporal(loops.into(op), op.body.block, both)
+        items = tuple(self._items(loops, block))
         if not items:
             raise PassFailedException("lower-to-comet: a node computes nothing")
         if len(items) > 1:
             _reject_shared_loops(items)
         return Temporal(items, notes)
 
-    def _items(self, rows: Rows, block: Block) -> Iterator[Item]:
+    def _items(self, loops: Loops, block: Block) -> Iterator[Item]:
         for op in _works(block):
             if self._is_plain(op):
-                inner = tuple(self._items((*rows, *op.loops), op.body.block))
+                inner = tuple(self._items(loops.into(op), op.body.block))
                 yield from inner[:-1]
                 yield from (replace(item, bind=_bind(op)) for item in inner[-1:])
             elif isinstance(op, TemporalOp):
                 below = self._spatial(op, ())
-                yield Item((*rows, *op.loops), below, _bind(op))
+                yield Item(loops.into(op), below, _bind(op))
             elif isinstance(op, SpatialOp):
-                yield Item(rows, self._spatial(op, tuple(op.loops)), _bind(op))
+                yield Item(loops, self._spatial(op, tuple(op.loops)), _bind(op))
             elif isinstance(op, CollectiveOp):
-                yield Item(rows, Exchange(op), _bind(op))
+                yield Item(loops, Exchange(op), _bind(op))
             else:
-                yield Item(rows, _compute(op))
+                yield Item(loops, _compute(op))
 
     def _spatial(self, op: NodeOp, rows: Rows) -> Spatial:
         """Return the spatial node that `op` is, or that stands for its border."""
@@ -164,16 +188,16 @@ class _Builder:
             if isinstance(op, CollectiveOp):
                 yield Child(Exchange(op), _bind(op))
             elif self._is_plain(op):
-                node = self.temporal(tuple(op.loops), op.body.block, notes_of(op))
+                node = self.temporal(Loops(()).into(op), op.body.block, notes_of(op))
                 yield Child(node, _bind(op))
             elif isinstance(op, TemporalOp):
-                item = Item(tuple(op.loops), self._spatial(op, ()))
+                item = Item(Loops(()).into(op), self._spatial(op, ()))
                 yield Child(Temporal((item,)), _bind(op))
             elif isinstance(op, SpatialOp):
-                item = Item((), self._spatial(op, tuple(op.loops)))
+                item = Item(Loops(()), self._spatial(op, tuple(op.loops)))
                 yield Child(Temporal((item,)), _bind(op))
             else:
-                yield Child(Temporal((Item((), _compute(op)),)))
+                yield Child(Temporal((Item(Loops(()), _compute(op)),)))
 
     def _is_plain(self, op: Operation) -> TypeGuard[TemporalOp]:
         """Whether `op` is a temporal node at whose border no level changes."""
@@ -228,8 +252,8 @@ class _Builder:
 def _compute(op: Operation) -> ComputeOp:
     if isinstance(op, FoldOp) or not isinstance(op, COMPUTE):
         raise PassFailedException(
-            f"lower-to-comet: the COMET files have no '{op.name}'; a running fold "
-            "cannot be said, decompose without the pass stream"
+            f"lower-to-comet: the COMET files have no '{op.name}', only loops over its "
+            "steps; run fuse, which makes one of it"
         )
     return op
 

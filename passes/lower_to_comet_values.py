@@ -13,13 +13,15 @@ from comet.dialects.compound import CastOp, ExtentOp, FillOp, RenameOp
 from comet.dialects.compound_dims import names_of
 from comet.dialects.schedule_attributes import Combiner
 from comet.dialects.schedule_node import NodeOp
+from comet.passes.carries import in_place
 
 
 @dataclass(frozen=True)
 class Values:
     """
     The tensors of a function: block arguments, yields, results of nodes and in-place
-    collectives of one value are one tensor; so are a value and its cast or renaming.
+    collectives of one value are one tensor; so are a value and its cast or renaming,
+    and a carry and its next value where that overwrites it.
     """
 
     parents: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -44,8 +46,9 @@ def values_of(func: FuncOp) -> Values:
     """
     Return the tensors of a function at the schedule level.
 
-    Raises PassFailedException for folds, for constants that are no scalars and for
-    casts that are not the output of one op.
+    What carries start from is no tensor. Raises PassFailedException for partial folds
+    that instances merge, for other constants that are no scalars, and for casts that
+    are not the output of one op.
     """
     values = Values()
     for op in func.body.walk():
@@ -58,7 +61,8 @@ def _enter(op: Operation, values: Values) -> None:
     join = values._join  # pyright: ignore[reportPrivateUsage]
     match op:
         case NodeOp():
-            _reject_fold(op)
+            _reject_merge(op)
+            _enter_carries(op, values)
             for outer, inner in zip(op.ins, op.tiles, strict=True):
                 join(inner, outer)
             for inner, outer in zip(op.yielded, op.outs, strict=True):
@@ -70,6 +74,8 @@ def _enter(op: Operation, values: Values) -> None:
             join(op.result, op.input)
         case CollectiveOp() if op.results:
             join(op.results[0], op.input)
+        case FillOp() if _only_starts(op):
+            pass
         case FillOp() | ExtentOp():
             _check_scalar(op)
             values.constants.add(op.result)
@@ -77,12 +83,33 @@ def _enter(op: Operation, values: Values) -> None:
             pass
 
 
-def _reject_fold(op: NodeOp) -> None:
-    if op.initial_carries() or Combiner.FOLD in op.combiners:
+def _reject_merge(op: NodeOp) -> None:
+    if Combiner.FOLD in op.combiners and not op.initial_carries():
         raise PassFailedException(
-            "lower-to-comet: the COMET files cannot carry a value that is rescaled "
-            "from one iteration to the next; decompose without the pass stream"
+            "lower-to-comet: instances merge the partial results of a fold, and the "
+            "COMET files have no such reduction; distribute another dimension"
         )
+
+
+def _enter_carries(op: NodeOp, values: Values) -> None:
+    """
+    Record that a carry and what the body yields for it are one tensor.
+
+    A carry that is read after its next value is there is a tensor of its own.
+    """
+    if not op.initial_carries():
+        return
+    for start in op.initial_carries():
+        if not isinstance(start.owner, FillOp):
+            raise PassFailedException(
+                f"lower-to-comet: a loop carries on from {start.type}, which is no "
+                "constant, and the COMET files only say what a loop turns over; start "
+                "from a compound.fill"
+            )
+    carries = op.body.block.args[len(op.ins) :]
+    for carry, value, reused in zip(carries, op.yielded, in_place(op), strict=True):
+        if reused:
+            values._join(carry, value)  # pyright: ignore[reportPrivateUsage]
 
 
 def _check_cast(op: CastOp) -> None:
@@ -94,6 +121,14 @@ def _check_cast(op: CastOp) -> None:
         f"lower-to-comet: the cast of {op.input.type} is not the only use of the op "
         "that makes it, and the COMET files have no casts of their own; decompose with "
         "accumulator=input"
+    )
+
+
+def _only_starts(op: FillOp) -> bool:
+    """Return whether a constant is only what carries start from."""
+    return bool(op.result.uses) and all(
+        isinstance(use.operation, NodeOp) and use.index >= len(use.operation.ins)
+        for use in op.result.uses
     )
 
 

@@ -5,7 +5,8 @@ The plan string: factors for the nodes of a tile tree, as text.
 the temporal nodes whose results live at a level, optionally only to those that hold an
 op of a kind. Where there are several nests, `DRAM/2` is for the second one, and
 `OB/2/contract` for the nodes in it that hold an op of a kind. `grid` stands for launch
-grids. A later entry wins over an earlier one, and one with a kind over one without.
+grids, `fold` for the loops of folds on a mesh. A later entry wins over an earlier one,
+and one with a kind over one without.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import MapOp, ReduceOp
-from comet.dialects.compound_dims import level_of
+from comet.dialects.compound_dims import level_of, merged_extents
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule_node import NodeOp
 
@@ -27,6 +28,7 @@ PLAN = "comet.plan"
 """The attribute of a function that holds its plan string."""
 
 GRID = "grid"
+FOLD = "fold"
 
 Rows: TypeAlias = tuple[tuple[str, int], ...]
 """Dimension and factor of each row, outermost first."""
@@ -95,7 +97,18 @@ def node_level(node: NodeOp) -> str:
     """Return the name a plan knows the level of `node` by."""
     if isinstance(node, SpatialOp):
         return GRID
+    if node.initial_carries() and _on_mesh(node):
+        return FOLD
     return level_of(node.outs[0]) or ""
+
+
+def _on_mesh(node: NodeOp) -> bool:
+    above = node.parent_op()
+    while isinstance(above, NodeOp):
+        if isinstance(above, SpatialOp):
+            return above.mesh_name is not None
+        above = above.parent_op()
+    return False
 
 
 def node_kinds(node: NodeOp) -> frozenset[str]:
@@ -126,3 +139,11 @@ def entry_for(node: NodeOp, entries: Sequence[PlanEntry]) -> PlanEntry | None:
     general = [e for e in entries if e.level == level and e.kind is None]
     special = [e for e in entries if e.level == level and e.kind in kinds]
     return (general + special)[-1] if general or special else None
+
+
+def cuttable(node: NodeOp) -> tuple[str, ...]:
+    """Return the dimensions that rows of `node` may name: of a fold's loop only its."""
+    carries = node.initial_carries()
+    if carries and _on_mesh(node):
+        return tuple(node.factors)
+    return tuple(merged_extents((*node.ins, *carries), node.name))

@@ -22,6 +22,7 @@ from comet.passes.plan_string import (
     PLAN,
     PlanEntry,
     Rows,
+    cuttable,
     entry_for,
     node_level,
     parse_plan,
@@ -121,20 +122,22 @@ def _splittable(node: NodeOp, on_gpu: bool) -> tuple[str, ...]:
     """
     Return the dimensions along which `node` may be split.
 
-    On a GPU these are the ones that `fuse` chose: another loop is another kernel.
+    On a GPU these are the ones that `fuse` chose: another loop is another kernel. A
+    fold's loop has its one dimension.
     """
-    return tuple(node.factors) if on_gpu else tuple(_extents(node))
+    return tuple(node.factors) if on_gpu else cuttable(node)
 
 
 def _rows(node: NodeOp, rows: Rows, on_gpu: bool) -> list[LoopAttr]:
     """
     Return the rows of `node`; dimensions that it cannot be split along are left out.
 
-    On a GPU it keeps all of its own, in their order; those not in `rows` are whole.
+    On a GPU, and where it is the loop of a fold, it keeps all of its own, in their
+    order; those not in `rows` are whole.
     """
     known = _splittable(node, on_gpu)
     kept = [(dim, factor) for dim, factor in rows if dim in known]
-    if on_gpu:
+    if on_gpu or node.initial_carries():
         kept = [(dim, dict(rows).get(dim, 1)) for dim in known]
     if isinstance(node, SpatialOp):
         return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(kept)]

@@ -30,12 +30,13 @@ from comet.dialects.compound import ContractOp
 from comet.dialects.compound_dims import element_type_of, extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule_analysis import assign_combiners
-from comet.dialects.schedule_attributes import LoopAttr
+from comet.dialects.schedule_attributes import Combiner, LoopAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.capacity import Bytes, Sizes, spare_bytes
 from comet.passes.lower_to_comet import lower_function, plan_lowering
 from comet.passes.lower_to_comet_tree import COMPUTE
 from comet.passes.plan_string import (
+    cuttable,
     nest_number,
     node_kinds,
     node_level,
@@ -89,7 +90,7 @@ class Template:
         """The dimensions that every node of a key can be cut along, outermost first."""
         legal: dict[Key, dict[str, bool]] = {}
         for node, key in self.keys.items():
-            for dim in self.extents[node]:
+            for dim in cuttable(node):
                 known = legal.setdefault(key, {})
                 known[dim] = known.get(dim, True) and _can_loop(node, dim)
         return {
@@ -273,7 +274,7 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
     copy = module.clone()
     bare = _same_function(copy, func)
     for node in plan_targets(bare):
-        set_rows(node, ())
+        set_rows(node, _bare_rows(node))
     retile(bare)
     nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
     lowered = copy.clone()
@@ -312,16 +313,24 @@ def _keys(nodes: Sequence[TemporalOp]) -> dict[TemporalOp, Key]:
     return keys
 
 
+def _bare_rows(node: NodeOp) -> tuple[LoopAttr, ...]:
+    """Return the rows that `node` has without factors: none, or those of its fold."""
+    dims = node.factors if node.initial_carries() else ()
+    return tuple(LoopAttr(dim, 1) for dim in dims)
+
+
 def _can_loop(node: TemporalOp, dim: str) -> bool:
     """Return whether the body of `node` may run tile by tile along `dim`."""
+    if node.initial_carries():
+        return True
     root: NodeOp = node
     while isinstance(above := root.parent_op(), NodeOp):
         root = above
     set_rows(node, (LoopAttr(dim, 1),))
     try:
         assign_combiners(root)
+        return Combiner.FOLD not in node.combiners
     except VerifyException:
         return False
     finally:
         set_rows(node, ())
-    return True

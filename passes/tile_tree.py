@@ -14,7 +14,7 @@ from typing import TypeAlias
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from comet.dialects.compound import FillOp
+from comet.dialects.compound import FillOp, FoldOp
 from comet.dialects.compound_dims import with_level
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule_attributes import Combiner, LoopAttr
@@ -34,6 +34,8 @@ class Temporal:
     place: str
     """The memory level that the values of its body live at, if nothing else is said."""
     children: tuple[Tree, ...]
+    fold: FoldOp | None = None
+    """The fold that it is the loop of: its children run one step."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,10 @@ class Nest:
 
     level_of: LevelOf
     aliases: Mapping[SSAValue, SSAValue]
-    """Values that stand for another one: results of dissolved reductions."""
+    """
+    Values that stand for another one: results of dissolved reductions, and the chunks
+    that the step of a fold reads.
+    """
 
     def resolve(self, value: SSAValue) -> SSAValue:
         """Return the value that `value` stands for."""
@@ -69,30 +74,47 @@ class Nest:
         return value
 
     def users(self, value: SSAValue) -> Iterator[Operation]:
-        """Yield the ops that use `value`, or a value that stands for it."""
+        """
+        Yield the ops that use `value`, or a value that stands for it.
+
+        What a fold reads is used by the ops of its step.
+        """
         for use in value.uses:
-            if not any(result in self.aliases for result in use.operation.results):
-                yield use.operation
+            user = use.operation
+            stood_for = any(result in self.aliases for result in user.results)
+            if not stood_for and not isinstance(user, FoldOp):
+                yield user
         for alias, target in self.aliases.items():
             if target is value:
                 yield from self.users(alias)
 
 
 def ops_of(tree: Tree) -> Iterator[Operation]:
-    """Yield the ops of a tree, in order."""
+    """Yield the ops of a tree, in order; after its step, a fold and its yield."""
     if isinstance(tree, Leaf):
         yield from tree.ops
         return
     for child in tree.children:
         yield from ops_of(child)
+    if isinstance(tree, Temporal) and tree.fold is not None:
+        yield from list(tree.fold.step.block.ops)[-1:]
+        yield tree.fold
+
+
+def carries_of(fold: FoldOp) -> tuple[SSAValue, ...]:
+    """Return what the step of `fold` calls its results before the step."""
+    return tuple(fold.step.block.args[len(fold.ins) :])
 
 
 def live_ins(tree: Tree, nest: Nest) -> tuple[SSAValue, ...]:
     """Return the values that ops of `tree` use and others make, in order of use."""
-    made = {result for op in ops_of(tree) for result in op.results}
+    made: set[SSAValue] = set()
+    for op in ops_of(tree):
+        made |= {*op.results, *(carries_of(op) if isinstance(op, FoldOp) else ())}
     used: dict[SSAValue, None] = {}
     for op in ops_of(tree):
-        for operand in map(nest.resolve, op.operands):
+        operands = () if isinstance(op, FoldOp) else op.operands
+        for operand in map(nest.resolve, operands):
             if operand not in made and not isinstance(operand.owner, FillOp):
                 used[operand] = None
     return tuple(used)
@@ -126,20 +148,57 @@ def build(
         for op in tree.ops:
             _clone(op, nest, parent, block, values)
         return
-    ins, outs = live_ins(tree, nest), live_outs(tree, nest)
-    body = Block(arg_types=[with_level(v.type, nest.level_of(v, tree)) for v in ins])
-    inner: Values = dict(zip(ins, body.args, strict=True))
-    for value, argument in inner.items():
-        argument.name_hint = value.name_hint
-    for child in tree.children:
-        build(child, nest, tree, body, inner)
-    body.add_op(YieldOp(*(inner[value] for value in outs)))
+    fold = tree.fold if isinstance(tree, Temporal) else None
+    ins = live_ins(tree, nest)
+    outs = live_outs(tree, nest) if fold is None else tuple(fold.outs)
+    entering = ins if fold is None else (*ins, *carries_of(fold))
+    yielded = outs if fold is None else _yielded(fold, nest)
+    body = _body(tree, nest, entering, yielded)
+    taken = [values[value] for value in ins]
     types = [with_level(value.type, nest.level_of(value, parent)) for value in outs]
-    node = _node(tree, [values[value] for value in ins], types, Region(body))
+    if fold is None:
+        node = _node(tree, taken, types, body)
+    else:
+        starts = _starts(fold, body.block.args[len(ins) :], block)
+        node = _fold_node(fold, taken, starts, types, body)
     block.add_op(node)
     for value, result in zip(outs, node.results, strict=True):
         result.name_hint = value.name_hint
         values[value] = result
+
+
+def _body(
+    tree: Node, nest: Nest, entering: Sequence[SSAValue], yielded: Sequence[SSAValue]
+) -> Region:
+    """Return the body of a node, its children built into it."""
+    types = [with_level(value.type, nest.level_of(value, tree)) for value in entering]
+    block = Block(arg_types=types)
+    values: Values = dict(zip(entering, block.args, strict=True))
+    for value, argument in values.items():
+        argument.name_hint = value.name_hint
+    for child in tree.children:
+        build(child, nest, tree, block, values)
+    block.add_op(YieldOp(*(values[value] for value in yielded)))
+    return Region(block)
+
+
+def _yielded(fold: FoldOp, nest: Nest) -> tuple[SSAValue, ...]:
+    """Return the carries after one step of `fold`."""
+    terminator = fold.step.block.last_op
+    operands = () if terminator is None else terminator.operands
+    return tuple(nest.resolve(value) for value in operands)
+
+
+def _starts(fold: FoldOp, carries: Sequence[SSAValue], block: Block) -> list[SSAValue]:
+    """Make the constants that a fold starts from, one for every carry."""
+    made: list[SSAValue] = []
+    for value, carry in zip(fold.init, carries, strict=True):
+        assert isinstance(value.owner, FillOp)
+        clone = value.owner.clone()
+        block.add_op(clone)
+        made.append(Rewriter.replace_value_with_new_type(clone.result, carry.type))
+        made[-1].name_hint = value.name_hint
+    return made
 
 
 def _clone(
@@ -158,6 +217,19 @@ def _clone(
         fitting = with_level(value.type, nest.level_of(value, parent))
         values[value] = Rewriter.replace_value_with_new_type(result, fitting)
         values[value].name_hint = value.name_hint
+
+
+def _fold_node(
+    fold: FoldOp,
+    ins: Sequence[SSAValue],
+    carries: Sequence[SSAValue],
+    types: Sequence[Attribute],
+    body: Region,
+) -> TemporalOp:
+    """Return the loop of `fold`; its row is there from the start, for `tile` to set."""
+    combiners = (Combiner.FOLD,) * len(types)
+    rows = (LoopAttr(fold.dim.data, 1),)
+    return TemporalOp(rows, ins, carries, types, combiners, body)
 
 
 def _node(

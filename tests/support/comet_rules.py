@@ -4,7 +4,9 @@ Checks COMET files against the rules of the format, those the tool leaves unchec
 `check` returns one `Violation` per broken rule and place. The names of the rules:
 
 * `format`: a field is missing, misspelt or of the wrong length;
-* `problem`: names, projections and the flow of tensors between the operations;
+* `problem`: names, projections and the flow of tensors between the operations, where
+  only what no node fetches, or what is made later on and no root fetches, may come
+  from an iteration before;
 * `tree`: which node may stand below which; each operation exactly once;
 * `parent`: every (tensor, tag) of a spatial node stands in its parent, levels match;
 * `tags`: a tag under one child, each tensor once, tags that have the tensor;
@@ -83,12 +85,13 @@ def _missing_bits(mapping: str) -> Iterator[str]:
 
 def _check_problem(files: Files) -> Iterator[str]:
     produced = {name.data for name in files.problem.ins}
+    carried = _carried(files)
     for dim in files.sizes:
         if not re.fullmatch("[A-Z]", dim):
             yield f"the dimension '{dim}' is not one upper-case letter"
     for name, op in files.operations.items():
         for tensor in op.ins:
-            if tensor.data not in produced:
+            if tensor.data not in produced and (tensor.data, name) not in carried:
                 yield f"{name} reads {tensor.data} before anything produces it"
         produced.add(op.out.data)
         for access in op.accesses:
@@ -103,6 +106,20 @@ def _check_problem(files: Files) -> Iterator[str]:
     for tensor in files.problem.outs:
         if tensor.data not in produced:
             yield f"nothing produces the output {tensor.data}"
+
+
+def _carried(files: Files) -> set[tuple[str, str]]:
+    """Return tensors with operations that can read them as an iteration before left."""
+    nodes = [tile for tile in files.tiles if leaf_of(tile) is None]
+    fetched = {e.tensor for t in nodes for e in t.entries if not files.writes(e)}
+    at_root = {(e.tensor, e.tag) for e in nodes[0].entries}
+    made = {op.out.data for op in files.operations.values()}
+    reads = {(t.data, tag) for tag, op in files.operations.items() for t in op.ins}
+    return {
+        (tensor, tag)
+        for tensor, tag in reads
+        if tensor not in fetched or (tensor in made and (tensor, tag) not in at_root)
+    }
 
 
 def _check_tree(files: Files) -> Iterator[str]:

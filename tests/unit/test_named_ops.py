@@ -148,11 +148,3 @@ def test_accelerators_know_no_positions(op: NamedOp, strategy: str):
     fuse = f"decompose,fuse{{strategy={strategy}}}"
     with pytest.raises(PassFailedException, match="masks and scans need a GPU"):
         run_passes(before, f"{hardware('edge.yaml')},{fuse}")
-
-
-@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
-def test_accelerators_take_no_folds(strategy: str):
-    before = parse_module(NAMED_OPS[0].text(NAMED_OPS[0].odd))
-    pipeline = f"{hardware('edge.yaml')},decompose,stream,fuse{{strategy={strategy}}}"
-    with pytest.raises(PassFailedException, match="compile without stream"):
-        run_passes(before, pipeline)

@@ -79,7 +79,7 @@ func.func @f(%a : !D, %b : !D) -> !D {
 !S = tensor<16xf16, #compound.dims<M @DRAM>>
 
 func.func @f(%a : !D, %z : !S) -> !S {
-  // CHECK: lower-to-comet: the COMET files have no 'compound.fold'; a running fold cannot be said, decompose without the pass stream
+  // CHECK: lower-to-comet: the COMET files have no 'compound.fold', only loops over its steps; run fuse, which makes one of it
   %h = schedule.temporal [M = 2] ins(%a, %z : !D, !S) outs(!S) {
   ^bb0(%a1 : tensor<8x32xf16, #compound.dims<M, N @DRAM>>, %low : tensor<8xf16, #compound.dims<M @DRAM>>):
     %m = compound.fold over "N" ins(%a1 : tensor<8x32xf16, #compound.dims<M, N @DRAM>>)
@@ -133,7 +133,7 @@ func.func @f(%a : !D) -> !D {
 !T = tensor<16x8xf16, #compound.dims<M, N @DRAM>>
 
 func.func @f(%a : !D, %z : !S) -> !S {
-  // CHECK: lower-to-comet: the COMET files cannot carry a value that is rescaled from one iteration to the next; decompose without the pass stream
+  // CHECK: lower-to-comet: a loop carries on from tensor<16xf16, #compound.dims<M @DRAM>>, which is no constant, and the COMET files only say what a loop turns over; start from a compound.fill
   %h = schedule.temporal [N = 4] ins(%a : !D) carry(%z : !S) outs(!S) combine ["fold"] {
   ^bb0(%a1 : !T, %old : !S):
     %now = compound.reduce max %a1 : !T -> !S
@@ -387,4 +387,34 @@ func.func @f(%a : !D) -> (!D, !D) {
     schedule.yield %h1 : !G
   }
   func.return %h, %a : !D, !D
+}
+
+// -----
+
+!D = tensor<16x32xf16, #compound.dims<M, N @DRAM>>
+!G = tensor<16x8xf16, #compound.dims<M, N @GB>>
+!T = tensor<16x4xf16, #compound.dims<M, N @GB>>
+!S = tensor<16xf16, #compound.dims<M @DRAM>>
+!R = tensor<16xf16, #compound.dims<M @GB>>
+
+collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
+
+func.func @f(%a : !D) -> !S {
+  // CHECK: lower-to-comet: instances merge the partial results of a fold, and the COMET files have no such reduction; distribute another dimension
+  %h = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%a : !D) outs(!S) combine ["fold"] {
+  ^bb0(%a1 : !G):
+    %low = compound.fill -6.5e+04 : !R
+    %m = schedule.temporal [N = 2] ins(%a1 : !G) carry(%low : !R) outs(!R) combine ["fold"] {
+    ^bb1(%a2 : !T, %old : !R):
+      %top = compound.reduce max %a2 : !T -> !R
+      %now = compound.map max %old, %top : !R, !R -> !R
+      schedule.yield %now : !R
+    }
+    schedule.yield %m : !R
+  } merge {
+  ^bb2(%x : !R, %y : !R):
+    %new = compound.map max %x, %y : !R, !R -> !R
+    compound.yield %new : !R
+  }
+  func.return %h : !S
 }

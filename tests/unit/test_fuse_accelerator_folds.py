@@ -1,0 +1,187 @@
+"""Folds on accelerators: their loops, and what becomes of them in the files."""
+
+import pytest
+from accelerators import attached
+from comet_rules import check
+from named_ops import NAMED_OPS, NamedOp
+from semantics import assert_same_meaning, parse_module, run_passes
+from tile_trees import only_function, ops_of
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.codegen.comet import write_files
+from comet.dialects.arch import attached_system
+from comet.dialects.comet import DeclareOp, TileOp
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound_dims import level_of
+from comet.dialects.schedule import TemporalOp
+from comet.passes.capacity import Sizes, demands
+from comet.passes.carries import in_place
+from comet.passes.tile_accelerator import search
+from comet.passes.tile_template import make_template
+
+STRATEGIES = ("none", "partial", "full")
+FOLDED = [op for op in NAMED_OPS if op.title in ("attention", "gemm_softmax")]
+ATTENTION = next(op for op in NAMED_OPS if op.title == "attention")
+HEADS = {"B": 2, "H": 4, "M": 64, "N": 48, "D": 16, "E": 32}
+"""Two batch entries of four heads; M divides by 16 cores, and N by them does not."""
+CHUNKS = "DRAM: B=2 H=4; fold: N=4"
+
+
+def spmd(dim: str, machine: int = 16) -> str:
+    """Return the passes down to the SPMD level, with folds and `dim` over all cores."""
+    return (
+        f"{attached(machine)},decompose{{accumulator=input}},stream,"
+        f"distribute{{dim={dim} axes=cx,cy,kx,ky}},insert-collectives,place-collectives"
+    )
+
+
+def flash(strategy: str = "full", factors: str = "") -> ModuleOp:
+    """Return attention of HEADS as a tile tree, with factors if there are any."""
+    tile = f',tile{{factors="{factors}"}}' if factors else ""
+    pipeline = f"{spmd('M')},fuse{{strategy={strategy}}}{tile}"
+    return run_passes(parse_module(ATTENTION.text(HEADS)), pipeline)
+
+
+def loop_of(module: ModuleOp) -> TemporalOp:
+    """Return the one node with carries."""
+    (loop,) = (node for node in ops_of(module, TemporalOp) if node.carry)
+    return loop
+
+
+@pytest.mark.parametrize("machine", [4, 16])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    ("op", "dim"),
+    [(op, dim) for op in FOLDED for dim in op.odd if dim != "N"],
+    ids=lambda part: getattr(part, "title", part),
+)
+def test_the_loop_means_the_same(op: NamedOp, dim: str, strategy: str, machine: int):
+    before = parse_module(op.text(op.odd))
+    pipeline = f"{spmd(dim, machine)},fuse{{strategy={strategy}}}"
+    assert_same_meaning(before, run_passes(before, pipeline), "main")
+
+
+@pytest.mark.parametrize(
+    "factors",
+    ["fold: N=4", "DRAM: B=2 H=4; fold: N=16", "DRAM: H=4 M=2; OB/contract: B=2"],
+)
+def test_chunks_mean_the_same(factors: str):
+    before = parse_module(ATTENTION.text(HEADS))
+    assert_same_meaning(before, flash(factors=factors), "main")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_chosen_chunks_mean_the_same(strategy: str):
+    before = parse_module(ATTENTION.text(HEADS))
+    after = run_passes(flash(strategy), "tile,bind")
+    assert_same_meaning(before, after, "main")
+
+
+def test_the_loop_makes_its_chunks_and_keeps_its_carries_in_the_cores():
+    loop = loop_of(flash())
+    products = [op for op in loop.walk() if isinstance(op, ContractOp)]
+    assert len(products) == 2
+    assert [row.dim for row in loop.loops] == ["N"]
+    assert {level_of(value) for value in (*loop.carry, *loop.outs)} == {"OB"}
+    assert [level_of(value) for value in loop.ins] == ["GB"] * 3
+
+
+def test_unfused_folds_read_scores_from_the_root():
+    module = flash("none")
+    products = [op for op in loop_of(module).walk() if isinstance(op, ContractOp)]
+    assert len(products) == 1
+    func = only_function(module)
+    nests = [op for op in func.body.block.ops if isinstance(op, TemporalOp)]
+    assert len(nests) == 4
+
+
+def test_the_maximum_alone_needs_room_for_old_and_new():
+    assert in_place(loop_of(flash())) == (False, True, True)
+
+
+def test_carries_take_the_room_of_one_core():
+    module = flash(factors="DRAM: B=2 H=4; fold: N=48")
+    system = attached_system(module)
+    peak = max(
+        int(demand.total)
+        for demand in demands(only_function(module), Sizes())
+        if demand.level == "OB"
+    )
+    assert system.level("OB").capacity is not None
+    rows, width = HEADS["M"] // 16, 2
+    carries = width * rows * (2 + 1 + HEADS["E"])
+    inside = width * rows * (3 + 2 * HEADS["E"])
+    assert carries < peak <= carries + inside
+
+
+def test_the_files_name_what_is_turned_over_in_place_once():
+    lowered = run_passes(flash(factors=CHUNKS), "bind,lower-to-comet")
+    ops = [op for op in lowered.walk() if isinstance(op, DeclareOp)]
+    declared = {op.operation.data: op for op in ops}
+    reads = {name: [t.data for t in op.ins] for name, op in declared.items()}
+    assert reads["MAX"] == ["mold", "top"]
+    assert declared["MAX"].out.data == "m"
+    assert reads["MULT2"] == ["l", "scale"]
+    assert declared["ADD"].out.data == "l"
+    assert declared["ADD2"].out.data == "o"
+
+
+def test_no_product_adds_up_over_the_chunks():
+    lowered = run_passes(flash(factors=CHUNKS), "bind,lower-to-comet")
+    entries = [e for t in lowered.walk() if isinstance(t, TileOp) for e in t.entries]
+    assert not any(entry.rmw for entry in entries)
+    inner = "DRAM: B=2 H=4; fold: N=2; OB/contract: N=2 M=2"
+    summed = run_passes(flash(factors=inner), "bind,lower-to-comet")
+    entries = [e for t in summed.walk() if isinstance(t, TileOp) for e in t.entries]
+    assert {e.tensor for e in entries if e.rmw} == {"ev"}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_files_break_no_rule(strategy: str):
+    lowered = run_passes(flash(strategy), "tile,bind,annotate-cost,lower-to-comet")
+    assert check(write_files(lowered)) == []
+
+
+def test_the_search_cuts_the_keys_where_rows_do_not_fit():
+    """4096 scores of 16 bits for 16 rows fill the 128 KiB of a core's output buffer."""
+    extents = {"B": 1, "H": 1, "M": 256, "N": 4096, "D": 32, "E": 32}
+    before = parse_module(ATTENTION.text(extents))
+    tree = run_passes(before, f"{spmd('M')},fuse{{strategy=full}}")
+    template = make_template(only_function(tree), attached_system(tree))
+    assert template.loops["fold", None] == ("N",)
+    assert dict(search(template).plan["fold", None])["N"] > 1
+
+
+def test_rows_of_the_loop_are_those_of_its_fold():
+    with pytest.raises(PassFailedException, match="unknown dimension M"):
+        flash(factors="fold: M=2")
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
+def test_rejects_a_fold_over_a_spread_dimension(strategy: str):
+    before = parse_module(ATTENTION.text(HEADS))
+    with pytest.raises(PassFailedException, match="over N is spread over cx, cy"):
+        run_passes(before, f"{spmd('N')},fuse{{strategy={strategy}}}")
+
+
+def test_rejects_a_fold_that_goes_on_from_a_value():
+    text = """
+!D = tensor<4x8xf16, #compound.dims<M, N>>
+!S = tensor<4xf16, #compound.dims<M>>
+func.func @main(%a : !D, %z : !S) -> !S {
+  %h = compound.fold over "N" ins(%a : !D) init(%z : !S) step {
+  ^bb0(%chunk : !D, %old : !S):
+    %top = compound.reduce max %chunk : !D -> !S
+    %new = compound.map max %old, %top : !S, !S -> !S
+    compound.yield %new : !S
+  } merge {
+  ^bb1(%x : !S, %y : !S):
+    %new = compound.map max %x, %y : !S, !S -> !S
+    compound.yield %new : !S
+  } -> !S
+  func.return %h : !S
+}
+"""
+    with pytest.raises(PassFailedException, match="starts from no constant"):
+        run_passes(parse_module(text), f"{attached(16)},fuse")
