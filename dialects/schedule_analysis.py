@@ -64,6 +64,12 @@ def assign_combiners(root: NodeOp) -> None:
     _run(root, {value: REPLICATED for value in root.operands}, 0, assign)
 
 
+def node_states(root: NodeOp, states: States) -> States:
+    """Return the states of the results of a node, given those of its operands."""
+    outs = _run(root, states, 0, lambda op, needed: None)
+    return dict(zip(root.outs, outs, strict=True))
+
+
 def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State, ...]:
     """Return the states of the results of `op`, given those of its operands."""
     axes = {} if op.initial_carries() else _axes(op, depth)

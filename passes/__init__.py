@@ -78,6 +78,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return RaiseCometPass
 
+    def get_select_ranks() -> type[ModulePass]:
+        from comet.passes.select_ranks import SelectRanksPass
+
+        return SelectRanksPass
+
     def get_stream() -> type[ModulePass]:
         from comet.passes.stream import StreamPass
 
@@ -108,6 +113,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "outline-kernels": get_outline_kernels,
         "place-collectives": get_place_collectives,
         "raise-comet": get_raise_comet,
+        "select-ranks": get_select_ranks,
         "stream": get_stream,
         "tile": get_tile,
         "triton-distributed": get_triton_distributed,

@@ -3,20 +3,23 @@ Fusion on GPUs: which ops share a kernel, as a plan, and its rewrite.
 
 `none` gives every contraction a kernel of its own and what stands between two of them
 another; `partial` makes one kernel that sweeps over a row several times, tile by tile;
-`full` makes one kernel that holds a whole row; `auto` takes the cheapest of these.
+`full` makes one kernel that holds a whole row; `auto` takes the cheapest of these. On
+several GPUs all run the same kernels: these stand inside the SPMD region, which stays,
+with the collectives between them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import FunctionType, StringAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriteWalker
+from xdsl.rewriter import Rewriter
 from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.transforms.dead_code_elimination import region_dce
@@ -24,167 +27,18 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu import Device
 from comet.dialects.arch import SystemOp
-from comet.dialects.collective_spmd import SpmdOp
-from comet.dialects.compound import ContractOp, FillOp, IndexOp, RenameOp
-from comet.dialects.compound_dims import names_of, with_level
-from comet.dialects.compound_named import CompoundOp
+from comet.dialects.compound import FillOp, IndexOp
+from comet.dialects.compound_dims import with_level
 from comet.passes.fuse_auto import STRATEGY
 from comet.passes.fuse_gpu_build import KernelPlan, build_kernel
+from comet.passes.fuse_gpu_plan import Choice, Step, plan_steps
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
-from comet.passes.sweeps import (
-    crossing_values,
-    looped_dims,
-    producers,
-    reduced_dims,
-    sweep_count,
-    without_constants,
-)
+from comet.passes.levels import compute_block
 from comet.passes.tile_gpu import best_tiling, grid_nodes, misfit, set_estimate
 from comet.passes.tile_gpu_cost import device
 
 Strategy: TypeAlias = Literal["none", "partial", "full", "auto"]
 Between: TypeAlias = Literal["recompute", "spill", "auto"]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is decided for a whole function."""
-
-    apart: bool
-    """Every contraction has a kernel of its own."""
-    whole: bool
-    """A dimension that needs several sweeps is kept whole in registers instead."""
-    spill: bool
-    """Products that two sweeps need go through device memory, else twice computed."""
-
-    @property
-    def strategy(self) -> str:
-        """The name of the strategy that the choice belongs to."""
-        if self.apart:
-            return "none"
-        return "full" if self.whole else "partial"
-
-
-@dataclass(frozen=True)
-class FunctionPlan:
-    """The kernels of a function, in order of launch, and its views of inputs."""
-
-    kernels: tuple[KernelPlan, ...]
-    renames: tuple[RenameOp, ...] = ()
-    """Views of inputs or of kernel results under other dimension names."""
-
-
-def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
-    """
-    Return the ops of a function that kernels compute, in order.
-
-    Raises PassFailedException for an op of another level.
-    """
-    ops = tuple(func.body.block.ops)[:-1]
-    for op in ops:
-        if isinstance(op, SpmdOp):
-            raise PassFailedException(
-                f"@{func.sym_name.data} has a {op.name} region, which fuse cannot give "
-                "kernels on a GPU yet; compile with ranks=1"
-            )
-        if op.dialect_name() != "compound" or isinstance(op, CompoundOp):
-            raise PassFailedException(
-                f"@{func.sym_name.data} has {op.name}, which is not elementary; run "
-                "decompose before fuse"
-            )
-    return tuple(op for op in without_constants(ops) if not isinstance(op, IndexOp))
-
-
-def plan_function(func: FuncOp, choice: Choice) -> FunctionPlan:
-    """Plan the kernels of a function."""
-    ops = elementary_ops(func)
-    renames = tuple(op for op in ops if isinstance(op, RenameOp))
-    kernels = (
-        _plan_kernel(group, outs, choice)
-        for group in _groups(ops, choice)
-        if (outs := _used_outside(group))
-    )
-    return FunctionPlan(tuple(kernels), renames)
-
-
-def _groups(
-    ops: Sequence[Operation], choice: Choice
-) -> Iterator[tuple[Operation, ...]]:
-    """Part the ops into kernels; a view of a computed value parts them too."""
-    group: list[Operation] = []
-    for op in ops:
-        alone = choice.apart and isinstance(op, ContractOp)
-        if alone or isinstance(op, RenameOp):
-            yield tuple(group)
-            group = []
-        if not isinstance(op, RenameOp):
-            group.append(op)
-        if alone:
-            yield tuple(group)
-            group = []
-    yield tuple(group)
-
-
-def _used_outside(group: Sequence[Operation]) -> tuple[SSAValue, ...]:
-    """Return the results that ops outside the group use, in order."""
-    inside = set(group)
-    return tuple(
-        result
-        for op in group
-        for result in op.results
-        if any(_outermost(use.operation, op) not in inside for use in result.uses)
-    )
-
-
-def _outermost(user: Operation, sibling: Operation) -> Operation:
-    """Return the op around `user` that stands in the block of `sibling`."""
-    while user.parent is not sibling.parent:
-        above = user.parent_op()
-        assert above is not None
-        user = above
-    return user
-
-
-def _plan_kernel(
-    ops: tuple[Operation, ...], outs: tuple[SSAValue, ...], choice: Choice
-) -> KernelPlan:
-    """
-    Choose the grid and the loops of one kernel.
-
-    Programs split the dimensions that every result has and nothing reduces. A reduced
-    dimension is looped over, unless it is kept whole instead of several sweeps.
-    """
-    reduced = {dim for op in ops for dim in reduced_dims(op)}
-    grid = tuple(
-        dim
-        for dim in names_of(outs[0])
-        if dim not in reduced and all(dim in names_of(out) for out in outs)
-    )
-    loops = tuple(
-        dim
-        for dim in looped_dims(ops)
-        if not choice.whole or sweep_count(ops, dim) == 1
-    )
-    plan = KernelPlan(ops, outs, grid, loops)
-    if not choice.spill:
-        return plan
-    kept = (value for dim in loops for value in costly_crossings(plan, dim))
-    return replace(plan, spilled=frozenset(kept))
-
-
-def costly_crossings(plan: KernelPlan, dim: str) -> tuple[SSAValue, ...]:
-    """
-    Return the tiles that are worth keeping from one sweep over `dim` to a later one.
-
-    These are the tiles that need a contraction; what follows from one that is kept by
-    elementwise ops is not kept as well.
-    """
-    kept: list[SSAValue] = []
-    for value in crossing_values(plan.ops, dim):
-        needed = producers(value, plan.ops, kept)
-        if any(isinstance(op, ContractOp) for op in needed):
-            kept.append(value)
-    return tuple(kept)
 
 
 def fuse_function(
@@ -205,7 +59,7 @@ def fuse_function(
     best = min(trials, key=lambda trial: trial.seconds)
     if best.seconds == inf:
         raise PassFailedException(best.misfit)
-    rewrite(func, plan_function(func, best.choice), levels)
+    rewrite(func, plan_steps(func, best.choice), levels)
     if strategy == "auto":
         func.attributes[STRATEGY] = StringAttr(best.choice.strategy)
     for node, seconds in zip(grid_nodes(func), best.kernels, strict=True):
@@ -241,7 +95,7 @@ class _Trial:
 def _tried(func: FuncOp, choice: Choice, levels: GpuLevels, gpu: Device) -> _Trial:
     """Return what `choice` costs with the best tiles, tried on a copy."""
     trial = func.clone()
-    rewrite(trial, plan_function(trial, choice), levels)
+    rewrite(trial, plan_steps(trial, choice), levels)
     kernels: list[float] = []
     for node in grid_nodes(trial):
         if (tiling := best_tiling(node, levels, gpu)) is None:
@@ -250,9 +104,32 @@ def _tried(func: FuncOp, choice: Choice, levels: GpuLevels, gpu: Device) -> _Tri
     return _Trial(choice, tuple(kernels))
 
 
-def rewrite(func: FuncOp, plan: FunctionPlan, levels: GpuLevels) -> None:
-    """Replace the body of `func` by grid nodes; its signature gets device memory."""
-    old = func.body.block
+def rewrite(func: FuncOp, steps: Sequence[Step], levels: GpuLevels) -> None:
+    """Replace what one GPU runs by grid nodes; values outside get device memory."""
+    old = compute_block(func)
+    region, block = old.parent, _scheduled(old, steps, levels)
+    assert region is not None
+    region.insert_block(block, 0)
+    region.detach_block(old)
+    old.erase(safe_erase=False)
+    _place_outside(func.body.block, levels)
+    returned = func.body.block.last_op
+    assert returned is not None
+    func.properties["function_type"] = FunctionType.from_lists(
+        func.body.block.arg_types, returned.operand_types
+    )
+    _simplify(func)
+
+
+def _place_outside(block: Block, levels: GpuLevels) -> None:
+    """Say of what stands in the function's own block that it is in device memory."""
+    for value in (*block.args, *(result for op in block.ops for result in op.results)):
+        if (placed := with_level(value.type, levels.memory)) != value.type:
+            Rewriter.replace_value_with_new_type(value, placed)
+
+
+def _scheduled(old: Block, steps: Sequence[Step], levels: GpuLevels) -> Block:
+    """Return a block that does what `old` does by `steps`."""
     block = Block(arg_types=[with_level(a.type, levels.memory) for a in old.args])
     values: dict[SSAValue, SSAValue] = {}
     for argument, made in zip(old.args, block.args, strict=True):
@@ -260,30 +137,46 @@ def rewrite(func: FuncOp, plan: FunctionPlan, levels: GpuLevels) -> None:
         values[argument] = made
     for op in old.ops:
         if isinstance(op, IndexOp):
-            made = IndexOp(with_level(op.result.type, levels.memory))
-            made.result.name_hint = op.result.name_hint
-            block.add_op(made)
-            values[op.result] = made.result
-    kernels = {kernel.outs[0].owner: kernel for kernel in plan.kernels}
-    for op in old.ops:
-        if isinstance(op, RenameOp):
-            made = RenameOp(values[op.input], with_level(op.result.type, levels.memory))
-            block.add_op(made)
-            values[op.result] = made.result
-        elif (kernel := kernels.get(op)) is not None:
-            node = build_kernel(kernel, levels, values)
+            _copy(op, block, values, levels)
+    for step in steps:
+        if isinstance(step, KernelPlan):
+            node = build_kernel(step, levels, values)
             block.add_op(node)
-            values.update(zip(kernel.outs, node.outs, strict=True))
-    _return(old, block, values, levels)
-    func.body.insert_block(block, 0)
-    func.body.detach_block(old)
-    old.erase(safe_erase=False)
-    returned = block.last_op
-    assert returned is not None
-    func.properties["function_type"] = FunctionType.from_lists(
-        block.arg_types, returned.operand_types
+            values.update(zip(step.outs, node.outs, strict=True))
+        else:
+            _copy(step, block, values, levels)
+    _terminate(old, block, values, levels)
+    return block
+
+
+def _copy(
+    op: Operation, block: Block, values: dict[SSAValue, SSAValue], levels: GpuLevels
+) -> None:
+    """Append a copy of `op` on values in device memory."""
+    made = op.create(
+        operands=[values[value] for value in op.operands],
+        result_types=[with_level(r.type, levels.memory) for r in op.results],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
     )
-    _simplify(func)
+    block.add_op(made)
+    for value, result in zip(op.results, made.results, strict=True):
+        result.name_hint = value.name_hint
+        values[value] = result
+
+
+def _terminate(
+    old: Block, block: Block, values: dict[SSAValue, SSAValue], levels: GpuLevels
+) -> None:
+    """Return or yield what the old block did; such a constant is made here."""
+    terminator = old.last_op
+    assert terminator is not None
+    for value in terminator.operands:
+        if value not in values and isinstance(value.owner, FillOp):
+            _copy(value.owner, block, values, levels)
+    block.add_op(
+        terminator.create(operands=[values[value] for value in terminator.operands])
+    )
 
 
 def _simplify(func: FuncOp) -> None:
@@ -292,19 +185,3 @@ def _simplify(func: FuncOp) -> None:
         CanonicalizationRewritePattern(), post_walk_func=region_dce
     ).rewrite_region(func.body)
     cse(func)
-
-
-def _return(
-    old: Block, block: Block, values: dict[SSAValue, SSAValue], levels: GpuLevels
-) -> None:
-    """Return what the old body returned; a returned constant is made here."""
-    terminator = old.last_op
-    assert isinstance(terminator, ReturnOp)
-    for value in terminator.operands:
-        if value not in values and isinstance(value.owner, FillOp):
-            made = FillOp(
-                value.owner.value.value.data, with_level(value.type, levels.memory)
-            )
-            block.add_op(made)
-            values[value] = made.result
-    block.add_op(ReturnOp(*(values[value] for value in terminator.operands)))

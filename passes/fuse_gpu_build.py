@@ -108,12 +108,18 @@ def build_kernel(
         [LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(plan.grid)],
         [inputs[value] for value, _ in needs],
         [with_level(value.type, levels.memory) for value in plan.outs],
-        [Combiner.NONE] * len(plan.outs),
+        [_program_combiner(value, plan.grid) for value in plan.outs],
         Region(body),
     )
     for value, result in zip(plan.outs, node.outs, strict=True):
         result.name_hint = value.name_hint
     return node
+
+
+def _program_combiner(value: SSAValue, grid: Sequence[str]) -> Combiner:
+    """Return how programs' tiles become a result: a number is the same in all."""
+    split = set(grid) <= set(names_of(value))
+    return Combiner.NONE if split else Combiner.SAME
 
 
 def _operands(op: Operation) -> Iterator[tuple[SSAValue, bool]]:

@@ -7,9 +7,11 @@ from enum import auto
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.str_enum import StrEnum
 
+from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound_named import CompoundOp
 from comet.passes.functions import compute_functions
 
@@ -45,9 +47,27 @@ _BY_DIALECT: Mapping[str, IRLevel] = {
 }
 
 
+def spmd_region(func: FuncOp) -> SpmdOp | None:
+    """Return the region that every rank runs, None in a function of one device."""
+    ops = func.body.block.ops
+    return next((op for op in ops if isinstance(op, SpmdOp)), None)
+
+
+def compute_block(func: FuncOp) -> Block:
+    """Return the block that one device runs: the SPMD region's, or the function's."""
+    region = spmd_region(func)
+    return func.body.block if region is None else region.body.block
+
+
 def level_of_function(func: FuncOp) -> IRLevel | None:
-    """Return the level of `func`, None if it holds no op of comet."""
+    """
+    Return the level of `func`, None if it holds no op of comet.
+
+    What stands inside its SPMD region counts as well.
+    """
     ops = list(func.body.block.ops)
+    if (region := spmd_region(func)) is not None:
+        ops += region.body.block.ops
     if any(isinstance(op, CompoundOp) for op in ops):
         return IRLevel.GRAPH
     dialects = {op.name.partition(".")[0] for op in ops}

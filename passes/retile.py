@@ -23,6 +23,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule_analysis import assign_combiners
 from comet.dialects.schedule_attributes import LoopAttr
 from comet.dialects.schedule_node import NodeOp
+from comet.passes.levels import compute_block
 
 TileOf = Callable[[int, int], int]
 """The tile (elements) that a factor makes of an extent."""
@@ -50,11 +51,13 @@ def retile(func: FuncOp, tile_of: TileOf = even_tile) -> None:
     Recompute all types and combiners of the tile trees in `func` from their rows.
 
     Tiles are `tile_of(extent, factor)` in temporal nodes and on grids, and the even
-    share on a mesh. Raises VerifyException if a node cannot be split along a row.
+    share on a mesh. What stands between the trees stays. Raises VerifyException if a
+    node cannot be split along a row.
     """
-    _retile_block(func.body.block, tile_of)
-    for op in func.body.block.ops:
+    block = compute_block(func)
+    for op in block.ops:
         if isinstance(op, NodeOp):
+            _retile_node(op, _scope(block), tile_of)
             assign_combiners(op)
 
 
@@ -105,7 +108,15 @@ def _retile_node(op: NodeOp, scope: Mapping[str, int], tile_of: TileOf) -> None:
         for argument in op.merge.block.args:
             _retype((argument,), tiles)
         _retile_block(op.merge.block, tile_of)
-    _retype(op.outs, whole)
+    _retype(op.outs, _yielded_extents(op) | whole)
+
+
+def _yielded_extents(op: NodeOp) -> dict[str, int]:
+    """Return the extents that the body gives to dimensions of its own."""
+    extents: dict[str, int] = {}
+    for value in op.yielded:
+        extents |= extents_of(value)
+    return extents
 
 
 def _retile_fold(op: FoldOp, tile_of: TileOf) -> None:

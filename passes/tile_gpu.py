@@ -23,6 +23,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LaunchAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
+from comet.passes.levels import compute_block
 from comet.passes.plan_string import Rows, format_plan
 from comet.passes.tile_gpu_cost import (
     LaunchNumbers,
@@ -71,7 +72,7 @@ class KernelTiling:
 
 def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
     """Return the kernels of a function, in order of launch."""
-    return tuple(op for op in func.body.block.ops if isinstance(op, SpatialOp))
+    return tuple(op for op in compute_block(func).ops if isinstance(op, SpatialOp))
 
 
 def choose(func: FuncOp, system: SystemOp) -> str:

@@ -115,15 +115,6 @@ def test_named_ops_must_be_decomposed_first() -> None:
         run_passes(module, f"{H200},fuse{{strategy=full}}")
 
 
-def test_regions_of_several_ranks_are_refused() -> None:
-    with pytest.raises(PassFailedException, match="compile with ranks=1"):
-        fused(
-            SOFTMAX.format(M=8, N=16, K=4),
-            "strategy=full",
-            "decompose,distribute{dim=N axes=rank},insert-collectives",
-        )
-
-
 def test_a_shallow_hierarchy_is_no_gpu() -> None:
     system = SystemOp("toy", [LevelOp("HBM", "HBM")])
     with pytest.raises(PassFailedException, match="device memory, shared memory"):

@@ -1,0 +1,59 @@
+"""Which dimensions a value is computed from, op by op; pure, on elementary ops."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
+
+from comet.dialects.compound import ExtentOp, FillOp, FoldOp
+from comet.dialects.compound_dims import names_of
+
+
+def dims_behind(value: SSAValue) -> frozenset[str]:
+    """
+    Return the names of all dimensions that `value` is computed from.
+
+    An extent depends on its dimension only, a constant on none; a result of a fold on
+    what its own carry is made of, not on all that the fold reads.
+    """
+    seen: set[SSAValue] = set()
+    pending, dims = [value], set[str]()
+    while pending:
+        if (at := pending.pop()) in seen:
+            continue
+        seen.add(at)
+        op = at.owner
+        if isinstance(op, FillOp):
+            continue
+        if isinstance(op, ExtentOp):
+            dims.add(op.dim.data)
+            continue
+        dims |= set(names_of(at))
+        pending += _sources(at)
+    return frozenset(dims)
+
+
+def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
+    """Return what `value` is made from, through the borders of folds."""
+    if isinstance(value, OpResult):
+        if isinstance(value.op, FoldOp):
+            return _carried(value.op, value.index)
+        return tuple(value.op.operands)
+    assert isinstance(value, BlockArgument)
+    return _entering(value.block, value.index)
+
+
+def _carried(op: FoldOp, index: int) -> tuple[SSAValue, ...]:
+    """Return what the carry at `index` starts from and becomes."""
+    terminator = op.step.block.last_op
+    assert terminator is not None
+    return (op.init[index], terminator.operands[index])
+
+
+def _entering(block: Block, index: int) -> tuple[SSAValue, ...]:
+    """Return what stands behind a block argument, nothing outside of folds."""
+    op = block.parent_op()
+    if not isinstance(op, FoldOp):
+        return ()
+    if index < len(op.ins):
+        return (op.ins[index],)
+    return _carried(op, index - len(op.ins))

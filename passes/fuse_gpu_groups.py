@@ -1,0 +1,159 @@
+"""
+Parts what one GPU computes into kernels, and puts collectives between them, in order.
+
+A collective needs a finished value in device memory, so it ends the kernel that makes
+its operand. What no collective has to precede stands as early as it can: the fewer
+collectives follow one another, the fewer kernels there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    ReduceScatterOp,
+)
+from comet.dialects.collective_base import CollectiveOp
+from comet.dialects.compound import ContractOp, IndexOp, RenameOp
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound_named import CompoundOp
+from comet.passes.levels import compute_block, spmd_region
+from comet.passes.sweeps import without_constants
+
+MOVES = (AllGatherOp, AllToAllOp)
+"""Collectives that GPUs carry out: they only move data."""
+
+Group: TypeAlias = tuple[Operation, ...]
+"""Ops of one kernel, in order."""
+
+
+def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
+    """
+    Return what one GPU does, in order: ops that kernels compute, views, collectives.
+
+    Raises PassFailedException for an op of another level, or a collective that GPUs do
+    not carry out.
+    """
+    _check_beside_region(func)
+    ops = tuple(compute_block(func).ops)[:-1]
+    for op in ops:
+        _check_op(func, op)
+    return tuple(op for op in without_constants(ops) if not isinstance(op, IndexOp))
+
+
+def _check_beside_region(func: FuncOp) -> None:
+    ops = tuple(func.body.block.ops)[:-1]
+    region = spmd_region(func)
+    for op in without_constants(ops):
+        if region is not None and op is not region:
+            raise PassFailedException(
+                f"fuse: @{func.sym_name.data} has {op.name} beside its {region.name}; "
+                "insert-collectives puts all of them into one region"
+            )
+
+
+def _check_op(func: FuncOp, op: Operation) -> None:
+    if isinstance(op, AllReduceOp | ReduceScatterOp):
+        raise PassFailedException(
+            f"fuse: @{func.sym_name.data} has {op.name}, and on GPUs collectives only "
+            "move data; run exchange-terms before fuse"
+        )
+    if isinstance(op, CollectiveOp) and not isinstance(op, MOVES):
+        raise PassFailedException(
+            f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out; "
+            "choose shardings that need all_gather, all_to_all and reductions only"
+        )
+    known = isinstance(op, MOVES) or op.dialect_name() == "compound"
+    if not known or isinstance(op, CompoundOp):
+        raise PassFailedException(
+            f"@{func.sym_name.data} has {op.name}, which is not elementary; run "
+            "decompose before fuse"
+        )
+
+
+def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
+    """
+    Return `ops` by the number of collectives that have to precede them.
+
+    Each stage ends with its collectives; within a stage the order stays.
+    """
+    stage: dict[Operation, int] = {}
+    for op in ops:
+        sources = [v.owner for v in op.operands if isinstance(v.owner, Operation)]
+        behind = [
+            stage[source] + isinstance(source, MOVES)
+            for source in sources
+            if source in stage
+        ]
+        stage[op] = max(behind, default=0)
+    return tuple(sorted(ops, key=lambda op: (stage[op], isinstance(op, MOVES))))
+
+
+def steps_of(
+    ops: Sequence[Operation], apart: bool
+) -> Iterator[Group | RenameOp | CollectiveOp]:
+    """
+    Yield the groups of ops that kernels compute, with views and collectives between.
+
+    `apart` gives every contraction a kernel of its own. A view of a computed value
+    parts kernels too, and so does a dimension of which one op sees a share and another
+    the whole.
+    """
+    group: list[Operation] = []
+    for op in in_stages(ops):
+        between = isinstance(op, RenameOp | CollectiveOp)
+        alone = apart and isinstance(op, ContractOp)
+        if group and (between or alone or _disagrees(group, op)):
+            yield tuple(group)
+            group = []
+        if isinstance(op, RenameOp | CollectiveOp):
+            yield op
+        elif alone:
+            yield (op,)
+        else:
+            group.append(op)
+    if group:
+        yield tuple(group)
+
+
+def _disagrees(group: Sequence[Operation], op: Operation) -> bool:
+    """Whether a dimension has one extent in `group` and another in `op`."""
+    extents: dict[str, int] = {}
+    for other in group:
+        extents |= _extents(other)
+    return any(extents.get(dim, n) != n for dim, n in _extents(op).items())
+
+
+def _extents(op: Operation) -> dict[str, int]:
+    extents: dict[str, int] = {}
+    for value in (*op.operands, *op.results):
+        extents |= extents_of(value)
+    return extents
+
+
+def used_outside(group: Sequence[Operation]) -> tuple[SSAValue, ...]:
+    """Return the results that ops outside the group use, in order."""
+    inside = set(group)
+    return tuple(
+        result
+        for op in group
+        for result in op.results
+        if any(_outermost(use.operation, op) not in inside for use in result.uses)
+    )
+
+
+def _outermost(user: Operation, sibling: Operation) -> Operation:
+    """Return the op around `user` that stands in the block of `sibling`."""
+    while user.parent is not sibling.parent:
+        above = user.parent_op()
+        assert above is not None
+        user = above
+    return user

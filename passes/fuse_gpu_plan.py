@@ -1,0 +1,116 @@
+"""Which kernels a GPU runs for a function, by the choice of how far fusion goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.collective_base import CollectiveOp
+from comet.dialects.compound import ContractOp, RenameOp
+from comet.dialects.compound_dims import names_of
+from comet.passes.dependence import dims_behind
+from comet.passes.fuse_gpu_build import KernelPlan
+from comet.passes.fuse_gpu_groups import elementary_ops, steps_of, used_outside
+from comet.passes.sweeps import (
+    crossing_values,
+    looped_dims,
+    producers,
+    reduced_dims,
+    sweep_count,
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is decided for a whole function."""
+
+    apart: bool
+    """Every contraction has a kernel of its own."""
+    whole: bool
+    """A dimension that needs several sweeps is kept whole in registers instead."""
+    spill: bool
+    """Products that two sweeps need go through device memory, else twice computed."""
+
+    @property
+    def strategy(self) -> str:
+        """The name of the strategy that the choice belongs to."""
+        if self.apart:
+            return "none"
+        return "full" if self.whole else "partial"
+
+
+Step: TypeAlias = KernelPlan | RenameOp | CollectiveOp
+"""A kernel, a view of a value in device memory, or a collective between kernels."""
+
+
+def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
+    """
+    Plan what one GPU does for `func`, in order.
+
+    Raises PassFailedException for an op of another level, or a collective that GPUs do
+    not carry out.
+    """
+    steps: list[Step] = []
+    for step in steps_of(elementary_ops(func), choice.apart):
+        if not isinstance(step, tuple):
+            steps.append(step)
+        elif outs := used_outside(step):
+            steps.append(_plan_kernel(step, outs, choice))
+    return tuple(steps)
+
+
+def _plan_kernel(
+    ops: tuple[Operation, ...], outs: tuple[SSAValue, ...], choice: Choice
+) -> KernelPlan:
+    """
+    Choose the grid and the loops of one kernel.
+
+    A reduced dimension is looped over, unless it is kept whole instead of several
+    sweeps.
+    """
+    loops = tuple(
+        dim
+        for dim in looped_dims(ops)
+        if not choice.whole or sweep_count(ops, dim) == 1
+    )
+    plan = KernelPlan(ops, outs, _grid(ops, outs), loops)
+    if not choice.spill:
+        return plan
+    kept = (value for dim in loops for value in costly_crossings(plan, dim))
+    return replace(plan, spilled=frozenset(kept))
+
+
+def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]:
+    """
+    Return the dimensions that programs split: every result has them, no op reduces any.
+
+    A number that does not depend on them is no hindrance: each program computes it.
+    """
+    reduced = {dim for op in ops for dim in reduced_dims(op)}
+    tiled = [out for out in outs if names_of(out)] or list(outs)
+    numbers = [out for out in outs if not names_of(out)]
+    fixed = reduced.union(*(dims_behind(number) for number in numbers))
+    return tuple(
+        dim
+        for dim in names_of(tiled[0])
+        if dim not in fixed and all(dim in names_of(out) for out in tiled)
+    )
+
+
+def costly_crossings(plan: KernelPlan, dim: str) -> tuple[SSAValue, ...]:
+    """
+    Return the tiles that are worth keeping from one sweep over `dim` to a later one.
+
+    These are the tiles that need a contraction; what follows from one that is kept by
+    elementwise ops is not kept as well.
+    """
+    kept: list[SSAValue] = []
+    for value in crossing_values(plan.ops, dim):
+        needed = producers(value, plan.ops, kept)
+        if any(isinstance(op, ContractOp) for op in needed):
+            kept.append(value)
+    return tuple(kept)

@@ -1,0 +1,129 @@
+"""Several GPUs: kernels and collectives mean what the function did, on any ranks."""
+
+from collections.abc import Iterator
+
+import pytest
+from gpu_ranks import TEXTS, sharded
+from semantics import (
+    assert_same_meaning,
+    comet_context,
+    parse_module,
+    run_passes,
+)
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
+from comet.passes.functions import compute_functions
+from comet.passes.levels import IRLevel, level_of_function
+from comet.passes.outline_kernels import OutlineKernelsPass
+
+SIZES = {"small": {"M": 5, "N": 13, "K": 3}, "even": {"M": 16, "N": 32, "K": 8}}
+LOWER = "fuse{strategy=auto},tile,outline-kernels"
+
+
+CASES = [(name, dim) for name in TEXTS for dim in ("M", "N")]
+CASES.remove(("rmsnorm", "N"))  # needs exchange-terms
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize(("name", "dim"), CASES)
+def test_programs_of_several_ranks(name: str, dim: str, ranks: int, size: str) -> None:
+    before = parse_module(TEXTS[name].format(**SIZES[size]))
+    after = run_passes(before, f"{sharded(ranks, dim)},{LOWER}")
+    assert_same_meaning(before, after, "f")
+
+
+def lowered(name: str, ranks: int, passes: str = LOWER) -> ModuleOp:
+    text = TEXTS[name].format(**SIZES["small"])
+    return run_passes(parse_module(text), f"{sharded(ranks, 'N')},{passes}")
+
+
+def steps(module: ModuleOp) -> Iterator[str]:
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    for op in program.body.block.ops:
+        if isinstance(op, KernelOp):
+            yield op.sym_name.data.removeprefix("f_").removesuffix("_kernel")
+        elif isinstance(op, BarrierOp):
+            yield "barrier" if op.local is None else "local barrier"
+
+
+def test_collectives_stand_between_barriers_of_all_ranks() -> None:
+    assert list(steps(lowered("softmax", 4))) == [
+        "c",
+        "barrier",
+        "gather_m",
+        "gather_l",
+        "barrier",
+        "p",
+    ]
+
+
+def test_kernels_of_one_rank_wait_for_that_rank_only() -> None:
+    passes = "fuse{strategy=none},tile,outline-kernels"
+    assert list(steps(lowered("softmax", 4, passes)))[:3] == ["c", "local barrier", "m"]
+
+
+def test_kernels_say_what_ranks_share_unevenly() -> None:
+    shares = [
+        str(op.attributes.get("dataflow.shares"))
+        for op in lowered("softmax", 4).walk()
+        if isinstance(op, KernelOp)
+    ]
+    assert shares == ["{N = 13 : i64}", "None", "None", "{N = 13 : i64}"]
+
+
+@pytest.mark.parametrize(
+    ("passes", "level"),
+    [
+        ("canonicalize", IRLevel.SPMD),
+        ("fuse", IRLevel.SCHEDULE),
+        (LOWER, IRLevel.DATAFLOW),
+    ],
+)
+def test_levels_are_seen_inside_the_region(passes: str, level: IRLevel) -> None:
+    function = next(iter(compute_functions(lowered("softmax", 2, passes))))
+    assert level_of_function(function) is level
+
+
+TERMS = """
+!a = tensor<4x{K}xf16, #compound.dims<M, K @HBM>>
+!b = tensor<{K}x5xf16, #compound.dims<K, N @HBM>>
+!c = tensor<4x5xf32, #compound.dims<M, N @HBM>>
+!a0 = tensor<4x{K}xf16, #compound.dims<M, K @SMEM>>
+!b0 = tensor<{K}x5xf16, #compound.dims<K, N @SMEM>>
+!c0 = tensor<4x5xf32, #compound.dims<M, N @REG>>
+collective.mesh @m {{rank = 2}}
+func.func @f(%a: tensor<4x6xf16, #compound.dims<M, K @HBM>>,
+             %b: tensor<6x5xf16, #compound.dims<K, N @HBM>>) -> !c {{
+  %c = collective.spmd on @m ins(%a, %b : tensor<4x6xf16, #compound.dims<M, K @HBM>>,
+      tensor<6x5xf16, #compound.dims<K, N @HBM>>)
+      sharded [{{K = ["rank"]}}, {{K = ["rank"]}}] outs(!c) sharded [{{}}] {{
+  ^bb0(%a1: !a, %b1: !b):
+    %c1 = schedule.spatial on grid [g0: M = 1] ins(%a1, %b1 : !a, !b) outs(!c) {{
+    ^bb1(%a2: !a0, %b2: !b0):
+      %c2 = compound.contract %a2, %b2 : !a0, !b0 -> !c0
+      schedule.yield %c2 : !c0
+    }}
+    collective.yield %c1 : !c
+  }}
+  func.return %c : !c
+}}
+"""
+"""Every rank makes terms of a product, and nobody adds them up."""
+
+
+def test_a_forgotten_reduction_is_found_in_tile_trees_and_programs() -> None:
+    module = parse_module(TERMS.format(K=3), verify=False)
+    with pytest.raises(VerifyException, match="all_reduce add is missing"):
+        module.verify()
+    OutlineKernelsPass().apply(comet_context(), module)
+    assert any(isinstance(op, KernelOp) for op in module.walk())
+    with pytest.raises(VerifyException, match="all_reduce add is missing"):
+        module.verify()
+
+
+def test_other_collectives_are_refused() -> None:
+    with pytest.raises(PassFailedException, match="run exchange-terms before fuse"):
+        lowered("rmsnorm", 2)
