@@ -39,6 +39,8 @@ class Send:
     """Whether flags tell of every tile; else only a barrier does."""
     blocks: int = 1
     """Parts of the message that peers may wait for."""
+    of_input: bool = False
+    """Whether the value is an input of the plan, only laid out for the peers."""
 
 
 @dataclass(frozen=True)

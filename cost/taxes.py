@@ -77,7 +77,7 @@ def price_plan(plan: Plan, machine: Machine) -> Taxes:
     """
     Return where the time of a plan goes.
 
-    Raises `CostError` where a kernel has no rate on the device.
+    Raises `CostError` as `play` does.
     """
     timeline = play(plan, machine)
     return taxes_of(timeline.segments, timeline.ranks)

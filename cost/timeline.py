@@ -13,7 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+import numpy as np
+
 from comet.cost.algorithms import cheapest
+from comet.cost.estimate import CostError
 from comet.cost.gpu import kernel_time, resident_programs, wave_count
 from comet.cost.interconnect import (
     body_time,
@@ -32,6 +35,7 @@ from comet.cost.launch_plan import (
     Receive,
     SegmentKind,
     Send,
+    Step,
 )
 
 MAX_WAVES = 8
@@ -44,6 +48,8 @@ class Segment:
 
     rank: int
     step: str
+    part: str
+    """The node of a kernel, empty where it is not the work of one."""
     kind: SegmentKind
     start: float
     seconds: float
@@ -85,7 +91,8 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     Return where the time of a node goes.
 
     Intermediates and remote loads count by what they add: bytes that pass while the
-    kernel computes are free. Raises `CostError` as `kernel_time` does.
+    kernel computes are free. Raises `CostError` where the device has no rate for the
+    kernel, or no room.
     """
     device, net = machine.device, machine.net
     work = part.work
@@ -105,6 +112,11 @@ def part_time(part: Part, machine: Machine) -> PartTime:
         remote = with_latency(time, away)
         moved = remote_traffic(receive.message, receive.again, waves, net)
         link += float(moved) / net.rate(1 if receive.by_source else net.peers)
+    if not np.all(np.greater(time.fits, 0)):
+        raise CostError(
+            f"a program of {part.name} does not fit a multiprocessor; choose smaller "
+            "tiles"
+        )
     kept = work.device_bytes - part.intermediates
     busy = float(body_time(replace(local, device=kept / device.hbm_bandwidth)))
     here, whole = float(body_time(local)), float(body_time(remote, link))
@@ -136,47 +148,58 @@ class _Player:
         self.clocks = [0.0 for _ in self.ranks]
         self.segments: list[Segment] = []
         self.arrivals: dict[str, list[_Arrival]] = {}
+        self.step, self.part = "", ""
         self.kernels = 0
 
-    def spend(self, rank: int, step: str, kind: SegmentKind, seconds: float) -> None:
-        """Let a rank spend some time."""
-        if seconds > 0:
-            start = self.clocks[rank]
-            self.segments.append(Segment(rank, step, kind, start, seconds))
-            self.clocks[rank] = start + seconds
+    def play(self, step: Step) -> None:
+        """Play one step on all ranks."""
+        self.step, self.part = step.name, ""
+        match step:
+            case Launch():
+                self._launch(step)
+            case Exchange():
+                self._exchange(step)
+            case Barrier():
+                self.meet()
+                self._all_spend("barrier", self.machine.net.barrier)
 
-    def wait(self, rank: int, step: str, until: float) -> None:
-        """Let a rank wait."""
-        self.spend(rank, step, "wait", until - self.clocks[rank])
-
-    def meet(self, step: str) -> None:
+    def meet(self) -> None:
         """Let all ranks wait for the last one."""
         last = max(self.clocks)
         for rank in self.ranks:
-            self.wait(rank, step, last)
+            self.wait(rank, last)
 
-    def barrier(self, step: Barrier) -> None:
-        self.meet(step.name)
+    def wait(self, rank: int, until: float) -> None:
+        """Let a rank wait."""
+        self.spend(rank, "wait", until - self.clocks[rank])
+
+    def spend(self, rank: int, kind: SegmentKind, seconds: float) -> None:
+        """Let a rank spend some time."""
+        if seconds > 0:
+            start = self.clocks[rank]
+            found = Segment(rank, self.step, self.part, kind, start, seconds)
+            self.segments.append(found)
+            self.clocks[rank] = start + seconds
+
+    def _all_spend(self, kind: SegmentKind, seconds: float) -> None:
         for rank in self.ranks:
-            self.spend(rank, step.name, "barrier", self.machine.net.barrier)
+            self.spend(rank, kind, seconds)
 
-    def exchange(self, step: Exchange) -> None:
+    def _exchange(self, step: Exchange) -> None:
         """Play a library's collective by its fastest algorithm."""
-        for rank in self.ranks:
-            self.spend(rank, step.name, "launch", self.machine.launch)
-        self.meet(step.name)
+        self._all_spend("launch", self.machine.launch)
+        self.meet()
         _, sent = cheapest(step.kind, self.machine.net.fabric, step.size)
         copied = step.intermediates / self.machine.device.hbm_bandwidth
-        for rank in self.ranks:
-            self.spend(rank, step.name, "locality", copied)
-            self.spend(rank, step.name, "communication", sent - copied)
+        self._all_spend("locality", copied)
+        self._all_spend("communication", sent - copied)
 
-    def launch(self, step: Launch) -> None:
+    def _launch(self, step: Launch) -> None:
         """Play a kernel; it ends when its stores have arrived."""
-        for rank in self.ranks:
-            self.spend(rank, step.name, "launch", self.machine.launch)
+        self._all_spend("launch", self.machine.launch)
         drained = list(self.clocks)
         for part in step.parts:
+            self.part = part.name
             time = part_time(part, self.machine)
             for rank in self.ranks:
                 begin = self.clocks[rank]
@@ -185,21 +208,21 @@ class _Player:
                 drained[rank] = max(drained[rank], sent)
             self.kernels += 1
         for rank in self.ranks:
-            left = drained[rank] - self.clocks[rank]
-            self.spend(rank, step.name, "communication", left)
+            self.spend(rank, "communication", drained[rank] - self.clocks[rank])
 
-    def slowness(self, rank: int) -> float:
-        """How much longer than on the fastest rank the current kernel takes."""
+    def _slowness(self, rank: int) -> float:
+        """Return how much longer than on the fastest rank the current kernel takes."""
         ranks = len(self.ranks)
         place = (rank + self.kernels) % ranks / max(ranks - 1, 1)
         return 1 + self.machine.skew * place
 
     def _run(self, part: Part, time: PartTime, rank: int) -> None:
+        """Play a node on one rank: wave by wave, source by source."""
         waves = max(1, min(time.waves, MAX_WAVES))
         by_source = any(receive.by_source for receive in part.receives)
         turns = len(self.ranks) if by_source else 1
-        share = self.slowness(rank) / (waves * turns)
-        task = _Task(self, rank, part.name)
+        share = self._slowness(rank) / (waves * turns)
+        task = _Task(self, rank)
         for wave in range(waves):
             for turn in range(turns):
                 for receive in part.receives:
@@ -213,12 +236,16 @@ class _Player:
 
     def _await(self, task: _Task, receive: Receive, turn: int, needed: float) -> None:
         """Look at the flags of one source, or of all, and wait for its tiles."""
+        if (arrivals := self.arrivals.get(receive.channel)) is None:
+            raise CostError(
+                f"{self.step} waits for channel {receive.channel}, to which no earlier "
+                "kernel gives anything; launch the producer first"
+            )
         rank, ranks = task.rank, len(self.ranks)
         sources = [(rank + turn) % ranks] if receive.by_source else list(self.ranks)
         for source in sources:
-            arrival = self.arrivals[receive.channel][source]
-            late = 0.0 if source == rank else arrival.delay
-            task.wait(arrival.at(needed) + late)
+            late = 0.0 if source == rank else arrivals[source].delay
+            task.wait(arrivals[source].at(needed) + late)
             task.add("signal", self.machine.device.load_latency)
 
     def _send(self, part: Part, time: PartTime, rank: int, begin: float) -> float:
@@ -235,22 +262,22 @@ class _Player:
             done = max(done, begin + seconds + flight)
         for send in part.sends:
             if send.signals:
-                self._signal(part, send, time, rank)
+                self._signal(send, time, rank)
         return done
 
-    def _signal(self, part: Part, send: Send, time: PartTime, rank: int) -> None:
+    def _signal(self, send: Send, time: PartTime, rank: int) -> None:
         """Spend what it costs the sender to wait for its stores and set the flags."""
         net, device = self.machine.net, self.machine.device
         fence = net.latency if send.remote else device.load_latency
         each = fence + net.peers * device.iteration
-        self.spend(rank, part.name, "signal", time.waves * each)
+        self.spend(rank, "signal", time.waves * each)
 
 
 class _Task:
     """What a node does on one rank, put down in few segments: one between two waits."""
 
-    def __init__(self, player: _Player, rank: int, name: str):
-        self.player, self.rank, self.name = player, rank, name
+    def __init__(self, player: _Player, rank: int):
+        self.player, self.rank = player, rank
         self.owed: dict[SegmentKind, float] = {}
 
     def add(self, kind: SegmentKind, seconds: float) -> None:
@@ -261,12 +288,12 @@ class _Task:
         """Let the node stop until then, if that is still to come."""
         if until > self.player.clocks[self.rank] + sum(self.owed.values()):
             self.pay()
-            self.player.wait(self.rank, self.name, until)
+            self.player.wait(self.rank, until)
 
     def pay(self) -> None:
         """Put down what has been done."""
         for kind, seconds in self.owed.items():
-            self.player.spend(self.rank, self.name, kind, seconds)
+            self.player.spend(self.rank, kind, seconds)
         self.owed.clear()
 
 
@@ -274,18 +301,13 @@ def play(plan: Plan, machine: Machine) -> Timeline:
     """
     Return what happens when all ranks run a plan.
 
-    Raises `CostError` where a kernel has no rate on the device.
+    Raises `CostError` where a kernel has no rate on the device, does not fit it, or
+    waits for what nobody sends.
     """
     player = _Player(machine)
     for step in plan:
-        match step:
-            case Launch():
-                player.launch(step)
-            case Exchange():
-                player.exchange(step)
-            case Barrier():
-                player.barrier(step)
-    player.meet("end")
+        player.play(step)
+    player.meet()
     segments = tuple(_merged(player.segments))
     return Timeline(machine.net.ranks, max(player.clocks), segments)
 
@@ -296,13 +318,14 @@ def _merged(segments: Sequence[Segment]) -> Iterator[Segment]:
     for segment in segments:
         row = by_rank[segment.rank]
         last = row[-1] if row else None
-        alike = last is not None and (last.step, last.kind) == (
-            segment.step,
-            segment.kind,
-        )
-        if last is not None and alike:
+        if last is not None and _continues(segment, last):
             row[-1] = replace(last, seconds=last.seconds + segment.seconds)
         else:
             row.append(segment)
     for row in by_rank.values():
         yield from row
+
+
+def _continues(segment: Segment, last: Segment) -> bool:
+    what, before = ((s.step, s.part, s.kind) for s in (segment, last))
+    return what == before

@@ -14,11 +14,13 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, Estimate, ModelName, NodeEstimate
+from comet.cost.taxes import Taxes
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.comet import CollectiveOp as CometCollectiveOp
 from comet.dialects.comet import MappingOp, TileOp
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate, estimate_of
+from comet.dialects.dataflow import ProgramOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.functions import compute_functions
@@ -32,7 +34,8 @@ class AnnotateCostPass(ModulePass):
 
     Before: a tile tree with factors, or a mapping of the `comet` dialect, and attached
     hardware. After: the same, annotated. Accelerators are priced as the COMET files
-    that the tree lowers to; a GPU's kernels carry their estimates since `tile`.
+    that the tree lowers to. A GPU's kernels carry their estimates since `tile`; a
+    launch plan gets the three taxes, as a whole and for each kernel and barrier.
     """
 
     name = "annotate-cost"
@@ -163,6 +166,17 @@ def total_figures(estimate: Estimate) -> Figures:
 def _kernel_estimates(
     func: FuncOp, system: SystemOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
+    """Price launch plans with their taxes; without one, add up the kernels."""
+    programs = [op for op in func.walk() if isinstance(op, ProgramOp)]
+    if not programs:
+        yield func, _launched_one_by_one(func, system, model)
+    for program in programs:
+        prices = _program_estimates(program, system, model)
+        yield func, prices[0][1]
+        yield from prices
+
+
+def _launched_one_by_one(func: FuncOp, system: SystemOp, model: ModelName) -> Figures:
     """Add up the kernels of a GPU and their launches."""
     kernels = [op for op in func.walk() if isinstance(op, SpatialOp)]
     figures = [estimate_of(op) for op in kernels]
@@ -173,12 +187,39 @@ def _kernel_estimates(
             "run tile first"
         )
     launches = system.gpu.launch * 1e9 * len(kernels)
-    yield (
-        func,
-        Figures(
-            Model(model),
-            TimeUnit.NS,
-            sum(latencies) + launches,
-            launch_tax=launches,
-        ),
+    latency = sum(latencies) + launches
+    return Figures(Model(model), TimeUnit.NS, latency, launch_tax=launches)
+
+
+def _program_estimates(
+    program: ProgramOp, system: SystemOp, model: ModelName
+) -> list[tuple[Operation, Figures]]:
+    """Return the figures of a launch plan, then those of its kernels and barriers."""
+    from comet.cost.taxes import taxes_by_step, taxes_of
+    from comet.cost.timeline import play
+    from comet.passes.gpu_levels import gpu_levels
+    from comet.passes.launch_plans import machine_for, plan_of, steps_of
+
+    machine = machine_for(program, system)
+    timeline = play(plan_of(program, machine, gpu_levels(system)), machine)
+    whole = taxes_of(timeline.segments, timeline.ranks)
+    found: list[tuple[Operation, Figures]] = [(program, _tax_figures(whole, model))]
+    by_step = taxes_by_step(timeline)
+    for name, op in steps_of(program).items():
+        if name in by_step:
+            found.append((op, _tax_figures(by_step[name], model)))
+    return found
+
+
+def _tax_figures(taxes: Taxes, model: ModelName) -> Figures:
+    """Round to whole nanoseconds, so that the parts still add up."""
+    parts = (taxes.busy, taxes.launch, taxes.synchronization, taxes.locality)
+    busy, launch, synchronization, locality = (round(part * 1e9) for part in parts)
+    return Figures(
+        Model(model),
+        TimeUnit.NS,
+        busy + launch + synchronization + locality,
+        launch_tax=launch,
+        synchronization_tax=synchronization,
+        locality_tax=locality,
     )

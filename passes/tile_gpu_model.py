@@ -254,6 +254,23 @@ def _tensors(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
                 yield result
 
 
+def tile_blocks(node: SpatialOp) -> dict[str, int]:
+    """Return the block that holds the largest tile of each dimension."""
+    blocks: dict[str, int] = {}
+    for op in node.walk():
+        if not isinstance(op, NodeOp):
+            continue
+        for outer, tile in zip(op.ins, op.tiles, strict=True):
+            for dim, extent in extents_of(tile).items():
+                blocks.setdefault(dim, power_of_two(extents_of(outer)[dim]))
+                if dim in op.factors:
+                    blocks[dim] = power_of_two(extent)
+    for value in node.outs:
+        for dim, extent in extents_of(value).items():
+            blocks.setdefault(dim, power_of_two(extent))
+    return blocks
+
+
 def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
     """Return the summary of the kernel under a grid node, whatever its factors."""
     walk = _Walk(levels)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from comet.cost.estimate import CostError
 from comet.cost.gpu import Device, KernelWork, kernel_time
 from comet.cost.interconnect import Interconnect, remote_traffic, send_time
 from comet.cost.launch_plan import (
@@ -277,3 +278,14 @@ def test_one_rank_sends_nothing() -> None:
 
 def test_an_empty_plan_takes_no_time() -> None:
     assert price_plan((), NODE) == Taxes()
+
+
+def test_a_program_has_to_fit() -> None:
+    large = Part("large", replace(WORK, shared=1e6))
+    with pytest.raises(CostError, match="a program of large does not fit"):
+        price_plan((Launch("large", (large,)),), NODE)
+
+
+def test_somebody_has_to_send_what_is_waited_for() -> None:
+    with pytest.raises(CostError, match="gemm waits for channel x, to which no"):
+        price_plan((consumer(remote=True, waits=True),), NODE)

@@ -1,0 +1,74 @@
+"""What is read from launch plans: kernels, messages, and who waits."""
+
+import pytest
+from rank_plans import hardware_pass, program_text
+from semantics import parse_module, run_passes
+
+from comet.cost.launch_plan import Barrier, Exchange, Launch, Plan, Receive, Send
+from comet.dialects.arch import attached_system
+from comet.dialects.dataflow import ProgramOp
+from comet.passes.gpu_levels import gpu_levels
+from comet.passes.launch_plans import in_place, machine_for, plan_of, ranks_of
+
+SHARE, WHOLE, RIGHT, RESULT = 64 * 64 * 2, 64 * 128 * 2, 128 * 96 * 2, 64 * 96 * 4
+
+
+def plan(pattern: str) -> Plan:
+    module = run_passes(parse_module(program_text(pattern)), hardware_pass())
+    system = attached_system(module)
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    assert ranks_of(program) == 2
+    return plan_of(program, machine_for(program, system), gpu_levels(system))
+
+
+def kernel(plan: Plan, name: str) -> Launch:
+    (found,) = (step for step in plan if step.name == name)
+    assert isinstance(found, Launch)
+    return found
+
+
+def test_bsp_is_kernels_a_collective_and_barriers():
+    first, gather, second, gemm = plan("bsp")
+    assert first == Barrier("barrier 1")
+    assert gather == Exchange("gather", "all_gather", WHOLE, WHOLE + SHARE)
+    assert second == Barrier("barrier 2")
+    assert isinstance(gemm, Launch)
+    (part,) = gemm.parts
+    assert part.intermediates == WHOLE
+    assert part.work.device_bytes == WHOLE + RIGHT + RESULT
+    assert part.work.programs == 12
+    assert not part.copies
+    assert part.sends == part.receives == ()
+
+
+@pytest.mark.parametrize("pattern", ["push", "pull"])
+def test_channels_are_messages(pattern: str):
+    copy, gemm = (step for step in plan(pattern) if isinstance(step, Launch))
+    (sender,), (receiver,) = copy.parts, gemm.parts
+    pushes = pattern == "push"
+    channel = sender.sends[0].channel
+    assert sender.sends == (Send(channel, SHARE, pushes, True, 4, of_input=True),)
+    assert sender.copies
+    assert sender.intermediates == sender.work.device_bytes == 2 * SHARE
+    expected = Receive(channel, SHARE, not pushes, True, True, 3, by_block=True)
+    assert receiver.receives == (expected,)
+    assert receiver.intermediates == (WHOLE if pushes else 0)
+
+
+def test_a_persistent_kernel_has_several_parts():
+    (fused,) = plan("fused")
+    assert isinstance(fused, Launch)
+    copy, gemm = fused.parts
+    assert [copy.name, gemm.name] == ["both 1", "both 2"]
+    assert copy.sends[0].channel == gemm.receives[0].channel
+    assert copy.sends[0].blocks == 4
+    assert gemm.receives[0].waits
+
+
+def test_inputs_in_symmetric_memory_need_no_copy():
+    pulled = in_place(plan("pull"))
+    assert [step.name for step in pulled] == ["gemm"]
+    (part,) = kernel(pulled, "gemm").parts
+    assert not part.receives[0].waits
+    assert part.receives[0].remote
+    assert in_place(plan("push")) == plan("push")
