@@ -39,6 +39,7 @@ from comet.passes.tile_gpu_model import (
     KernelSummary,
     power_of_two,
     summarize,
+    tile_blocks,
 )
 from comet.passes.tile_gpu_plan import plan_entries
 
@@ -187,29 +188,12 @@ def finish_kernels(func: FuncOp, system: SystemOp) -> None:
     levels = gpu_levels(system)
     gpu = device(system, levels)
     for node in grid_nodes(func):
-        summary, blocks = summarize(node, levels), _blocks_of(node)
+        summary, blocks = summarize(node, levels), tile_blocks(node)
         if node.launch is None:
             node.launch = _best_launch(summary, blocks, gpu)
         numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
         time = price(summary, blocks, numbers, gpu)
         set_estimate(node, float(time.seconds) - gpu.launch)
-
-
-def _blocks_of(node: SpatialOp) -> dict[str, int]:
-    """Return the block that holds the largest tile of each dimension."""
-    blocks: dict[str, int] = {}
-    for op in node.walk():
-        if not isinstance(op, NodeOp):
-            continue
-        for outer, tile in zip(op.ins, op.tiles, strict=True):
-            for dim, extent in extents_of(tile).items():
-                blocks.setdefault(dim, power_of_two(extents_of(outer)[dim]))
-                if dim in op.factors:
-                    blocks[dim] = power_of_two(extent)
-    for value in node.outs:
-        for dim, extent in extents_of(value).items():
-            blocks.setdefault(dim, power_of_two(extent))
-    return blocks
 
 
 def _best_launch(
