@@ -1,7 +1,7 @@
 """
 How many mappings a second the cost models price.
 
-    python benchmarks/pricing.py [--count 20000]
+    python benchmarks/pricing.py [--count 64000]
 
 Prices recorded mappings of the test data: one by one from parsed files under every
 model, and as arrays of factors, varied at random, under `paper` and `ideal`. Times are
@@ -69,7 +69,7 @@ def rate(work: Callable[[], object], count: int) -> float:
 def main() -> None:
     """Print a row for every mapping."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20000)
+    parser.add_argument("--count", type=int, default=64000)
     count: int = parser.parse_args().count
     columns = ("tool, one", "paper, one", "ideal, one", "paper, many", "ideal, many")
     print(f"{'mappings a second':<22}" + "".join(f"{c:>14}" for c in columns))

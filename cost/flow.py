@@ -37,6 +37,8 @@ from comet.cost.reals import (
     identity,
     longest,
     product,
+    ratio,
+    times,
     total,
 )
 from comet.cost.volume import relevant
@@ -71,7 +73,7 @@ class Flow:
     @cached_property
     def bytes_moved(self) -> Real:
         """Bytes that one instance gets or gives in one execution."""
-        return self.moves * self.size * self.element_bytes
+        return times(times(self.moves, self.size), self.element_bytes)
 
 
 def elements_of(
@@ -95,7 +97,7 @@ def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Rea
         if dim in dims:
             stopped = stopped | np.greater(factors[dim], 1)
         else:
-            period = period * choose(stopped, 1.0, factors[dim])
+            period = times(period, choose(stopped, 1.0, factors[dim]))
     return period
 
 
@@ -256,7 +258,7 @@ def _flow(
     rows = [mappings.row(tile, place, row) for row in range(len(entry.factors))]
     if not tile.spatial:
         count = multiply(f for row in rows for f in row.values())
-        moves = count / _known_reuse(periods, tile.order, rows[0], dims)
+        moves = ratio(count, _known_reuse(periods, tile.order, rows[0], dims))
         return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0)
     if parent is None or entry.key not in above:
         raise CostError(

@@ -20,7 +20,7 @@ from comet.cost.legality import check
 from comet.cost.mappings import Mappings
 from comet.cost.paper.energy import energies
 from comet.cost.problem import Problem, Tile
-from comet.cost.reals import Real, longest, total
+from comet.cost.reals import Real, add_to, longest, times, total
 from comet.cost.visits import Visit, visits
 
 Component: TypeAlias = tuple[str, str]
@@ -86,7 +86,7 @@ class IdealCost:
         sums: dict[Component, Real] = {}
         for parts in self.busy.values():
             for component, cycles in parts.items():
-                sums[component] = sums.get(component, 0.0) + cycles
+                add_to(sums, component, cycles)
         return _longest(sums)
 
 
@@ -109,14 +109,13 @@ def _longest(parts: dict[Component, Real]) -> Real:
 
 
 def _add(cost: IdealCost, tag: str, component: Component, cycles: Real) -> None:
-    parts = cost.busy.setdefault(tag, {})
-    parts[component] = parts.get(component, 0.0) + cycles
+    add_to(cost.busy.setdefault(tag, {}), component, cycles)
 
 
 def _move(cost: IdealCost, hardware: Hardware, flow: Flow, runs: Real) -> None:
     """A tile leaves or enters the source once however many instances share it."""
     entry = flow.entry
-    tiles = runs * flow.bytes_moved
+    tiles = times(runs, flow.bytes_moved)
     memory = hardware.level(entry.source).memory
     near = memory.child_write_bandwidth if flow.writes else memory.child_read_bandwidth
     way = "write" if flow.writes else "read"

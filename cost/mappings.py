@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -43,6 +43,27 @@ class Mappings:
         """How many mappings there are."""
         arrays = (*self.factors.values(), *self.steps.values())
         return max((array.size for array in arrays), default=1)
+
+    def parts(self, size: int) -> Iterator[Mappings]:
+        """
+        The mappings in runs of at most so many, all of about one length.
+
+        Arrays that occur in several places still do. Those of several axes stay whole.
+        """
+        arrays = {id(a): a for a in (*self.factors.values(), *self.steps.values())}
+        if self.count <= size or any(array.ndim != 1 for array in arrays.values()):
+            yield self
+            return
+        length = -(-self.count // -(-self.count // size))
+        for start in range(0, self.count, length):
+            span = slice(start, start + length)
+            yield self._part({key: array[span] for key, array in arrays.items()})
+
+    def _part(self, cut: Mapping[int, NDArray[np.float64]]) -> Mappings:
+        """These mappings with other arrays, by the identity of the old ones."""
+        factors = {key: cut[id(array)] for key, array in self.factors.items()}
+        steps = {key: cut[id(array)] for key, array in self.steps.items()}
+        return Mappings(self.template, factors, steps)
 
     def at(self, index: int) -> Problem:
         """One of the mappings, as a problem of its own."""

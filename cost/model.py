@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +13,20 @@ from numpy.typing import NDArray
 from comet.cost import ideal
 from comet.cost.capacity import fits, fits_tool
 from comet.cost.estimate import CostError, Estimate, ModelName
-from comet.cost.flow import build_flows
+from comet.cost.flow import Flows, build_flows
 from comet.cost.hardware import Hardware
 from comet.cost.legality import check_structure
 from comet.cost.mappings import Mappings
 from comet.cost.paper import model as paper
 from comet.cost.problem import Problem
+from comet.cost.reals import Real
 from comet.cost.tool import model as tool
+
+Costs: TypeAlias = Callable[[Mappings, Hardware, Flows], tuple[Real, Real]]
+"""Latency (cycles) and energy (pJ) of mappings whose flows are known."""
+
+AT_ONCE = 16000
+"""Mappings whose arrays stay within the memory that is kept (see `_keep_memory`)."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +73,37 @@ def price_many(
     if model == "tool":
         return _one_by_one(mappings, hardware)
     check_structure(mappings.template, hardware)
-    flows = build_flows(mappings, hardware)
+    _keep_memory()
     costs = paper.costs if model == "paper" else ideal.costs
+    parts = [_at_once(part, hardware, costs) for part in mappings.parts(AT_ONCE)]
+    return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _at_once(mappings: Mappings, hardware: Hardware, costs: Costs) -> Prices:
+    flows = build_flows(mappings, hardware)
     cycles, energy = costs(mappings, hardware, flows)
     room = fits(mappings, hardware, flows.tiles)
     tool_room = fits_tool(mappings, hardware, flows.tiles)
     return Prices(*np.broadcast_arrays(cycles, energy, room, tool_room))
+
+
+def _joined(parts: Sequence[Prices]) -> Prices:
+    return Prices(
+        np.concatenate([part.latency for part in parts]),
+        np.concatenate([part.energy for part in parts]),
+        np.concatenate([part.fits for part in parts]),
+        np.concatenate([part.fits_tool for part in parts]),
+    )
+
+
+@cache
+def _keep_memory() -> None:
+    """
+    Let the C library keep freed memory: it is cleared anew whenever it comes back.
+
+    Freeing a large block makes glibc keep twice as much; elsewhere nothing happens.
+    """
+    np.empty(31 << 20, np.uint8)
 
 
 def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ Real: TypeAlias = "float | NDArray[np.float64]"
 
 Truth: TypeAlias = "bool | np.bool_ | NDArray[np.bool_]"
 """Whether something holds, or for which mappings it does."""
+
+KeyT = TypeVar("KeyT")
 
 Precision: TypeAlias = Callable[["Real"], "Real"]
 """Rounds to the precision in which a formula is evaluated."""
@@ -53,6 +55,23 @@ def longest(values: Iterable[Real]) -> Real:
     return result
 
 
+def times(a: Real, b: Real) -> Real:
+    """The product; nothing is computed for a factor of 1."""
+    if isinstance(a, float) and a == 1.0:
+        return b
+    return a if isinstance(b, float) and b == 1.0 else a * b
+
+
+def ratio(a: Real, b: Real) -> Real:
+    """The quotient; nothing is computed for a divisor of 1."""
+    return a if isinstance(b, float) and b == 1.0 else a / b
+
+
+def add_to(table: dict[KeyT, Real], key: KeyT, value: Real) -> None:
+    """Add to a sum of a table, which starts with its first value."""
+    table[key] = table[key] + value if key in table else value
+
+
 def choose(condition: Truth, then: Real, otherwise: Real) -> Real:
     """`then` where the condition holds, else `otherwise`."""
     if isinstance(condition, np.ndarray):
@@ -75,10 +94,10 @@ class Products:
 
     def times(self, a: Real, b: Real) -> Real:
         """The product of two numbers or arrays."""
-        if isinstance(b, float) and (isinstance(a, float) or b == 1.0):
-            return a * b if isinstance(a, float) else a
-        if isinstance(a, float) and a == 1.0:
-            return b
+        if isinstance(a, float) and (isinstance(b, float) or a == 1.0):
+            return times(a, b)
+        if isinstance(b, float) and b == 1.0:
+            return a
         key = identity(a), identity(b)
         if key not in self._known:
             self._known[key] = a, b, a * b  # operands live on, lest identities recur

@@ -9,7 +9,7 @@ from functools import cached_property
 from comet.cost.flow import Flow, Flows
 from comet.cost.mappings import Mappings
 from comet.cost.problem import Node, Tile
-from comet.cost.reals import Real, longest
+from comet.cost.reals import Real, longest, times
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Visit:
     @cached_property
     def executions(self) -> Real:
         """Executions on all instances."""
-        return self.runs * self.copies
+        return times(self.runs, self.copies)
 
 
 def visits(mappings: Mappings, flows: Flows) -> Iterator[Visit]:
@@ -49,8 +49,8 @@ def _visit(flows: Flows, node: Node, runs: Real, copies: Real) -> Iterator[Visit
     spread = longest((1.0, *(flow.spatial for flow in moved)))
     for child in node.children:
         own = not node.spatial and isinstance(child, Tile) and child.spatial
-        times = 1.0 if own else iterations
-        yield from _visit(flows, child, runs * times, copies * spread)
+        turns = 1.0 if own else iterations
+        yield from _visit(flows, child, times(runs, turns), times(copies, spread))
 
 
 def moved_flows(flows: Flows, tile: Tile) -> tuple[Flow, ...]:

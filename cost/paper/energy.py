@@ -21,7 +21,7 @@ from comet.cost.hardware import Hardware
 from comet.cost.mappings import Mappings
 from comet.cost.noc import mesh_bits_energy, phases
 from comet.cost.problem import Collective, Tile
-from comet.cost.reals import Real
+from comet.cost.reals import Real, add_to, times, total
 from comet.cost.visits import Visit, visits
 
 
@@ -41,18 +41,12 @@ class Energy:
     @property
     def total(self) -> Real:
         """The pJ of the whole mapping, networks included."""
-        total = self.without_networks
-        for value in self.by_network.values():
-            total = total + value
-        return total
+        return total((self.without_networks, *self.by_network.values()))
 
     @property
     def without_networks(self) -> Real:
         """The pJ of memories and units."""
-        total: Real = 0.0
-        for value in self.by_level.values():
-            total = total + value
-        return total
+        return total(self.by_level.values())
 
 
 def energies(
@@ -81,32 +75,30 @@ def energies(
     return state
 
 
-def _add(table: dict[str, Real], name: str, energy: Real) -> None:
-    table[name] = table.get(name, 0.0) + energy
-
-
 def _transfer(state: Energy, flow: Flow, runs: Real) -> None:
     hardware, entry = state.hardware, flow.entry
     network = hardware.network(entry.source, entry.destination)
     source = hardware.level(entry.source).memory
     supported = network.reduction if flow.writes else network.broadcast
     near = flow.unique if supported else np.maximum(flow.unique, flow.spatial)
-    moved = runs * flow.bytes_moved
+    moved = times(runs, flow.bytes_moved)
     per_block = source.child_write_energy if flow.writes else source.child_read_energy
     if flow.writes and entry.accumulates:
         per_block += source.child_read_energy
-    _add(state.by_level, entry.source, moved * (near * per_block / source.width))
+    add_to(state.by_level, entry.source, moved * (near * per_block / source.width))
     destination = hardware.level(entry.destination)
     if destination.is_unit:
         return
     memory = destination.memory
     far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
-    _add(state.by_level, entry.destination, moved * (flow.spatial * far / memory.width))
+    add_to(
+        state.by_level, entry.destination, moved * (flow.spatial * far / memory.width)
+    )
     if not state.networks:
         return
     bits = flow.size * flow.element_bytes * 8
     wires = runs * flow.moves * mesh_bits_energy(network, bits, flow.spatial, 1)
-    _add(state.by_network, f"{entry.destination}<->{entry.destination}", wires)
+    add_to(state.by_network, f"{entry.destination}<->{entry.destination}", wires)
 
 
 def _work(state: Energy, tile: Tile, visit: Visit) -> None:
@@ -114,7 +106,7 @@ def _work(state: Energy, tile: Tile, visit: Visit) -> None:
     steps = leaf_steps(state.mappings, tile.leaf)
     count = visit.executions * visit.iterations * steps
     spent = count * primitive_energy(unit.unit, tile.leaf, state.mappings)
-    _add(state.by_level, f"{unit.name}-{tile.leaf.operation}", spent)
+    add_to(state.by_level, f"{unit.name}-{tile.leaf.operation}", spent)
 
 
 def _collective(state: Energy, node: Collective, visit: Visit) -> None:
@@ -126,10 +118,10 @@ def _collective(state: Energy, node: Collective, visit: Visit) -> None:
         return
     times = visit.runs * np.maximum(visit.copies / exchange.sources, 1.0)
     spent = times * memory_energy(exchange, level.memory, network)
-    _add(state.by_level, level.name, spent)
+    add_to(state.by_level, level.name, spent)
     if not state.networks:
         return
     bits = exchange.read_bytes * 8
     wires = mesh_bits_energy(network, bits, exchange.sources, phases(node.kind))
     name = f"{level.name}<->{level.name}-{node.kind.value.upper()}"
-    _add(state.by_network, name, times * wires)
+    add_to(state.by_network, name, times * wires)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from comet.cost.paper.nest import READ, Stream
-from comet.cost.reals import Real
+from comet.cost.reals import Real, add_to, longest
 
 Key: TypeAlias = tuple[str, str]
 """Tensor and tag."""
@@ -104,8 +104,5 @@ def longest_fill(fills: Sequence[Fill]) -> Real:
     """The cycles of the level whose first reads add up to most."""
     sums: dict[str, Real] = {}
     for fill in fills:
-        sums[fill.level] = sums.get(fill.level, 0.0) + fill.cycles
-    longest: Real = 0.0
-    for cycles in sums.values():
-        longest = np.maximum(longest, cycles)
-    return longest
+        add_to(sums, fill.level, fill.cycles)
+    return longest(sums.values())

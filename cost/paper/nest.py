@@ -16,7 +16,7 @@ import numpy as np
 from comet.cost.flow import Flow
 from comet.cost.hardware import Hardware, Memory
 from comet.cost.noc import hops_to, network_cycles
-from comet.cost.reals import Real, longest, total
+from comet.cost.reals import Real, add_to, choose, longest, times, total
 from comet.cost.volume import Route, Transfer, memory_cycles, transfer_kind
 
 Ports: TypeAlias = Mapping[tuple[str, int], Real]
@@ -91,7 +91,7 @@ def stream_of(hardware: Hardware, flow: Flow, *, hidden: bool) -> Stream:
         flow.element_bytes,
         real=np.float64,
     )
-    network = np.where(np.equal(flow.spatial, 1), 0.0, network)
+    network = choose(np.equal(flow.spatial, 1), 0.0, network)
     further = memory if route.source.contiguous else memory + network
     return Stream(flow, hidden, memory + network, further)
 
@@ -222,11 +222,11 @@ def _excess(loads: Sequence[_Load]) -> Real:
 
 def add_ports(parts: Sequence[tuple[Ports, Real]]) -> dict[tuple[str, int], Real]:
     """The sum of port uses, each times a count."""
-    total: dict[tuple[str, int], Real] = {}
+    sums: dict[tuple[str, int], Real] = {}
     for ports, count in parts:
         for key, busy in ports.items():
-            total[key] = total.get(key, 0.0) + busy * count
-    return total
+            add_to(sums, key, times(busy, count))
+    return sums
 
 
 def used_ports(streams: Sequence[Stream]) -> dict[tuple[str, int], Real]:

@@ -485,6 +485,27 @@ def test_many_prices_equal_single_prices(run: Mapping[str, Any], seed: int) -> N
     assert bool(template.fits)
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 4, 7])
+def test_prices_do_not_depend_on_how_many_are_computed_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, hardware = parsed(RUNS[0])
+    shared = 2.0 ** np.arange(7)
+    arrays = {
+        (tile.index, place, 0, dim): shared
+        for tile in walk_tiles(problem.root)
+        for place, entry in enumerate(tile.entries)
+        for dim in entry.factors[0]
+    }
+    whole = price_many(Mappings(problem, arrays), hardware)
+    monkeypatch.setattr("comet.cost.model.AT_ONCE", at_once)
+    parts = price_many(Mappings(problem, arrays), hardware)
+    assert whole.latency.tolist() == parts.latency.tolist()
+    assert whole.energy.tolist() == parts.energy.tolist()
+    assert whole.fits.tolist() == parts.fits.tolist()
+    assert whole.fits_tool.tolist() == parts.fits_tool.tolist()
+
+
 def test_many_prices_of_the_tool_come_one_by_one() -> None:
     problem, hardware = recorded("gemm")
     root = problem.root
