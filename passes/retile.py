@@ -97,8 +97,11 @@ def _retile_node(op: NodeOp, scope: Mapping[str, int], tile_of: TileOf) -> None:
     whole = dict(scope) | _operand_extents(op)
     factors = op.factors
     on_mesh = isinstance(op, SpatialOp) and op.mesh_name is not None
-    rule = even_tile if on_mesh else tile_of
-    tiles = whole | {dim: rule(whole[dim], factors[dim]) for dim in factors}
+    if on_mesh:
+        cuts = {dim: even_tile(whole[dim], factors[dim]) for dim in factors}
+    else:
+        cuts = {dim: tile_of(*op.last_cut(dim, whole[dim])) for dim in factors}
+    tiles = whole | cuts
     outer = (*op.ins, *(op.carry if isinstance(op, TemporalOp) else ()))
     for value, argument in zip(outer, op.body.block.args, strict=True):
         fitting = {dim: tiles[dim] for dim in extents_of(value)}

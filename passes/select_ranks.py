@@ -1,8 +1,9 @@
 """
-`select-ranks`: any level -> the same, on fewer ranks.
+`select-ranks`: graph or elementary level -> the same, for fewer ranks.
 
-Narrows the mesh of the attached GPUs to some of its ranks. Needs the mesh, and nothing
-that counts on its extent yet; rejects more ranks than the machine has.
+Narrows the mesh of the attached GPUs to some of its ranks; one rank shares nothing, so
+that shardings are dropped. Needs the mesh, and nothing that counts on its extent yet;
+rejects more ranks than the machine has.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -18,7 +20,9 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective_base import CollectiveOp
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import SpmdOp
-from comet.passes.shardings import select_mesh
+from comet.passes.boundary import drop_boundary
+from comet.passes.functions import compute_functions
+from comet.passes.shardings import SHARD, select_mesh
 
 AXIS = "rank"
 """The mesh axis of GPUs."""
@@ -37,9 +41,21 @@ class SelectRanksPass(ModulePass):
     """The mesh, without `@`; the only one of the module if unset."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.ranks == 1:
+            for func in compute_functions(op):
+                drop_shardings(func)
+            if not any(isinstance(inner, MeshOp) for inner in op.ops):
+                return
         mesh = select_mesh(self.name, op, self.mesh)
         if (narrowed := narrowed_mesh(op, mesh, self.ranks)) is not None:
             Rewriter.replace_op(mesh, narrowed)
+
+
+def drop_shardings(func: FuncOp) -> None:
+    """Remove all shardings from a function."""
+    drop_boundary(func)
+    for op in func.walk():
+        op.attributes.pop(SHARD, None)
 
 
 def narrowed_mesh(module: ModuleOp, mesh: MeshOp, ranks: int) -> MeshOp | None:

@@ -34,9 +34,73 @@ TEXTS = {
 """Functions @f of M, N and K, by the op that they hold."""
 
 
+SHARED_TEXTS = {
+    "ag_gemm": """
+func.func @f(%a: tensor<{M}x{K}xf16> {{collective.shard = {{K = ["rank"]}}}},
+             %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}xf16> {{
+  %c = compound.ag_gemm %a, %b : (tensor<{M}x{K}xf16>, tensor<{K}x{N}xf16>)
+      -> tensor<{M}x{N}xf16>
+  func.return %c : tensor<{M}x{N}xf16>
+}}
+""",
+    "ag_gemm_rows": """
+func.func @f(%a: tensor<{M}x{K}xf16> {{collective.shard = {{M = ["rank"]}}}},
+             %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}xf16> {{
+  %c = compound.ag_gemm %a, %b : (tensor<{M}x{K}xf16>, tensor<{K}x{N}xf16>)
+      -> tensor<{M}x{N}xf16>
+  func.return %c : tensor<{M}x{N}xf16>
+}}
+""",
+    "gemm_all_reduce": """
+func.func @f(%a: tensor<{M}x{K}xf16> {{collective.shard = {{K = ["rank"]}}}},
+             %b: tensor<{K}x{N}xf16> {{collective.shard = {{K = ["rank"]}}}})
+    -> tensor<{M}x{N}xf16> {{
+  %c = compound.gemm %a, %b {{collective.shard = {{K = ["rank"]}}}} :
+      (tensor<{M}x{K}xf16>, tensor<{K}x{N}xf16>) -> tensor<{M}x{N}xf16>
+  func.return %c : tensor<{M}x{N}xf16>
+}}
+""",
+    "gemm_reduce_scatter": """
+func.func @f(%a: tensor<{M}x{K}xf16> {{collective.shard = {{K = ["rank"]}}}},
+             %b: tensor<{K}x{N}xf16> {{collective.shard = {{K = ["rank"]}}}})
+    -> (tensor<{M}x{N}xf16> {{collective.shard = {{M = ["rank"]}}}}) {{
+  %c = compound.gemm %a, %b {{collective.shard = {{K = ["rank"]}}}} :
+      (tensor<{M}x{K}xf16>, tensor<{K}x{N}xf16>) -> tensor<{M}x{N}xf16>
+  func.return %c : tensor<{M}x{N}xf16>
+}}
+""",
+    "ring_attention": """
+func.func @f(%q: tensor<2x3x{M}x{K}xf16> {{collective.shard = {{M = ["rank"]}}}},
+             %k: tensor<2x3x{N}x{K}xf16> {{collective.shard = {{N = ["rank"]}}}},
+             %v: tensor<2x3x{N}x4xf16> {{collective.shard = {{N = ["rank"]}}}})
+    -> (tensor<2x3x{M}x4xf16> {{collective.shard = {{M = ["rank"]}}}}) {{
+  %o = compound.attention %q, %k, %v {{collective.shard = {{M = ["rank"]}}}} :
+      (tensor<2x3x{M}x{K}xf16>, tensor<2x3x{N}x{K}xf16>, tensor<2x3x{N}x4xf16>)
+      -> tensor<2x3x{M}x4xf16>
+  func.return %o : tensor<2x3x{M}x4xf16>
+}}
+""",
+    "expert_gemm": """
+func.func @f(%x: tensor<{N}x{M}x{K}xf16> {{collective.shard = {{T = ["rank"]}}}},
+             %w: tensor<{N}x{K}x4xf16> {{collective.shard = {{E = ["rank"]}}}})
+    -> (tensor<{N}x{M}x4xf16> {{collective.shard = {{E = ["rank"]}}}}) {{
+  %y = compound.expert_gemm %x, %w {{collective.shard = {{E = ["rank"]}}}} :
+      (tensor<{N}x{M}x{K}xf16>, tensor<{N}x{K}x4xf16>) -> tensor<{N}x{M}x4xf16>
+  func.return %y : tensor<{N}x{M}x4xf16>
+}}
+""",
+}
+"""Functions @f of M, N and K that say what ranks share."""
+
+
+def on_ranks(ranks: int, distribute: str = "") -> str:
+    """Return the passes that give a function to GPUs, up to fuse."""
+    return (
+        f"{H200X8},select-ranks{{ranks={ranks}}},decompose,stream{distribute},"
+        "insert-collectives,place-collectives,exchange-terms"
+    )
+
+
 def sharded(ranks: int, dim: str) -> str:
     """Return the passes that spread `dim` of a function over `ranks` GPUs."""
-    return (
-        f"{H200X8},select-ranks{{ranks={ranks}}},decompose,stream,"
-        f"distribute{{dim={dim} axes=rank}},insert-collectives,place-collectives"
-    )
+    return on_ranks(ranks, f",distribute{{dim={dim} axes=rank}}")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from gpu_ranks import TEXTS, sharded
+from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
 from semantics import (
     assert_same_meaning,
     comet_context,
@@ -13,6 +13,7 @@ from semantics import (
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from comet.dialects.collective_base import CollectiveOp
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.passes.functions import compute_functions
 from comet.passes.levels import IRLevel, level_of_function
@@ -23,7 +24,6 @@ LOWER = "fuse{strategy=auto},tile,outline-kernels"
 
 
 CASES = [(name, dim) for name in TEXTS for dim in ("M", "N")]
-CASES.remove(("rmsnorm", "N"))  # needs exchange-terms
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -32,6 +32,16 @@ CASES.remove(("rmsnorm", "N"))  # needs exchange-terms
 def test_programs_of_several_ranks(name: str, dim: str, ranks: int, size: str) -> None:
     before = parse_module(TEXTS[name].format(**SIZES[size]))
     after = run_passes(before, f"{sharded(ranks, dim)},{LOWER}")
+    assert_same_meaning(before, after, "f")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+@pytest.mark.parametrize("name", SHARED_TEXTS)
+def test_programs_that_say_their_shares(name: str, ranks: int, size: str) -> None:
+    before = parse_module(SHARED_TEXTS[name].format(**SIZES[size]))
+    after = run_passes(before, f"{on_ranks(ranks)},{LOWER}")
+    assert any(isinstance(op, CollectiveOp) for op in after.walk())
     assert_same_meaning(before, after, "f")
 
 
@@ -124,6 +134,7 @@ def test_a_forgotten_reduction_is_found_in_tile_trees_and_programs() -> None:
         module.verify()
 
 
-def test_other_collectives_are_refused() -> None:
+def test_reductions_are_exchanged_before() -> None:
+    passes = f"{sharded(2, 'N').replace(',exchange-terms', '')},fuse"
     with pytest.raises(PassFailedException, match="run exchange-terms before fuse"):
-        lowered("rmsnorm", 2)
+        run_passes(parse_module(TEXTS["rmsnorm"].format(**SIZES["small"])), passes)
