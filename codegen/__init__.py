@@ -13,9 +13,14 @@ def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
 
         return CometTarget
 
+    def get_taxes() -> type[Target]:
+        from comet.codegen.taxes import TaxesTarget
+
+        return TaxesTarget
+
     def get_triton() -> type[Target]:
         from comet.codegen.triton import TritonTarget
 
         return TritonTarget
 
-    return {"comet": get_comet, "triton": get_triton}
+    return {"comet": get_comet, "taxes": get_taxes, "triton": get_triton}

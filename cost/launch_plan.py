@@ -95,6 +95,8 @@ class Exchange:
     """Of the whole value, as `algorithms` counts."""
     intermediates: float = 0
     """Bytes that it reads and writes in the own memory."""
+    algorithm: str | None = None
+    """None takes the fastest."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from math import ceil
 
 import numpy as np
 
-from comet.cost.algorithms import cheapest
+from comet.cost.algorithms import cheapest, collective_time
 from comet.cost.estimate import CostError
 from comet.cost.gpu import kernel_time, resident_programs, wave_count
 from comet.cost.interconnect import (
@@ -125,6 +125,14 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     return PartTime(busy, whole - here, here - busy, int(waves))
 
 
+def exchange_time(step: Exchange, machine: Machine) -> float:
+    """Return the seconds of a collective; raises `CostError` as `algorithms` does."""
+    fabric = machine.net.fabric
+    if step.algorithm is None:
+        return cheapest(step.kind, fabric, step.size)[1]
+    return float(collective_time(step.kind, step.algorithm, fabric, step.size))
+
+
 @dataclass(frozen=True)
 class _Arrival:
     """When the tiles of one sender are at its peers."""
@@ -186,10 +194,10 @@ class _Player:
             self.spend(rank, kind, seconds)
 
     def _exchange(self, step: Exchange) -> None:
-        """Play a library's collective by its fastest algorithm."""
+        """Play a library's collective, which starts when all are there."""
         self._all_spend("launch", self.machine.launch)
         self.meet()
-        _, sent = cheapest(step.kind, self.machine.net.fabric, step.size)
+        sent = exchange_time(step, self.machine)
         copied = step.intermediates / self.machine.device.hbm_bandwidth
         self._all_spend("locality", copied)
         self._all_spend("communication", sent - copied)

@@ -218,7 +218,8 @@ def _exchange(name: str, op: CollectiveOp) -> Exchange:
     kind = op.name.partition(".")[2]
     given, made = size_of(op.operands[0]), size_of(op.results[0])
     whole = made if kind == "all_gather" else given
-    return Exchange(name, kind, whole, intermediates=given + made)
+    algorithm = None if op.algorithm is None else str(op.algorithm.data)
+    return Exchange(name, kind, whole, given + made, algorithm)
 
 
 def size_of(value: SSAValue) -> float:

@@ -268,6 +268,13 @@ def test_a_collective_starts_when_all_are_there() -> None:
     assert steps["second"].synchronization == pytest.approx(10e-6)
 
 
+def test_a_collective_may_be_asked_for_an_algorithm() -> None:
+    gather = Exchange("gather", "all_gather", 8 * MESSAGE)
+    ring = replace(gather, algorithm="ring")
+    fastest, asked = (price_plan((step,), NODE).total for step in (gather, ring))
+    assert asked - fastest == pytest.approx(6 * NET.latency)
+
+
 def test_one_rank_sends_nothing() -> None:
     alone = with_net(NODE, ranks=1)
     whole = price_plan((consumer(remote=True, waits=False),), alone)

@@ -1,0 +1,193 @@
+"""The target `taxes`: where the time of a launch plan goes, as a table or a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import DiagnosticException
+from xdsl.utils.target import Target
+
+from comet.codegen.chrome_trace import trace_of
+from comet.cost.estimate import CostError
+from comet.cost.launch_plan import Barrier, Exchange, Plan
+from comet.cost.taxes import Taxes, taxes_by_step, taxes_of
+from comet.cost.timeline import Timeline, play
+from comet.dialects.arch import SystemOp
+from comet.dialects.dataflow import ProgramOp
+from comet.passes.functions import compute_functions
+from comet.passes.gpu_levels import gpu_levels
+from comet.passes.launch_plans import in_place, machine_for, plan_of
+
+COLUMNS = (
+    "step",
+    "busy",
+    "launch",
+    "synchronization",
+    "locality",
+    "total",
+    "intermediates",
+)
+
+
+@dataclass(frozen=True)
+class TaxesTarget(Target):
+    """
+    Print what each kernel and barrier of a launch plan costs, and in which tax.
+
+    ```sh
+    comet-opt in.mlir -p '...,outline-kernels' -t 'taxes{trace="t.json"}'
+    ```
+    """
+
+    name = "taxes"
+
+    trace: str | None = None
+    """A file to write the timeline of all ranks into, for Perfetto or Chrome."""
+    graph: bool = False
+    """Whether kernels are started by replaying a captured graph."""
+    in_place: bool = False
+    """Whether inputs that peers pull lie in symmetric memory already."""
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """
+        Write the table of every function.
+
+        Raises `DiagnosticException` for a module without hardware or launch plans, or
+        a plan that cannot be priced.
+        """
+        priced = [self._price(program, module) for program in programs_of(module)]
+        output.write("\n".join(price.text for price in priced))
+        if self.trace is not None:
+            timelines = {price.title: price.timeline for price in priced}
+            write_text(Path(self.trace), json.dumps(trace_of(timelines)) + "\n")
+
+    def _price(self, program: ProgramOp, module: ModuleOp) -> PricedPlan:
+        (system,) = (op for op in module.ops if isinstance(op, SystemOp))
+        try:
+            machine = machine_for(program, system, graph=self.graph)
+            plan = plan_of(program, machine, gpu_levels(system))
+            plan = in_place(plan) if self.in_place else plan
+            timeline = play(plan, machine)
+        except CostError as error:
+            raise DiagnosticException(f"target taxes: {error}") from error
+        ranks = f"{timeline.ranks} rank{'s' if timeline.ranks > 1 else ''}"
+        title = f"@{_function(program)} on {ranks} of @{system.system_name}"
+        return PricedPlan(title, plan, timeline)
+
+
+@dataclass(frozen=True)
+class PricedPlan:
+    """A plan and what happens when it runs."""
+
+    title: str
+    plan: Plan
+    timeline: Timeline
+
+    @property
+    def text(self) -> str:
+        """The table, a line for each step, with the unit of every number."""
+        latency = _microseconds(self.timeline.latency)
+        table = _aligned([COLUMNS, *self._rows()])
+        return f"{self.title}: {latency}\n\n{table}\n"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        timeline = self.timeline
+        left = {step.name: _intermediates(step) for step in self.plan}
+        rows = [
+            _row(name, taxes, f"{left[name] / 1e6:.3f} MB")
+            for name, taxes in taxes_by_step(timeline).items()
+        ]
+        whole = taxes_of(timeline.segments, timeline.ranks)
+        rows.append(_row("total", whole, f"{sum(left.values()) / 1e6:.3f} MB"))
+        shares = (_part(number, whole.total) for number in _numbers(whole))
+        return [*rows, ("share", *shares, "")]
+
+
+def programs_of(module: ModuleOp) -> list[ProgramOp]:
+    """
+    Return the launch plans of a module.
+
+    Raises `DiagnosticException` where there is none, or no hardware.
+    """
+    found = [
+        op
+        for function in compute_functions(module)
+        for op in function.walk()
+        if isinstance(op, ProgramOp)
+    ]
+    systems = [op for op in module.ops if isinstance(op, SystemOp)]
+    if not found or len(systems) != 1:
+        missing = "attached hardware" if found else "launch plan"
+        raise DiagnosticException(
+            f"target taxes: the module has no {missing}; run attach-hardware and the "
+            "passes up to outline-kernels or lower-channels, and not lower-to-triton"
+        )
+    return found
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all; raises `DiagnosticException` if it cannot."""
+    staged = path.with_name(f".{path.name}.part")
+    try:
+        staged.write_text(text, encoding="utf-8")
+        os.replace(staged, path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DiagnosticException(
+            f"target taxes: cannot write '{path}': {reason}"
+        ) from error
+
+
+def _function(program: ProgramOp) -> str:
+    parent = program.parent_op()
+    while parent is not None and not isinstance(parent, FuncOp):
+        parent = parent.parent_op()
+    return "" if parent is None else parent.sym_name.data
+
+
+def _intermediates(step: object) -> float:
+    """Return the bytes that a step leaves in memory or takes from another."""
+    match step:
+        case Barrier():
+            return 0.0
+        case Exchange():
+            return step.intermediates
+        case _:
+            return sum(part.intermediates for part in getattr(step, "parts", ()))
+
+
+def _numbers(taxes: Taxes) -> tuple[float, ...]:
+    """Return the numbers of a row, seconds, in the order of the columns."""
+    parts = (taxes.busy, taxes.launch, taxes.synchronization, taxes.locality)
+    return (*parts, taxes.total)
+
+
+def _row(name: str, taxes: Taxes, left: str) -> tuple[str, ...]:
+    return (name, *(_microseconds(number) for number in _numbers(taxes)), left)
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{seconds * 1e6:.2f} us"
+
+
+def _part(number: float, whole: float) -> str:
+    return f"{100 * number / whole:.1f} %" if whole else "0.0 %"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines: list[str] = []
+    for first, *rest in rows:
+        cells = [first.ljust(widths[0])]
+        cells += [cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
