@@ -92,12 +92,17 @@ def functions_at(module: ModuleOp, name: str, *taken: IRLevel) -> tuple[FuncOp, 
     return functions
 
 
-def _check_level(op: FuncOp, name: str, taken: tuple[IRLevel, ...]) -> None:
+def check_blocks(op: FuncOp, name: str) -> None:
+    """Raise PassFailedException in the name of a pass if `op` has several blocks."""
     if len(op.body.blocks) != 1:
         raise PassFailedException(
             f"{name}: @{op.sym_name.data} has {len(op.body.blocks)} blocks; write it "
             "as one, without branches"
         )
+
+
+def _check_level(op: FuncOp, name: str, taken: tuple[IRLevel, ...]) -> None:
+    check_blocks(op, name)
     level = level_of_function(op)
     if level is not None and level not in taken:
         raise PassFailedException(

@@ -1,4 +1,4 @@
-"""The `triton-distributed` pipeline: named ops to Triton kernels."""
+"""The `triton-distributed` pipeline: named ops to the Triton kernels of some GPUs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,35 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
+from comet.dialects.collective_mesh import lookup_mesh
+from comet.passes.functions import compute_functions
 from comet.passes.hardware_kind import require_gpu
+from comet.passes.levels import (
+    ORDER,
+    IRLevel,
+    check_blocks,
+    level_of_function,
+    spmd_region,
+)
 
 
 @dataclass(frozen=True)
 class TritonDistributedPass(ModulePass):
     """
-    Compile named compound ops to the kernels of one GPU.
+    Compile named compound ops to the kernels of one GPU, or of several.
 
-    Before: named ops, with the hardware attached. After: the `tl` dialect and a launch
-    plan, ready for `-t triton`. Every part is a pass of its own.
+    Before: named ops, with the hardware attached; what is at a lower level already
+    starts there. After: the `tl` dialect and a launch plan, ready for `-t triton`.
+    Every part is a pass of its own.
     """
 
     name = "triton-distributed"
 
     ranks: int = 1
     """The number of GPUs."""
+
+    dim: str = "N"
+    """The dimension that ranks share, if nothing says how they do."""
 
     stream: bool = True
     """Write reductions that need one another as one running fold."""
@@ -42,29 +55,97 @@ class TritonDistributedPass(ModulePass):
     """See `tile`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.ranks != 1:
-            raise PassFailedException(
-                f"triton-distributed: ranks={self.ranks} is not supported, kernels are "
-                "written for one GPU; use ranks=1"
-            )
         require_gpu(self.name, attached_system(op))
-        PassPipeline(tuple(self.parts())).apply(ctx, op)
+        PassPipeline(tuple(self.parts(op))).apply(ctx, op)
 
-    def parts(self) -> Iterator[ModulePass]:
-        """Yield the passes of the pipeline, in order."""
-        from comet.passes.annotate_cost import AnnotateCostPass
+    def parts(self, module: ModuleOp) -> Iterator[ModulePass]:
+        """
+        Yield the passes of the pipeline for `module`, in order.
+
+        Raises PassFailedException if its functions are written for other ranks.
+        """
+        level, shared = plan_start(module, self.ranks)
+        if level in (IRLevel.GRAPH, IRLevel.ELEMENTARY):
+            yield from self._to_elementary(shared)
+        if self.ranks > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
+            yield from self._to_exchanges(level)
+        yield from self._to_kernels(level)
+        yield from self._to_triton()
+
+    def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
+        """Yield what makes elementary ops that say what ranks share."""
         from comet.passes.decompose import DecomposePass
-        from comet.passes.fuse import FusePass
-        from comet.passes.lower_to_triton import LowerToTritonPass
-        from comet.passes.outline_kernels import OutlineKernelsPass
+        from comet.passes.distribute import DistributePass
+        from comet.passes.select_ranks import AXIS, SelectRanksPass
         from comet.passes.stream import StreamPass
-        from comet.passes.tile import TilePass
 
+        if self.ranks > 1 or shared:
+            yield SelectRanksPass(self.ranks)
         yield DecomposePass(accumulator="f32")
         if self.stream:
             yield StreamPass()
-        yield FusePass(strategy=self.strategy, between=self.between)
+        if self.ranks > 1 and not shared:
+            yield DistributePass(self.dim, (AXIS,))
+
+    def _to_exchanges(self, level: IRLevel) -> Iterator[ModulePass]:
+        """Yield what makes a region of local ops and collectives that move data."""
+        from comet.passes.exchange_terms import ExchangeTermsPass
+        from comet.passes.insert_collectives import InsertCollectivesPass
+        from comet.passes.place_collectives import PlaceCollectivesPass
+
+        if level is not IRLevel.SPMD:
+            yield InsertCollectivesPass()
+        yield PlaceCollectivesPass()
+        yield ExchangeTermsPass()
+
+    def _to_kernels(self, level: IRLevel) -> Iterator[ModulePass]:
+        """Yield what makes a launch plan of tiled kernels."""
+        from comet.passes.fuse import FusePass
+        from comet.passes.outline_kernels import OutlineKernelsPass
+        from comet.passes.tile import TilePass
+
+        if level is IRLevel.DATAFLOW:
+            return
+        if level is not IRLevel.SCHEDULE:
+            yield FusePass(strategy=self.strategy, between=self.between)
         yield TilePass(factors=self.factors)
         yield OutlineKernelsPass()
+
+    def _to_triton(self) -> Iterator[ModulePass]:
+        from comet.passes.annotate_cost import AnnotateCostPass
+        from comet.passes.lower_to_triton import LowerToTritonPass
+
         yield AnnotateCostPass()
         yield LowerToTritonPass()
+
+
+def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
+    """
+    Return the level at which the functions of `module` are, and if they say shardings.
+
+    Raises PassFailedException if one is written for another number of ranks, or if they
+    are at different levels.
+    """
+    from comet.passes.boundary import says_sharding
+
+    functions = tuple(compute_functions(module))
+    for func in functions:
+        check_blocks(func, TritonDistributedPass.name)
+        region = spmd_region(func)
+        if region is None:
+            continue
+        mesh = lookup_mesh(region, region.mesh.string_value())
+        if (written := mesh.size(mesh.axis_extents)) != ranks:
+            raise PassFailedException(
+                f"triton-distributed: @{func.sym_name.data} is written for {written} "
+                f"ranks, not {ranks}; use ranks={written}"
+            )
+    levels = dict.fromkeys(level_of_function(func) for func in functions)
+    found = [level for level in levels if level is not None]
+    if len(found) > 1:
+        raise PassFailedException(
+            f"triton-distributed: functions are at the {' and '.join(found)} levels; "
+            "bring all of them to one first"
+        )
+    shared = any(says_sharding(func) for func in functions)
+    return (found[0] if found else IRLevel.GRAPH), shared

@@ -1,11 +1,14 @@
 """The pipeline of one GPU: what it emits computes what was written, at any size."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
+from gpu_ranks import H200X8, SHARED_TEXTS, sharded
 from semantics import parse_module, run_passes
 from triton_modules import LOWER, check_all, emitted
+from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.decompose import keep_reference
@@ -63,19 +66,65 @@ def test_any_graph_after_decomposition(tmp_path: Path) -> None:
     expect_all_ok(sources, tmp_path)
 
 
+def spelled(parts: Iterable[ModulePass]) -> str:
+    """Return the passes of a pipeline with their options, as a user writes them."""
+    return ",".join(str(part.pipeline_pass_spec()) for part in parts)
+
+
 def test_the_pipeline_is_its_parts() -> None:
     text = SOFTMAX.format(**SIZES["prime"])
     whole = run_passes(parse_module(text), f"{H200},triton-distributed")
-    names = [part.name for part in TritonDistributedPass().parts()]
-    spelled = ",".join(names).replace("decompose,", "decompose{accumulator=f32},")
-    spelled = spelled.replace("fuse", "fuse{strategy=auto}")
-    apart = run_passes(parse_module(text), f"{H200},{spelled}")
+    parts = spelled(TritonDistributedPass().parts(parse_module(text)))
+    apart = run_passes(parse_module(text), f"{H200},{parts}")
     assert str(whole) == str(apart)
 
 
-def test_several_ranks_are_refused() -> None:
-    with pytest.raises(PassFailedException, match="ranks=2 is not supported"):
-        run_passes(
-            parse_module(SOFTMAX.format(M=8, N=8, K=8)),
-            f"{H200},triton-distributed{{ranks=2}}",
-        )
+def names(text: str, **options: int) -> list[str]:
+    module = run_passes(parse_module(text), H200X8)
+    return [part.name for part in TritonDistributedPass(**options).parts(module)]
+
+
+def test_ranks_share_n_unless_the_function_says_what() -> None:
+    start = ["select-ranks", "decompose", "stream"]
+    shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
+    plain = names(SOFTMAX.format(**SIZES["prime"]), ranks=4)
+    assert plain[:4] == [*start, "distribute"]
+    assert names(shared, ranks=4) == [name for name in plain if name != "distribute"]
+
+
+def test_one_rank_needs_no_collectives() -> None:
+    plain = names(SOFTMAX.format(**SIZES["prime"]))
+    assert "insert-collectives" not in plain
+    shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
+    assert names(shared) == ["select-ranks", *plain]
+
+
+@pytest.mark.parametrize("done", range(3, 11))
+def test_what_is_done_already_is_not_done_again(done: int) -> None:
+    module = run_passes(parse_module(SOFTMAX.format(**SIZES["prime"])), H200X8)
+    pipeline = TritonDistributedPass(ranks=3)
+    passes = list(pipeline.parts(module))
+    before = run_passes(module, spelled(passes[:done]))
+    rest = [part.name for part in pipeline.parts(before)]
+    wanted = [part.name for part in passes[done:]]
+    assert rest[len(rest) - len(wanted) :] == wanted
+    assert not {"decompose", "insert-collectives"} & set(rest) or done < 5
+
+
+def test_a_region_for_other_ranks_is_refused() -> None:
+    text = SOFTMAX.format(**SIZES["prime"])
+    module = run_passes(parse_module(text), sharded(4, "N"))
+    message = "@f is written for 4 ranks, not 2; use ranks=4"
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, "triton-distributed{ranks=2}")
+
+
+def test_functions_at_two_levels_are_refused() -> None:
+    text = SOFTMAX.format(**SIZES["prime"])
+    module = run_passes(parse_module(text), f"{H200},decompose,fuse")
+    other = parse_module(text.replace("@f", "@g"))
+    for op in list(other.body.block.ops):
+        op.detach()
+        module.body.block.add_op(op)
+    with pytest.raises(PassFailedException, match="schedule and graph levels"):
+        run_passes(module, "triton-distributed")

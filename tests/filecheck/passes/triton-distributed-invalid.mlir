@@ -1,8 +1,8 @@
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},triton-distributed{ranks=8}' | filecheck %s
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},triton-distributed{ranks=9}' | filecheck %s
 
 func.func @f(%a: tensor<8x4xf16>, %b: tensor<4x16xf16>) -> tensor<8x16xf16> {
   %p = compound.gemm_softmax %a, %b : (tensor<8x4xf16>, tensor<4x16xf16>) -> tensor<8x16xf16>
   func.return %p : tensor<8x16xf16>
 }
 
-// CHECK: triton-distributed: ranks=8 is not supported, kernels are written for one GPU; use ranks=1
+// CHECK: select-ranks: ranks=9 is not between 1 and 8, the number of ranks of @h200x8; attach hardware with more, or use fewer
