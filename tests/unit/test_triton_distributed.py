@@ -79,9 +79,9 @@ def test_the_pipeline_is_its_parts() -> None:
     assert str(whole) == str(apart)
 
 
-def names(text: str, **options: int) -> list[str]:
+def names(text: str, ranks: int = 1) -> list[str]:
     module = run_passes(parse_module(text), H200X8)
-    return [part.name for part in TritonDistributedPass(**options).parts(module)]
+    return [part.name for part in TritonDistributedPass(ranks).parts(module)]
 
 
 def test_ranks_share_n_unless_the_function_says_what() -> None:
