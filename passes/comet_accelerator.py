@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from math import inf
+from typing import Literal, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import BoolAttr, ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective_mesh import MeshOp
+from comet.dialects.comet import MappingOp
 from comet.dialects.compound_dims import extents_of, names_of
+from comet.dialects.cost import estimate_of
 from comet.passes.functions import compute_functions
 from comet.passes.hardware_kind import require_accelerator
 from comet.passes.memory_chain import memory_chain
+
+STREAM = "comet.stream"
+"""The attribute of a mapping that says whether the cheaper way was the streamed one."""
+
+SHARED = ("N",)
+"""The dimension that is shared if none is named."""
+
+SHARED_BY_FOLDS = ("B", "H", "M")
+"""Those that are shared if none is named and N is streamed."""
+
+Share: TypeAlias = tuple[str, tuple[str, ...]]
+"""A dimension, and the mesh axes that share it."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +46,17 @@ class CometAcceleratorPass(ModulePass):
 
     name = "comet-accelerator"
 
-    dim: str | None = None
-    """The dimension that clusters and cores share; N, if there is one, if unset."""
+    dim: tuple[str, ...] | None = None
+    """
+    The dimensions that clusters and cores share; each takes as many of the outermost
+    axes left as divide it. If unset it is N, and B, H and M where N is streamed.
+    """
+
+    stream: bool | Literal["auto"] = "auto"
+    """
+    Whether to run `stream`; `auto` compiles attention both ways, keeps the one that
+    `model` finds cheaper, and streams nothing else.
+    """
 
     at: str | None = None
     """The level of the explicit collectives; the shared buffer's if unset."""
@@ -54,13 +79,43 @@ class CometAcceleratorPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from comet.passes.decompose import DecomposePass
 
-        system = attached_system(op)
-        require_accelerator(self.name, system)
+        require_accelerator(self.name, attached_system(op))
         PassPipeline((DecomposePass(accumulator="input"),)).apply(ctx, op)
-        axes = whole_axes(op, system, self.dim)
-        PassPipeline(tuple(self.parts(system, axes))).apply(ctx, op)
+        if self.stream == "auto" and has_attention(op):
+            replace_body(op, self.cheaper(ctx, op))
+        else:
+            self.compile(ctx, op, stream=self.stream is True)
 
-    def parts(self, system: SystemOp, axes: tuple[str, ...]) -> Iterator[ModulePass]:
+    def cheaper(self, ctx: Context, op: ModuleOp) -> ModuleOp:
+        """
+        Return `op`, compiled the cheaper way: with `stream` or without.
+
+        Raises PassFailedException with the reason of the latter if neither has a
+        mapping.
+        """
+        compiled: list[ModuleOp] = []
+        failure: PassFailedException | None = None
+        for stream in (True, False):
+            trial = op.clone()
+            for func in compute_functions(trial):
+                func.attributes[STREAM] = BoolAttr.from_bool(stream)
+            try:
+                self.compile(ctx, trial, stream=stream)
+                compiled.append(trial)
+            except PassFailedException as error:
+                failure = error
+        if not compiled:
+            raise failure or PassFailedException(f"{self.name}: there is no mapping")
+        return min(compiled, key=figures_of)
+
+    def compile(self, ctx: Context, op: ModuleOp, *, stream: bool) -> None:
+        """Run the passes after `decompose`."""
+        parts = self.parts(op, attached_system(op), stream=stream)
+        PassPipeline(tuple(parts)).apply(ctx, op)
+
+    def parts(
+        self, module: ModuleOp, system: SystemOp, *, stream: bool
+    ) -> Iterator[ModulePass]:
         """Yield the passes after `decompose`, in order."""
         from comet.passes.annotate_cost import AnnotateCostPass
         from comet.passes.bind import BindPass
@@ -69,10 +124,13 @@ class CometAcceleratorPass(ModulePass):
         from comet.passes.insert_collectives import InsertCollectivesPass
         from comet.passes.lower_to_comet import LowerToCometPass
         from comet.passes.place_collectives import PlaceCollectivesPass
+        from comet.passes.stream import StreamPass
         from comet.passes.tile import TilePass
 
-        if axes:
-            yield DistributePass(dim=self.dim or "N", axes=axes)
+        if stream:
+            yield StreamPass()
+        for dim, axes in shares(module, system, self.shared(module, stream=stream)):
+            yield DistributePass(dim=dim, axes=axes)
         yield InsertCollectivesPass()
         at = self.at if self.at is not None else memory_chain(system).shared
         yield PlaceCollectivesPass(at=at, kind=self.kind)
@@ -82,33 +140,82 @@ class CometAcceleratorPass(ModulePass):
         yield AnnotateCostPass(model=self.model)
         yield LowerToCometPass()
 
+    def shared(self, module: ModuleOp, *, stream: bool) -> tuple[str, ...]:
+        """Return the dimensions to share; those not named by the user may be absent."""
+        if self.dim is not None:
+            return self.dim
+        known = {name for value in values_of(module) for name in names_of(value)}
+        usual = SHARED_BY_FOLDS if stream else SHARED
+        return tuple(dim for dim in usual if dim in known)
 
-def whole_axes(
-    module: ModuleOp, system: SystemOp, dim: str | None = None
-) -> tuple[str, ...]:
-    """
-    Return the mesh axes that can share `dim`: all, or without some of the innermost.
 
-    Axes are dropped, from the innermost on, until their product divides the extent.
-    Without `dim`, that is N; where there is no N, nothing is shared. Raises
-    PassFailedException if no value has the dimension `dim`.
-    """
-    values = [
+def has_attention(module: ModuleOp) -> bool:
+    """Return whether `stream` would find softmax times a matrix in `module`."""
+    from comet.passes.stream import plan_folds
+    from comet.passes.streams import AttentionForm
+
+    try:
+        found = [fold for f in compute_functions(module) for fold in plan_folds(f, "N")]
+    except PassFailedException:
+        return False
+    return any(isinstance(fold.form, AttentionForm) for fold in found)
+
+
+def figures_of(module: ModuleOp) -> tuple[float, float]:
+    """Return latency and energy of the mapping in `module`; infinite if not priced."""
+    mappings = (op for op in module.body.block.ops if isinstance(op, MappingOp))
+    figures = next((estimate_of(mapping) for mapping in mappings), None)
+    if figures is None:
+        return inf, inf
+    return figures.latency, inf if figures.energy is None else figures.energy
+
+
+def replace_body(module: ModuleOp, other: ModuleOp) -> None:
+    """Give `module` the ops of `other`, which loses them."""
+    old = module.body.detach_block(module.body.block)
+    module.body.add_block(other.body.detach_block(other.body.block))
+    old.erase(safe_erase=False)
+
+
+def values_of(module: ModuleOp) -> list[SSAValue]:
+    """Return the values that the functions of `module` compute with."""
+    return [
         value
         for func in compute_functions(module)
         for op in func.body.block.ops
         for value in (*op.operands, *op.results)
     ]
-    name = dim or "N"
-    extents = [extents_of(value)[name] for value in values if name in names_of(value)]
-    if dim is not None and not extents:
+
+
+def shares(module: ModuleOp, system: SystemOp, dims: Sequence[str]) -> Iterator[Share]:
+    """Yield which mesh axes share each of `dims`, except for those that none shares."""
+    left = tuple(system.axes)
+    for dim in dims:
+        axes = whole_axes(module, system, dim, left)
+        if axes:
+            yield dim, axes
+        left = left[len(axes) :]
+
+
+def whole_axes(
+    module: ModuleOp, system: SystemOp, dim: str, left: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """
+    Return the ones of the mesh axes `left`, of all if unset, that can share `dim`.
+
+    Axes are dropped, from the innermost on, until their product divides the extent.
+    Raises PassFailedException if no value has the dimension.
+    """
+    values = values_of(module)
+    extents = [extents_of(value)[dim] for value in values if dim in names_of(value)]
+    if not extents:
         known = dict.fromkeys(name for value in values for name in names_of(value))
         raise PassFailedException(
             f"comet-accelerator: there is no dimension {dim} to share; there are "
             f"{', '.join(known)}"
         )
     mesh = MeshOp(system.system_name, system.axes)
-    axes = tuple(system.axes)
+    axes = tuple(system.axes if left is None else left)
     while axes and any(extent % mesh.size(axes) for extent in extents):
         axes = axes[:-1]
-    return axes if extents else ()
+    return axes

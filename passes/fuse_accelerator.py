@@ -371,10 +371,8 @@ def _resident(
     the values that the end of a node completes.
     """
     for cluster in (child for tree in trees for child in tree.children):
-        groups = [_children(group) for group in _children(cluster)]
-        stages = [c for group in groups for c in group if isinstance(c, Spatial)]
-        home = {op: stage for stage in stages for op in ops_of(stage)}
-        for op, stage in home.items():
+        home = dict(_homes(cluster))
+        for op, maker in home.items():
             if strategy == "partial" and isinstance(op, ContractOp):
                 continue
             for value in op.results:
@@ -382,21 +380,43 @@ def _resident(
                     value not in partial
                     and value not in program.outputs
                     and all(
-                        _reads_in_core(user, stage, home)
+                        _reads_in_core(value, user, maker, home.get(user))
                         for user in readers_of(value, nest)
                     )
                 ):
                     yield value
 
 
+@dataclass(frozen=True)
+class _Home:
+    """Where an op stands: the node over the cores, and the one around that."""
+
+    stage: Spatial
+    group: Tree
+
+
+def _homes(cluster: Tree) -> Iterator[tuple[Operation, _Home]]:
+    for group in _children(cluster):
+        for stage in _children(group):
+            if isinstance(stage, Spatial):
+                yield from ((op, _Home(stage, group)) for op in ops_of(stage))
+
+
 def _reads_in_core(
-    user: Operation, stage: Spatial, home: Mapping[Operation, Spatial]
+    value: SSAValue, user: Operation, maker: _Home, reader: _Home | None
 ) -> bool:
-    reader = home.get(user)
-    return (
-        reader is not None
-        and reader.rows == stage.rows
-        and not isinstance(user, ContractOp)
+    """
+    Return whether `user` finds `value` in the core that made it.
+
+    A fold takes the chunks that it does not make from the shared buffer: the COMET
+    files count the steps of a loop by what they fetch.
+    """
+    if reader is None or isinstance(user, ContractOp):
+        return False
+    fold = reader.group.fold if isinstance(reader.group, Temporal) else None
+    chunked = fold is not None and fold.dim.data in names_of(value)
+    return reader.stage.rows == maker.stage.rows and (
+        reader.group is maker.group or not chunked
     )
 
 

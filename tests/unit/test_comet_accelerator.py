@@ -1,10 +1,11 @@
 """`comet-accelerator`: the meaning after every part, its axes, its options."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from accelerators import MACHINES, attached
 from comet_rules import check
+from named_ops import HEADS_EVEN, NAMED_OPS
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -15,7 +16,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
-from comet.passes.comet_accelerator import whole_axes
+from comet.passes.comet_accelerator import STREAM, Share, shares, whole_axes
 from comet.passes.functions import compute_functions
 from comet.passes.fuse_auto import STRATEGY
 
@@ -25,6 +26,7 @@ ODD = ((7, 5, 48), (1, 3, 16), (6, 1, 32), (11, 13, 80))
 """(M, K, N): M and K prime or one; N divides by the axes of every machine."""
 RAGGED = ((7, 5, 13), (3, 2, 11))
 """(M, K, N) whose N divides by no machine: the last shares are short or empty."""
+REST = ("cy", "kx", "ky")
 SPMD = ("decompose{accumulator=input}", "distribute{dim=N axes=cx,cy,kx,ky}")
 edge, cloud = (
     f'attach-hardware{{path="samples/hardware/{name}.yaml"}}'
@@ -210,3 +212,79 @@ def test_spatial_rows_are_full_or_idle():
         for row in op.loops
     }
     assert rows == {("cx", 2), ("cy", 2), ("kx", 2), ("ky", 1)}
+
+
+ATTENTION, CAUSAL = (
+    next(op for op in NAMED_OPS if op.title == title)
+    for title in ("attention", "attention_causal")
+)
+
+
+def mapping_of(module: ModuleOp, options: str) -> MappingOp:
+    """Return the mapping that the pipeline makes on the edge machine."""
+    lowered = run_passes(module, f"{edge},comet-accelerator{{{options}}}")
+    assert check(write_files(lowered)) == []
+    (mapping,) = [op for op in lowered.walk() if isinstance(op, MappingOp)]
+    return mapping
+
+
+def latency(mapping: MappingOp) -> float:
+    estimate = estimate_of(mapping)
+    assert estimate is not None
+    return estimate.latency
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_attention_is_streamed_where_that_is_cheaper(strategy: str):
+    module = parse_module(ATTENTION.text(HEADS_EVEN))
+    options = f"strategy={strategy}"
+    chosen = mapping_of(module, options)
+    ways = {
+        way: latency(mapping_of(module, f"{options} stream={way}"))
+        for way in ("true", "false")
+    }
+    assert latency(chosen) == min(ways.values())
+    assert str(chosen.attributes[STREAM]) == min(ways, key=lambda way: ways[way])
+
+
+def test_batches_and_heads_are_streamed():
+    module = parse_module(ATTENTION.text(HEADS_EVEN | {"B": 2}))
+    mapping = mapping_of(module, "stream=true strategy=full")
+    assert latency(mapping) > 0
+
+
+def test_nothing_but_attention_is_streamed_unasked():
+    module = parse_module(graph_text("gemm_softmax", (32, 16, 64)))
+    assert STREAM not in mapping_of(module, "strategy=full").attributes
+    streamed = mapping_of(module, "strategy=full stream=true")
+    assert latency(streamed) > 0
+
+
+@pytest.mark.parametrize(
+    ("dims", "extents", "expected"),
+    [
+        (("H", "M"), HEADS_EVEN, [("H", ("cx", "cy")), ("M", ("kx", "ky"))]),
+        (("B", "H", "M"), HEADS_EVEN | {"H": 6}, [("H", ("cx",)), ("M", REST)]),
+        (("M",), HEADS_EVEN | {"M": 3}, []),
+    ],
+)
+def test_dimensions_share_the_axes_in_turn(
+    dims: Sequence[str], extents: Mapping[str, int], expected: list[Share]
+):
+    module = parse_module(ATTENTION.text(extents))
+    module = run_passes(module, f"{edge},decompose{{accumulator=input}}")
+    assert list(shares(module, attached_system(module), dims)) == expected
+
+
+@pytest.mark.parametrize("stream", ["auto", "true", "false"])
+def test_causal_attention_needs_a_gpu(stream: str):
+    module = parse_module(CAUSAL.text(CAUSAL.even))
+    with pytest.raises(PassFailedException, match="masks and scans need a GPU"):
+        mapping_of(module, f"stream={stream}")
+
+
+def test_the_streamed_dimension_is_not_shared():
+    module = parse_module(ATTENTION.text(HEADS_EVEN))
+    with pytest.raises(PassFailedException, match="distribute another dimension"):
+        mapping_of(module, "stream=true dim=N")
+    assert str(mapping_of(module, "dim=N").attributes[STREAM]) == "false"

@@ -33,6 +33,7 @@ def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:
                 r"typing\.Literal\[(.*?)\]", r"one of \1", message.split("expected ")[1]
             )
             expected = re.sub(r"<class '(\w+)'>", _type_name, expected)
+            expected = re.sub(r"typing\.Union\[(.*)\]", _alternatives, expected)
             written = ",".join(str(value) for value in values)
             return f"the option '{option}' is {expected}, not {written}"
     if (missing := re.search(r"requires argument \"(\w+)\"", message)) is not None:
@@ -44,6 +45,12 @@ def _type_name(found: re.Match[str]) -> str:
     """Name a Python type the way a user would."""
     names = {"int": "a whole number", "float": "a number", "str": "text"}
     return names.get(found[1], found[1])
+
+
+def _alternatives(found: re.Match[str]) -> str:
+    """Name a choice between types the way a user would."""
+    kinds = found[1].replace("bool", "true, false").split(", ")
+    return f"{', '.join(kinds[:-1])} or {kinds[-1].removeprefix('one of ')}"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
