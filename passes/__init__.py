@@ -23,6 +23,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return BindPass
 
+    def get_bsp_to_dataflow() -> type[ModulePass]:
+        from comet.passes.bsp_to_dataflow import BspToDataflowPass
+
+        return BspToDataflowPass
+
     def get_comet_accelerator() -> type[ModulePass]:
         from comet.passes.comet_accelerator import CometAcceleratorPass
 
@@ -52,6 +57,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         from comet.passes.insert_collectives import InsertCollectivesPass
 
         return InsertCollectivesPass
+
+    def get_lower_channels() -> type[ModulePass]:
+        from comet.passes.lower_channels import LowerChannelsPass
+
+        return LowerChannelsPass
 
     def get_lower_to_triton() -> type[ModulePass]:
         from comet.passes.lower_to_triton import LowerToTritonPass
@@ -102,12 +112,14 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "annotate-cost": get_annotate_cost,
         "attach-hardware": get_attach_hardware,
         "bind": get_bind,
+        "bsp-to-dataflow": get_bsp_to_dataflow,
         "comet-accelerator": get_comet_accelerator,
         "decompose": get_decompose,
         "distribute": get_distribute,
         "exchange-terms": get_exchange_terms,
         "fuse": get_fuse,
         "insert-collectives": get_insert_collectives,
+        "lower-channels": get_lower_channels,
         "lower-to-comet": get_lower_to_comet,
         "lower-to-triton": get_lower_to_triton,
         "outline-kernels": get_outline_kernels,

@@ -1,0 +1,249 @@
+"""
+`bsp-to-dataflow`: dataflow level -> dataflow level, with channels.
+
+Needs programs of kernels, collectives and barriers, as `outline-kernels` makes them.
+Every collective becomes a channel, by one of five patterns: `bsp` keeps a kernel that
+sends, and the barriers; `wait` has consumers wait for each rank instead; `push` for
+each block of rows; with `pull` they load from the memory of the sender; with `fused`
+the kernel that makes a value sends each tile as it is made. Rejects a pattern that does
+not apply, with those that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import dataflow
+from comet.dialects.arch import attached_system
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
+from comet.passes.bsp_to_dataflow_kernels import (
+    give_as_made,
+    insert_copy,
+    land,
+    take,
+)
+from comet.passes.bsp_to_dataflow_plan import (
+    FORMS,
+    Pattern,
+    Transfer,
+    check_collectives,
+    collective_of,
+    describe_sent,
+    made_by_kernel,
+    obstacle,
+    plan_transfer,
+)
+from comet.passes.gpu_levels import gpu_levels
+from comet.passes.kernels import erase, insert_before
+from comet.passes.levels import IRLevel, compute_block, functions_at
+from comet.passes.plan_string import parse_plan
+
+EVERY = "every"
+"""Stands for all collectives in the option `blocks`."""
+
+
+@dataclass(frozen=True)
+class BspToDataflowPass(ModulePass):
+    """Replace collectives and barriers by channels."""
+
+    name = "bsp-to-dataflow"
+
+    pattern: Literal["bsp", "wait", "pull", "push", "fused"] = "bsp"
+    """How producers, collectives and consumers synchronise."""
+
+    blocks: str | None = None
+    """How often copy kernels cut what they send: `M=4 K=2`, or `KERNEL: M=4; ..`."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function that is no reference."""
+        pattern, blocks = Pattern(self.pattern), parse_blocks(self.blocks)
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+            program = program_of(function)
+            if program is not None and _exchanges(program):
+                registers = gpu_levels(attached_system(op)).registers
+                check_blocks(program, blocks)
+                rewrite(program, pattern, blocks, registers)
+
+
+def program_of(function: FuncOp) -> ProgramOp | None:
+    """Return the launch plan of a function, None if it has none."""
+    ops = compute_block(function).ops
+    return next((op for op in ops if isinstance(op, ProgramOp)), None)
+
+
+def parse_blocks(text: str | None) -> dict[str, dict[str, int]]:
+    """
+    Return the factors of copy kernels by the name of the collective's kernel.
+
+    Raises `PassFailedException` that quotes what is no factor.
+    """
+    if text is None:
+        return {}
+    entries = parse_plan(text if ":" in text else f"{EVERY}: {text}")
+    return {entry.level: dict(entry.rows) for entry in entries}
+
+
+def check_blocks(program: ProgramOp, blocks: Mapping[str, Mapping[str, int]]) -> None:
+    """Raise `PassFailedException` if `blocks` names what the program does not have."""
+    kernels = {kernel.sym_name.data: kernel for kernel in _exchanges(program)}
+    for name, factors in blocks.items():
+        if name not in (EVERY, *kernels):
+            raise PassFailedException(
+                f"bsp-to-dataflow: blocks is for @{name}, which is no collective of "
+                f"the program; it has {', '.join(f'@{known}' for known in kernels)}"
+            )
+        chosen = kernels.values() if name == EVERY else (kernels[name],)
+        dims = {dim for kernel in chosen for dim in extents_of(kernel.ins[0])}
+        for dim in factors:
+            if dim not in dims:
+                raise PassFailedException(
+                    f"bsp-to-dataflow: blocks cuts {dim}, which nothing that is sent "
+                    f"has; there are {', '.join(sorted(dims))}"
+                )
+
+
+def _exchanges(program: ProgramOp) -> list[KernelOp]:
+    """Return the kernels that are collectives, in launch order."""
+    return [kernel for kernel in program.kernels() if collective_of(kernel) is not None]
+
+
+def rewrite(
+    program: ProgramOp,
+    pattern: Pattern,
+    blocks: Mapping[str, Mapping[str, int]],
+    registers: str,
+) -> None:
+    """Make every collective of a program a channel."""
+    exchanges = _exchanges(program)
+    for kernel in exchanges:
+        check_collectives(kernel, pattern)
+    if pattern is Pattern.FUSED:
+        check_fused(exchanges)
+    for kernel in exchanges:
+        _land(kernel, registers)
+        name = kernel.sym_name.data
+        factors = {**blocks.get(EVERY, {}), **blocks.get(name, {})}
+        connect(program, plan_transfer(kernel, pattern, factors), registers)
+    if FORMS[pattern].signals:
+        order_locally(program)
+
+
+def check_fused(exchanges: list[KernelOp]) -> None:
+    """
+    Raise `PassFailedException` if kernels cannot send what they make.
+
+    An input, which no kernel makes, is sent by a copy kernel as in `push`; but a
+    program that sends nothing else has nothing to fuse.
+    """
+    made = [(kernel, made_by_kernel(kernel)) for kernel in exchanges]
+    if all(result is None for _, result in made):
+        kernel, _ = made[0]
+        raise PassFailedException(
+            "bsp-to-dataflow: pattern=fused does not apply to "
+            f"@{kernel.sym_name.data}: no kernel makes {describe_sent(kernel)}, an "
+            "input of the program; bsp, wait, pull and push apply"
+        )
+    for kernel, result in made:
+        collective = collective_of(kernel)
+        split = getattr(collective, "split", None)
+        if result is None:
+            continue
+        why = obstacle(result, None if split is None else split.data)
+        if why is not None:
+            raise PassFailedException(
+                "bsp-to-dataflow: pattern=fused does not apply to "
+                f"@{kernel.sym_name.data}, because of the kernel that makes "
+                f"{describe_sent(kernel)}: {why}; bsp, wait, pull and push apply"
+            )
+
+
+def _land(kernel: KernelOp, registers: str) -> None:
+    """Give readers of a collective that are no nodes a plain buffer with a copy."""
+    value = kernel.results_[0]
+    others = [
+        use
+        for use in value.uses
+        if not isinstance(use.operation, KernelOp) or collective_of(use.operation)
+    ]
+    if not others:
+        return
+    copy = land(kernel, value, registers)
+    for use in others:
+        use.operation.operands[use.index] = copy.results_[0]
+    buffer = copy.outs[0].owner
+    assert isinstance(buffer, Operation)
+    place = _barrier_behind(kernel)
+    for op in (BarrierOp(local=True), copy, buffer):
+        _insert_after(place, op)
+
+
+def _barrier_behind(kernel: KernelOp) -> Operation:
+    """Return the first barrier of all ranks behind a kernel, or insert it."""
+    op = kernel.next_op
+    while op is not None:
+        if isinstance(op, BarrierOp) and op.local is None:
+            return op
+        op = op.next_op
+    barrier = BarrierOp()
+    _insert_after(kernel, barrier)
+    return barrier
+
+
+def _insert_after(existing: Operation, new: Operation) -> None:
+    block = existing.parent
+    assert block is not None
+    block.insert_op_after(new, existing)
+
+
+def connect(program: ProgramOp, transfer: Transfer, registers: str) -> None:
+    """Make one collective a channel between its producer and its consumers."""
+    channel = _channel(program, transfer)
+    kernel = transfer.kernel
+    for use in list(kernel.results_[0].uses):
+        assert isinstance(use.operation, KernelOp)
+        take(use.operation, use.index, channel, transfer)
+    if transfer.producer is None:
+        insert_copy(transfer, channel, registers)
+    buffer = kernel.outs[0].owner
+    assert isinstance(buffer, Operation)
+    erase(kernel)
+    erase(buffer)
+    if transfer.producer is not None:
+        give_as_made(transfer.producer, transfer, channel)
+
+
+def _channel(program: ProgramOp, transfer: Transfer) -> SSAValue:
+    """Insert the channel of a transfer, behind those that are there."""
+    channel = dataflow.ChannelOp(
+        transfer.mesh, transfer.axes, transfer.blocks, transfer.type
+    )
+    name = transfer.collective.input.name_hint
+    channel.result.name_hint = None if name is None else f"{name}_channel"
+    ops = program.body.block.ops
+    insert_before(
+        next(op for op in ops if not isinstance(op, dataflow.ChannelOp)), channel
+    )
+    return channel.result
+
+
+def order_locally(program: ProgramOp) -> None:
+    """Keep of the barriers only those that order the kernels of one rank."""
+    unfinished: set[SSAValue] = set()
+    for op in list(program.body.block.ops):
+        if isinstance(op, BarrierOp):
+            erase(op)
+        if isinstance(op, KernelOp):
+            if any(value in unfinished for value in op.ins):
+                insert_before(op, BarrierOp(local=True))
+                unfinished.clear()
+            unfinished.update(op.results_)

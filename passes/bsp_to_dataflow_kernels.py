@@ -1,0 +1,158 @@
+"""How `bsp-to-dataflow` writes kernels: those that give to a channel, and that take."""
+
+from __future__ import annotations
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
+from xdsl.ir import (
+    Attribute,
+    Block,
+    Operation,
+    OpResult,
+    Region,
+    SSAValue,
+)
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from comet.dialects import dataflow
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow_channel import ChannelMode
+from comet.dialects.schedule import SpatialOp
+from comet.passes.bsp_to_dataflow_plan import Transfer
+from comet.passes.copy_kernel import Copying, communication_tiles, copy_node
+from comet.passes.kernels import insert_before, rebuild_kernel
+from comet.passes.rank_rows import loops_over, split_by_rank
+
+SHARES = "dataflow.shares"
+SOURCES = "dataflow.sources"
+DESTINATIONS = "dataflow.destinations"
+
+
+def insert_copy(transfer: Transfer, channel: SSAValue, registers: str) -> None:
+    """Put a kernel that gives a value to a channel in place of its collective's."""
+    old = transfer.kernel
+    ins = [*old.ins, channel]
+    body = Block(arg_types=[value.type for value in ins])
+    values: dict[SSAValue, SSAValue] = {}
+    for before, argument in zip(old.body.block.args, body.args, strict=False):
+        argument.name_hint = before.name_hint
+        values[before] = argument
+    for op in old.body.block.ops:
+        if op is transfer.collective:
+            break
+        body.add_op(op.clone(value_mapper=values))
+    sent = values.get(transfer.collective.input)
+    assert sent is not None
+    node = copy_node(sent, transfer.copying, registers)
+    body.add_op(node)
+    _give(body, node.outs[0], transfer)
+    body.add_op(dataflow.YieldOp())
+    kernel = KernelOp(old.sym_name.data, ins, [], Region(body))
+    _keep_shares(old, kernel, sent)
+    if transfer.type.split is not None:
+        _name(kernel, DESTINATIONS, transfer.type.split)
+    insert_before(old, kernel)
+
+
+def _keep_shares(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
+    """Keep the global extents of dimensions of which `sent` is a share."""
+    shares = old.attributes.get(SHARES)
+    if not isinstance(shares, DictionaryAttr):
+        return
+    extents = extents_of(sent)
+    kept: dict[str, Attribute] = {}
+    for dim, extent in shares.data.items():
+        assert isinstance(extent, IntegerAttr)
+        if extents.get(dim, extent.value.data) < extent.value.data:
+            kept[dim] = extent
+    if kept:
+        kernel.attributes[SHARES] = DictionaryAttr(kept)
+
+
+def _give(body: Block, value: SSAValue, transfer: Transfer) -> None:
+    """Add what gives `value` to the channel that is the block's last argument."""
+    channel = body.args[-1]
+    channel.name_hint = "channel"
+    pushed = transfer.type.mode is ChannelMode.PUSH
+    op = dataflow.PushOp if pushed else dataflow.StageOp
+    ops: list[Operation] = [op(value, channel)]
+    if transfer.signals:
+        ops.append(dataflow.SignalOp(channel))
+    builder = Builder(InsertPoint.at_end(body))
+    if body.last_op is not None and isinstance(body.last_op, dataflow.YieldOp):
+        builder = Builder(InsertPoint.before(body.last_op))
+    for each in ops:
+        builder.insert(each)
+
+
+def give_as_made(made: OpResult, transfer: Transfer, channel: SSAValue) -> None:
+    """
+    Let the kernel that makes a value give it to a channel.
+
+    It keeps its buffer only if other kernels of the rank read it.
+    """
+    old = made.op
+    assert isinstance(old, KernelOp)
+    body = old.body.block
+    terminator = body.last_op
+    assert terminator is not None
+    value = terminator.operands[made.index]
+    node = value.owner
+    assert isinstance(node, SpatialOp)
+    split = transfer.type.split
+    if split is not None and split in node.factors:
+        split_by_rank(node, split, transfer.ranks)
+        _name(old, DESTINATIONS, split)
+    body.insert_arg(channel.type, len(body.args))
+    _give(body, value, transfer)
+    kept = [i for i, r in enumerate(old.results_) if r is not made or list(r.uses)]
+    yielded = [terminator.operands[i] for i in kept]
+    Rewriter.replace_op(terminator, dataflow.YieldOp(*yielded))
+    rebuild_kernel(old, [*old.ins, channel], kept)
+
+
+def take(kernel: KernelOp, index: int, channel: SSAValue, transfer: Transfer) -> None:
+    """Let a kernel take its operand `index` from a channel."""
+    body = kernel.body.block
+    before = body.args[index]
+    argument = body.insert_arg(channel.type, index)
+    argument.name_hint = "channel"
+    reads = transfer.type.mode is ChannelMode.PUSH
+    op = (dataflow.ReadOp if reads else dataflow.PullOp)(argument)
+    op.result.name_hint = before.name_hint
+    builder = Builder(InsertPoint.at_start(body))
+    if transfer.signals:
+        builder.insert(dataflow.WaitOp(argument))
+    builder.insert(op)
+    before.replace_all_uses_with(op.result)
+    body.erase_arg(before)
+    kernel.operands[index] = channel
+    loops = dict.fromkeys(loops_over(op.result, transfer.type.gather))
+    for node, dim in loops:
+        split_by_rank(node, dim, transfer.ranks)
+        _name(kernel, SOURCES, dim)
+
+
+def _name(kernel: KernelOp, attribute: str, dim: str) -> None:
+    """Add a dimension to those that an attribute of a kernel names."""
+    names = kernel.sources if attribute == SOURCES else kernel.destinations
+    listed = () if names is None else tuple(names)
+    if StringAttr(dim) not in listed:
+        kernel.attributes[attribute] = ArrayAttr([*listed, StringAttr(dim)])
+
+
+def land(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
+    """Return a kernel that copies what a collective gives to a buffer of its own."""
+    buffer = dataflow.BufferOp(value.type)
+    buffer.result.name_hint = value.name_hint
+    body = Block(arg_types=[value.type])
+    body.args[0].name_hint = value.name_hint
+    tiles = communication_tiles(extents_of(value), {})
+    node = copy_node(body.args[0], Copying(tiles), registers)
+    body.add_ops([node, dataflow.YieldOp(node.outs[0])])
+    name = f"{kernel.sym_name.data}_land"
+    made = KernelOp(name, [value], [buffer.result], Region(body))
+    _keep_shares(kernel, made, value)
+    made.results_[0].name_hint = value.name_hint
+    return made

@@ -1,0 +1,287 @@
+"""What `bsp-to-dataflow` decides for a collective: its channel, and who gives to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.str_enum import StrEnum
+
+from comet.dialects.collective import AllGatherOp, AllToAllOp
+from comet.dialects.collective_base import CollectiveOp
+from comet.dialects.compound import RenameOp
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow_channel import ChannelMode, ChannelType, block_extent
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.passes.copy_kernel import Copying, communication_tiles
+from comet.passes.rank_rows import tile_of
+
+Exchange: TypeAlias = AllGatherOp | AllToAllOp
+"""A collective that only moves values."""
+
+
+class Pattern(StrEnum):
+    """The ladder: how producers, collectives and consumers synchronise."""
+
+    BSP = "bsp"
+    """A kernel sends, between barriers of all ranks."""
+    WAIT = "wait"
+    """A kernel sends; consumers wait for each rank's whole message."""
+    PULL = "pull"
+    """Consumers load the tiles of others from where they are made."""
+    PUSH = "push"
+    """A kernel sends; consumers wait block by block."""
+    FUSED = "fused"
+    """The kernel that makes a value sends each tile as it is made."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a pattern means for one collective."""
+
+    mode: ChannelMode
+    signals: bool = True
+    by_block: bool = True
+    by_producer: bool = False
+    """Whether the kernel that makes a value gives it to the channel itself."""
+
+
+FORMS: Mapping[Pattern, Form] = {
+    Pattern.BSP: Form(ChannelMode.PUSH, signals=False, by_block=False),
+    Pattern.WAIT: Form(ChannelMode.PUSH, by_block=False),
+    Pattern.PULL: Form(ChannelMode.PULL, by_producer=True),
+    Pattern.PUSH: Form(ChannelMode.PUSH),
+    Pattern.FUSED: Form(ChannelMode.PUSH, by_producer=True),
+}
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """How one collective becomes a channel."""
+
+    kernel: KernelOp
+    """The collective's kernel, which goes."""
+    collective: Exchange
+    mesh: str
+    axes: tuple[str, ...]
+    """The mesh axes of the ranks that talk."""
+    ranks: int
+    type: ChannelType
+    signals: bool
+    blocks: Mapping[str, int]
+    """How often the message is cut along each dimension into blocks to wait for."""
+    producer: OpResult | None
+    """The kernel's result that is given to the channel as it is made, None: a copy."""
+    copying: Copying
+    """How the copy kernel cuts the value."""
+
+
+def collective_of(kernel: KernelOp) -> CollectiveOp | None:
+    """Return the collective that a kernel consists of, None if it computes."""
+    ops = kernel.body.block.ops
+    return next((op for op in ops if isinstance(op, CollectiveOp)), None)
+
+
+def check_collectives(kernel: KernelOp, pattern: Pattern) -> None:
+    """Raise `PassFailedException` if a kernel is a collective that computes."""
+    collective = collective_of(kernel)
+    if collective is not None and not isinstance(collective, Exchange):
+        raise PassFailedException(
+            f"bsp-to-dataflow: pattern={pattern} does not apply to "
+            f"@{kernel.sym_name.data}: {collective.name} is no move of values that a "
+            "channel can make; run exchange-terms, after which all patterns but fused "
+            "apply"
+        )
+
+
+def plan_transfer(
+    kernel: KernelOp, pattern: Pattern, factors: Mapping[str, int]
+) -> Transfer:
+    """
+    Decide how the collective of `kernel` becomes a channel.
+
+    `factors` says how often the copy kernel cuts dimensions; it chooses the others.
+    """
+    collective, form = collective_of(kernel), FORMS[pattern]
+    assert isinstance(collective, Exchange)
+    gather, split = _moved(collective)
+    type_ = ChannelType(
+        form.mode, gather, split, collective.input.type, collective.result.type
+    )
+    made = made_by_kernel(kernel) if form.by_producer else None
+    producer = made if made is not None and obstacle(made, split) is None else None
+    awaited = _awaited(kernel.results_[0]) if form.by_block else {}
+    ranks = collective.group_size
+    copying = _copying(type_, awaited, factors, ranks)
+    tiles = copying.tiles
+    if producer is not None:
+        tiles = _producer_tiles(_grid_node(producer), type_, ranks)
+    blocks = _blocks(type_, awaited, tiles)
+    return Transfer(
+        kernel,
+        collective,
+        collective.mesh.string_value(),
+        collective.axis_names,
+        ranks,
+        type_,
+        form.signals,
+        blocks,
+        producer,
+        copying,
+    )
+
+
+def _moved(collective: Exchange) -> tuple[str, str | None]:
+    """Return the dimension that is gathered, and the one that is split."""
+    if isinstance(collective, AllGatherOp):
+        return collective.dim.data, None
+    return collective.concat.data, collective.split.data
+
+
+def made_by_kernel(kernel: KernelOp) -> OpResult | None:
+    """Return the result of a kernel that a collective's kernel moves, if it is one."""
+    value = kernel.ins[0]
+    if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
+        return value
+    return None
+
+
+def _grid_node(result: OpResult) -> SpatialOp | None:
+    """Return the node on the grid that makes a kernel's result."""
+    kernel = result.op
+    assert isinstance(kernel, KernelOp)
+    terminator = kernel.body.block.last_op
+    assert terminator is not None
+    node = terminator.operands[result.index].owner
+    return node if isinstance(node, SpatialOp) else None
+
+
+def obstacle(made: OpResult, split: str | None) -> str | None:
+    """Say why the kernel that makes a value cannot give it to a channel, None: can."""
+    node = _grid_node(made)
+    if node is None:
+        return "the kernel gives on what it has not made on its grid"
+    if _viewed(made):
+        return "the collective takes it under other dimension names"
+    for dim in node.factors:
+        tile = tile_of(node, dim)
+        if node.last_cut(dim, 0)[1] > 1 and tile & (tile - 1):
+            return (
+                f"its tiles of {tile} along {dim} are no power of two, so that programs"
+                " are no tiles"
+            )
+    if split is not None and split not in node.factors and _loops_inside(node, split):
+        return f"its programs make {split}, which ranks share, piece by piece"
+    return None
+
+
+def _viewed(made: OpResult) -> bool:
+    """Whether a collective takes the value through a view."""
+    readers = [use.operation for use in made.uses]
+    return any(
+        isinstance(op, RenameOp)
+        for reader in readers
+        if isinstance(reader, KernelOp) and collective_of(reader) is not None
+        for op in reader.body.block.ops
+    )
+
+
+def _loops_inside(node: SpatialOp, dim: str) -> bool:
+    """Whether programs lay tiles of a dimension side by side."""
+    return any(
+        isinstance(op, TemporalOp)
+        and dim in op.factors
+        and any(dim in extents_of(out) for out in op.outs)
+        for op in node.body.walk()
+    )
+
+
+def _awaited(value: SSAValue) -> dict[str, int]:
+    """Return the smallest tile, by dimension, in which grids read a collective."""
+    tiles: dict[str, int] = {}
+    for use in value.uses:
+        if isinstance(use.operation, KernelOp):
+            argument = use.operation.body.block.args[use.index]
+            names = {dim: dim for dim in extents_of(value)}
+            for dim, tile in _grid_tiles(argument, names):
+                tiles[dim] = min(tile, tiles.get(dim, tile))
+    return tiles
+
+
+def _grid_tiles(value: SSAValue, names: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Yield the tile of each dimension that a grid cuts; `names` are those outside."""
+    for use in value.uses:
+        op: Operation = use.operation
+        if isinstance(op, RenameOp):
+            renamed = {op.renaming[dim]: name for dim, name in names.items()}
+            yield from _grid_tiles(op.result, renamed)
+        elif isinstance(op, SpatialOp):
+            for dim, name in names.items():
+                if op.factors.get(dim, 1) > 1:
+                    yield name, tile_of(op, dim)
+
+
+def _copying(
+    type_: ChannelType,
+    awaited: Mapping[str, int],
+    factors: Mapping[str, int],
+    ranks: int,
+) -> Copying:
+    """Choose how a copy kernel cuts what a channel carries."""
+    extents = extents_of(type_.message)
+    awaited = {dim: awaited[dim] for dim in extents if dim in awaited}
+    tiles = communication_tiles(extents, awaited)
+    for dim, factor in factors.items():
+        if dim in extents:
+            tiles[dim] = _asked(dim, extents[dim], factor)
+    return Copying(tiles, type_.split, ranks)
+
+
+def _asked(dim: str, extent: int, factor: int) -> int:
+    """Return the tile that a factor asks for; it has to be a power of two."""
+    tile = block_extent(extent, factor)
+    if factor > 1 and (tile & (tile - 1) or -(-extent // tile) != factor):
+        raise PassFailedException(
+            f"bsp-to-dataflow: blocks {dim}={factor} cuts {extent} elements into tiles "
+            f"of {tile}; choose a factor that gives a power of two, such as "
+            f"{-(-extent // (1 << (tile.bit_length() - 1)))}"
+        )
+    return tile
+
+
+def _producer_tiles(
+    node: SpatialOp | None, type_: ChannelType, ranks: int
+) -> dict[str, int]:
+    """Return the tiles of a message that programs of `node` make, if they fit it."""
+    assert node is not None
+    tiles: dict[str, int] = {}
+    rows = [row.dim for row in node.loops]
+    for dim, extent in extents_of(type_.message).items():
+        if dim in rows and (rows.count(dim) == 1 or dim == type_.split):
+            tiles[dim] = min(tile_of(node, dim), extent)
+        elif dim not in rows:
+            tiles[dim] = extent
+    return tiles
+
+
+def _blocks(
+    type_: ChannelType, awaited: Mapping[str, int], tiles: Mapping[str, int]
+) -> dict[str, int]:
+    """Return how often to cut a message: where readers wait and tiles are blocks."""
+    blocks: dict[str, int] = {}
+    for dim, extent in extents_of(type_.message).items():
+        tile = tiles.get(dim, extent)
+        factor = -(-extent // tile)
+        if dim in awaited and factor > 1 and block_extent(extent, factor) == tile:
+            blocks[dim] = factor
+    return blocks
+
+
+def describe_sent(kernel: KernelOp) -> str:
+    """Return the name of the value that a collective's kernel moves."""
+    name = kernel.ins[0].name_hint
+    return "what it sends" if name is None else f"%{name}"
