@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects import collective, compound
 from comet.dialects.collective_mesh import MeshOp
+from comet.dialects.collective_roots import Roots
 from comet.dialects.collective_spmd import Sharding, SpmdOp, YieldOp
 from comet.dialects.compound_dims import names_of
 
@@ -35,9 +36,7 @@ class State:
     partial: Mapping[str, str]
     """The reduction that is still to be done over each axis: add, max or fold."""
     uniform: bool = False
-    rooted: Mapping[tuple[str, ...], int] = field(
-        default_factory=dict[tuple[str, ...], int]
-    )
+    rooted: Roots = field(default_factory=dict[tuple[str, ...], int])
     """The groups, by their axes, of which only one instance holds the value."""
 
     def splits(self, dim: str) -> tuple[str, ...]:
@@ -70,24 +69,46 @@ def verify_spmd(op: Operation, mesh: MeshOp) -> None:
     operands that are sharded differently, or a yield that does not match.
     """
     assert isinstance(op, SpmdOp)
-    states: States = {}
-    boundary = op.boundary()
-    for _, argument, sharding in boundary[: len(op.ins)]:
-        states[argument] = state_of_sharding(sharding)
     for inner in op.body.block.ops:
-        if isinstance(inner, YieldOp):
-            break
         if isinstance(inner, collective.CollectiveOp) and inner.mesh != op.mesh:
             raise VerifyException(
                 f"'{inner.name}' op is on mesh {inner.mesh}, the region on {op.mesh}"
             )
-        states |= result_states(inner, states)
-    for _, value, sharding in boundary[len(op.ins) :]:
+    verify_results(op, mesh, region_states(op))
+
+
+def verify_results(op: SpmdOp, mesh: MeshOp, states: States) -> None:
+    """
+    Check that what `op` yields matches the shardings of its results.
+
+    Raises VerifyException where it does not.
+    """
+    for _, value, sharding in op.boundary()[len(op.ins) :]:
         _verify_yield(op, mesh, states[value], sharding)
 
 
+def region_states(op: SpmdOp, roots: Mapping[SSAValue, Roots] | None = None) -> States:
+    """
+    Return the state of every value in the body of `op`; of `roots` only a root has it.
+
+    Raises VerifyException for a body that does not compute what one device would.
+    """
+    from comet.dialects.dataflow_analysis import states_after
+
+    states: States = {}
+    for _, argument, sharding in op.boundary()[: len(op.ins)]:
+        states[argument] = state_of_sharding(sharding)
+    for inner in op.body.block.ops:
+        if not isinstance(inner, YieldOp):
+            states |= states_after(inner, states)
+        for result in (roots or {}).keys() & set(inner.results):
+            rooted = {**states[result].rooted, **(roots or {})[result]}
+            states[result] = replace(states[result], rooted=rooted)
+    return states
+
+
 def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) -> None:
-    _reject_rooted(op, state, mesh.axis_extents)
+    _verify_root_is_whole(op, state)
     for dim, axes in sharding.items():
         if set(state.splits(dim)) == set(axes) and state.splits(dim) != axes:
             raise VerifyException(
@@ -104,6 +125,14 @@ def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) ->
                 f"axis '{axis}' where its sharding says {expected.describe(axis)}"
                 + (_forgotten(state.partial[axis]) if axis in state.partial else "")
             )
+
+
+def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
+    """Check that what only a root holds is instance 0's, and no share or term."""
+    for group, root in state.rooted.items():
+        for axis in group:
+            if root != 0 or axis in state.sharded or axis in state.partial:
+                _reject_rooted(op, state, [axis])
 
 
 def _forgotten(kind: str) -> str:
@@ -261,8 +290,8 @@ def _(op: compound.FillOp, states: States) -> State:
 
 @transfer.register
 def _(op: compound.IndexOp, states: States) -> State:
-    """Every instance counts the whole dimension."""
-    return State({}, {})
+    """Every instance counts the whole dimension, or its share over the axes it says."""
+    return State(dict.fromkeys(op.axis_names, op.dim), {})
 
 
 @transfer.register

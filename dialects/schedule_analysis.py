@@ -174,6 +174,12 @@ def _combiner(
     rooted = _verify_rooted(op, value, state, axes, lost)
     if not lost:
         return Combiner.NONE
+    for axis in lost:
+        if axis in state.sharded:
+            raise VerifyException(
+                f"'{op.name}' op result {value.type} has only a share of "
+                f"{state.sharded[axis]} in each tile of {axes[axis]}, which it lacks"
+            )
     kinds = {state.partial.get(axis, str(Combiner.SAME)) for axis in lost}
     if rooted and kinds == {str(Combiner.SAME)}:
         return Combiner.ROOT

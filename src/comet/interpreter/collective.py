@@ -17,6 +17,7 @@ from comet.dialects.collective import (
     SendOp,
 )
 from comet.dialects.collective_mesh import MeshOp, lookup_mesh
+from comet.dialects.collective_roots import Roots, roots_in
 from comet.dialects.collective_spmd import Sharding, SpmdOp
 from comet.dialects.compound_dims import extents_of
 from comet.dialects.schedule import SpatialOp
@@ -43,10 +44,21 @@ def _(op: SpmdOp, machine: Machine, args: Values) -> Values:
         for value, (_, inner, sharding) in zip(args, inputs, strict=True)
     ]
     results = machine.run_block(op.body.block, local)
+    roots = roots_in(op.body.block)
     return tuple(
-        _whole(value, outer, sharding, mesh)
-        for value, (outer, _, sharding) in zip(results, outputs, strict=True)
+        _whole(_from_root(value, roots.get(inner, {}), mesh), outer, sharding, mesh)
+        for value, (outer, inner, sharding) in zip(results, outputs, strict=True)
     )
+
+
+def _from_root(value: Tensor, roots: Roots, mesh: MeshOp) -> Tensor:
+    """Take what only instance 0 of a group holds from there."""
+    for group, root in roots.items():
+        if root == 0:
+            value = instance(
+                value, {axis: mesh.axis_extents[axis] for axis in group}, 0
+            )
+    return value
 
 
 def _local(value: Tensor, inner: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
