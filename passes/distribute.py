@@ -41,6 +41,8 @@ class DistributePass(ModulePass):
     """The mesh axes to spread it over, major first."""
     op: str | None = None
     """Only ops of this name, such as contract; all that have the dimension if unset."""
+    skip: str | None = None
+    """No ops of this name."""
     mesh: str | None = None
     """The mesh, without `@`; the only one of the module if unset."""
 
@@ -50,7 +52,8 @@ class DistributePass(ModulePass):
         mesh = select_mesh("distribute", op, self.mesh)
         _check_axes(mesh, self.axes)
         for func in functions:
-            plan = plan_distribution(func, self.dim, self.axes, self.op)
+            chosen = Chosen(self.op, self.skip)
+            plan = plan_distribution(func, self.dim, self.axes, chosen)
             func.attributes[MESH] = SymbolRefAttr(mesh.sym_name)
             for target, sharding in plan.items():
                 target.attributes[SHARD] = sharding_attr(sharding)
@@ -74,8 +77,30 @@ def _check_axes(mesh: MeshOp, axes: tuple[str, ...]) -> None:
         raise PassFailedException("distribute: axes names at least one mesh axis")
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """Which ops to spread, by their names."""
+
+    only: str | None = None
+    skipped: str | None = None
+
+    def has(self, op: Operation) -> bool:
+        """Return whether `op` is one of them."""
+        only, skipped = map(_short, (self.only or op.name, self.skipped or ""))
+        return _short(op.name) == only != skipped
+
+    def __str__(self) -> str:
+        """Return the words that go before `op`."""
+        only = "" if self.only is None else f"compound.{_short(self.only)} "
+        return f"{only}{'other ' if self.skipped else ''}"
+
+
+def _short(name: str) -> str:
+    return name.split(".")[-1]
+
+
 def plan_distribution(
-    func: FuncOp, dim: str, axes: tuple[str, ...], only: str | None
+    func: FuncOp, dim: str, axes: tuple[str, ...], chosen: Chosen
 ) -> dict[Operation, Sharding]:
     """
     Return the new sharding of every op of `func` that gets one.
@@ -85,18 +110,13 @@ def plan_distribution(
     """
     ops = {op: iteration_dims(op) for op in func.body.block.ops}
     known = sorted({name for names in ops.values() for name in names})
-    targets = [op for op, names in ops.items() if dim in names and _matches(op, only)]
+    targets = [op for op, names in ops.items() if dim in names and chosen.has(op)]
     if not targets:
-        which = "" if only is None else f"compound.{only.removeprefix('compound.')} "
         raise PassFailedException(
-            f"distribute: no {which}op of @{func.sym_name.data} has the dimension "
+            f"distribute: no {chosen}op of @{func.sym_name.data} has the dimension "
             f"{dim}; dimensions of the function are {', '.join(known) or 'not named'}"
         )
     return {op: {**_unused(op, dim, axes), dim: axes} for op in targets}
-
-
-def _matches(op: Operation, only: str | None) -> bool:
-    return only is None or op.name.split(".")[-1] == only.removeprefix("compound.")
 
 
 def _unused(op: Operation, dim: str, axes: tuple[str, ...]) -> Sharding:

@@ -37,6 +37,12 @@ def test_only_ops_of_one_name(name: str):
     assert shardings(after) == {"compound.reduce": {"N": ("cx",)}}
 
 
+def test_all_but_ops_of_one_name():
+    pipeline = "decompose,distribute{dim=N axes=cx skip=contract}"
+    found = shardings(run_passes(parse_module(PROGRAM), pipeline))
+    assert found.keys() == {"compound.cast", "compound.map", "compound.reduce"}
+
+
 def test_meaning_is_unchanged():
     before = run_passes(parse_module(PROGRAM), "decompose")
     after = run_passes(before, "distribute{dim=N axes=cx,cy,kx,ky}")
@@ -62,6 +68,7 @@ def test_the_mesh_is_chosen_by_name():
     [
         ("dim=Q axes=cx", "no op of @main has the dimension Q; .* are K, M, N"),
         ("dim=K axes=cx op=map", "no compound.map op of @main has the dimension K"),
+        ("dim=K axes=cx skip=contract", "no other op of @main has the dimension K"),
         ("dim=N axes=cx,rank", "mesh @mesh has no axis rank; its axes are cx, cy"),
         ("dim=N axes", "axes names at least one mesh axis"),
         ("dim=N axes=cx,cx", "axis cx is named twice"),
