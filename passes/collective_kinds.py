@@ -15,6 +15,7 @@ from comet.dialects.collective import (
     GatherOp,
     ReduceScatterOp,
 )
+from comet.dialects.collective_base import AlgorithmAttr, CollectiveOp, TokenType
 from comet.dialects.compound import ReduceOp
 from comet.dialects.compound_dims import (
     element_type_of,
@@ -22,6 +23,7 @@ from comet.dialects.compound_dims import (
     tensor,
     with_extents,
 )
+from comet.dialects.cost import annotate
 from comet.passes.collective_prices import Price, Pricer, payload_of
 from comet.passes.shardings import part_dim
 
@@ -42,11 +44,12 @@ PARTS: dict[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Form:
-    """How an explicit all-reduce is carried out."""
+    """How an explicit collective is carried out."""
 
-    kind: Kind
+    kind: Kind | None
+    """None for an op that stays what it is."""
     prices: tuple[Price, ...]
-    """One for each of its `PARTS`."""
+    """One for each collective that it consists of."""
 
     @property
     def time(self) -> float:
@@ -65,6 +68,26 @@ def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Form:
         for part in PARTS[kind]
     ]
     return Form(kind, tuple(prices))
+
+
+def form_of_op(op: CollectiveOp, pricer: Pricer) -> Form:
+    """Return `op` as it is; raises CostError for an algorithm that runs not there."""
+    values = [v for v in (op.input, *op.results) if not isinstance(v.type, TokenType)]
+    whole = max(map(payload_of, values), key=lambda payload: payload.elements)
+    return Form(None, (pricer.price(op.name.split(".")[-1], whole),))
+
+
+def form_to_root(op: CollectiveOp, pricer: Pricer) -> Form:
+    """Return an all-gather as a gather; raises CostError as `form_of_op` does."""
+    return Form("gather", (pricer.price("gather", payload_of(op.results[0])),))
+
+
+def write_price(op: CollectiveOp, price: Price) -> None:
+    """Write on a collective how it is carried out, and what it takes."""
+    if price.algorithm is not None:
+        op.algorithm = AlgorithmAttr(price.algorithm)
+    if price.figures is not None:
+        annotate(op, price.figures)
 
 
 def cheapest_form(forms: Sequence[Form]) -> Form:

@@ -20,11 +20,16 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
-from comet.dialects.collective import AllReduceOp, CollectiveOp, ReduceScatterOp
+from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import CastOp, ContractOp, FillOp, FoldOp
 from comet.dialects.compound_dims import names_of, with_level
 from comet.dialects.schedule_attributes import LoopAttr
 from comet.passes.flat_program import FlatProgram, flatten
+from comet.passes.fuse_accelerator_borders import (
+    dissolved_collectives,
+    follows_gather,
+    has_place,
+)
 from comet.passes.fuse_accelerator_folds import (
     Segment,
     Unit,
@@ -77,7 +82,7 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusePlan:
     program = with_steps(flatten(func, system.system_name))
     for op in program.ops:
         _check_placed(op)
-    dissolved = _dissolved(program, chain)
+    dissolved = dissolved_collectives(program, chain)
     groups = [
         _cluster(group, program, chain, strategy, dissolved)
         for group in _root_groups(program, strategy)
@@ -129,30 +134,19 @@ def apply_plan(func: FuncOp, plan: FusePlan) -> None:
     func.properties["function_type"] = FunctionType.from_lists(block.arg_types, types)
 
 
-def _dissolved(program: FlatProgram, chain: MemoryChain) -> dict[SSAValue, SSAValue]:
-    """
-    Return the reductions over cores that become the combiner of their spatial node.
-
-    Each maps the result of the all-reduce to its operand, the partial value.
-    """
-    return {
-        op.result: op.input
-        for op in program.ops
-        if isinstance(op, AllReduceOp)
-        and op.to_level is not None
-        and op.to_level.data == chain.shared
-        and set(op.axis_names) <= set(chain.core_axes)
-    }
-
-
 def _units(ops: Sequence[Operation]) -> Iterator[Unit]:
-    """Group each op with the casts of its result; constants are made where used."""
+    """
+    Group each op with the casts of its result, and a gather with its renaming.
+
+    Constants are made where used.
+    """
     unit: list[Operation] = []
     for op in ops:
         if isinstance(op, FillOp):
             continue
         made = unit and not isinstance(unit[-1], FoldOp)
-        follows = isinstance(op, CastOp) and made and op.input in unit[-1].results
+        joins = isinstance(op, CastOp) or follows_gather(op)
+        follows = joins and made and op.operands[0] in unit[-1].results
         if unit and not follows:
             yield tuple(unit)
             unit = []
@@ -317,15 +311,11 @@ def _rows(
     """
     Return one row per axis: the dimension it splits, or factor 1 where it idles.
 
-    Shares of a reduce-scatter do not count, as an all-gather puts them together again.
     Raises PassFailedException if an axis splits two dimensions, or splits one that is
     whole elsewhere.
     """
     values = [
-        value
-        for op in ops
-        for value in (*op.operands, *op.results)
-        if not isinstance(value.owner, ReduceScatterOp | FillOp)
+        value for op in ops for value in (*op.operands, *op.results) if has_place(value)
     ]
     idle = next((names_of(v)[0] for v in values if names_of(v)), "")
     rows: list[LoopAttr] = []

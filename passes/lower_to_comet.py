@@ -20,7 +20,12 @@ from comet.passes.levels import IRLevel, functions_at
 from comet.passes.lower_to_comet_build import Plan, build_mapping, build_problem
 from comet.passes.lower_to_comet_factors import extents_for, paths_of
 from comet.passes.lower_to_comet_merge import merge_neighbours
-from comet.passes.lower_to_comet_names import names_for
+from comet.passes.lower_to_comet_names import names_for, with_aliases
+from comet.passes.lower_to_comet_roots import (
+    gathered_names,
+    idle_axes,
+    restore_names,
+)
 from comet.passes.lower_to_comet_tree import notes_of, tree_of
 from comet.passes.lower_to_comet_values import Values, values_of
 
@@ -67,7 +72,9 @@ def lower_module(module: ModuleOp) -> None:
 
 def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Plan:
     """
-    Read from a function all that its files will say; changes nothing.
+    Read from a function all that its files will say.
+
+    Nothing is changed but names that a gather has brought, which the files do not have.
 
     Without `absorb` every node of the tree stays a node of its own, even where the
     COMET tool cannot price it apart from its neighbour.
@@ -75,20 +82,23 @@ def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Pla
     Raises PassFailedException for what the files cannot say.
     """
     _check_level(func)
+    gathered, idle = gathered_names(func), idle_axes(func)
+    restore_names(func, gathered)
     values = values_of(func)
     tree = tree_of(func.body.block, values)
-    paths = paths_of(tree)
+    paths = paths_of(tree, idle)
     extents = extents_for(paths, _outer_extents(func))
     used = [v for op in paths for v in (*op.operands, *op.results)]
     tensors = dict.fromkeys(values.root(v) for v in used if not values.is_constant(v))
     return Plan(
         tree=tree,
         values=values,
-        names=names_for(tuple(extents.sizes), tensors, paths),
+        names=with_aliases(names_for(tuple(extents.sizes), tensors, paths), gathered),
         extents=extents,
         system=system,
         inputs=tuple(arg for arg in func.args if arg in tensors),
         outputs=_outputs(func, values),
+        idle=idle,
         absorb=absorb,
     )
 

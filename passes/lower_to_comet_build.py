@@ -36,6 +36,7 @@ from comet.passes.lower_to_comet_collectives import exchange_of
 from comet.passes.lower_to_comet_factors import (
     Extents,
     Factors,
+    Idle,
     accumulation,
     extents_of_op,
     loop_order,
@@ -74,6 +75,7 @@ class Plan:
     system: SystemOp
     inputs: tuple[SSAValue, ...]
     outputs: tuple[SSAValue, ...]
+    idle: Idle
     absorb: bool = True
     """Whether to merge nodes that the COMET tool cannot price apart."""
 
@@ -176,7 +178,8 @@ class _Nodes:
     ) -> TileOp:
         rows = tuple(self._row(row) for row in node.rows) or (self.plan.sizes({}),)
         entries = [
-            self._entry(t, rows, self._summed(t, item, sums)) for t in node.transfers
+            self._entry(t, self._busy(t, node, rows), self._summed(t, item, sums))
+            for t in node.transfers
         ]
         below = {
             op: accumulation(op, item.summed_rows, sums.get(op, False)).below
@@ -194,6 +197,17 @@ class _Nodes:
         ]
         order = loop_order([], self.plan.dims)
         return self._tile(TileKind.SPATIAL, order, entries, children, node.notes)
+
+    def _busy(
+        self, transfer: Transfer, node: Spatial, rows: tuple[Sizes, ...]
+    ) -> tuple[Sizes, ...]:
+        """Return `rows` with factor 1 where one instance does it all."""
+        idle = self.plan.idle.get(transfer.op, frozenset[str]())
+        alone = self.plan.sizes({})
+        axes = [row.axis for row in node.rows] or [None]
+        return tuple(
+            alone if axis in idle else row for axis, row in zip(axes, rows, strict=True)
+        )
 
     def _row(self, row: LoopAttr) -> Sizes:
         return self.plan.sizes({row.dim: row.factor})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound_dims import merged_extents, names_of
@@ -28,27 +29,30 @@ def product_of(rows: Rows) -> dict[str, int]:
     return factors
 
 
-def paths_of(root: Temporal) -> dict[ComputeOp, dict[str, int]]:
+Idle = Mapping[Operation, frozenset[str]]
+"""The mesh axes of which only one instance runs an op, where there are some."""
+
+
+def paths_of(root: Temporal, idle: Idle) -> dict[ComputeOp, dict[str, int]]:
     """Return, for every op, the product of all factors on its way from the root."""
-    return dict(_paths(root, {}))
+    return {op: product_of(busy_rows(rows, op, idle)) for op, rows in _paths(root, ())}
 
 
-def _paths(
-    node: Temporal, above: Factors
-) -> Iterator[tuple[ComputeOp, dict[str, int]]]:
+def busy_rows(rows: Rows, op: ComputeOp, idle: Idle) -> Rows:
+    """Return the rows whose axes `op` is spread over, and those of no axis."""
+    axes = idle.get(op, frozenset[str]())
+    return tuple(row for row in rows if row.axis not in axes)
+
+
+def _paths(node: Temporal, above: Rows) -> Iterator[tuple[ComputeOp, Rows]]:
     for item in node.items:
-        here = _times(above, product_of(item.rows))
+        here = (*above, *item.rows)
         if isinstance(item.node, COMPUTE):
             yield item.node, here
         elif isinstance(item.node, Spatial):
-            inner = _times(here, product_of(item.node.rows))
             for child in item.node.children:
                 if not isinstance(child.node, Exchange):
-                    yield from _paths(child.node, inner)
-
-
-def _times(left: Factors, right: Factors) -> dict[str, int]:
-    return {d: left.get(d, 1) * right.get(d, 1) for d in (*left, *right)}
+                    yield from _paths(child.node, (*here, *item.node.rows))
 
 
 def extents_of_op(op: ComputeOp) -> dict[str, int]:

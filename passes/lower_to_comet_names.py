@@ -6,8 +6,8 @@ for tensors, one tag per operation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
@@ -86,6 +86,12 @@ def names_for(
     for op in ops:
         tags[op] = _unused(_tag(op), set(tags.values()))
     return Names({dim: letters[dim] for dim in dims}, names, tags)
+
+
+def with_aliases(names: Names, aliases: Mapping[str, str]) -> Names:
+    """Return `names` that also know the dimensions that stand for another one."""
+    letters = {new: names.dims[old] for new, old in aliases.items()}
+    return replace(names, dims={**letters, **names.dims})
 
 
 def kind_of(op: ComputeOp) -> OperationKind:

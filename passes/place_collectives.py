@@ -11,53 +11,49 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.dialects.arch import find_system
-from comet.dialects.collective import AllReduceOp
-from comet.dialects.collective_analysis import (
-    States,
-    result_states,
-    state_of_sharding,
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    GatherOp,
+    ReduceScatterOp,
 )
-from comet.dialects.collective_base import (
-    Algorithm,
-    AlgorithmAttr,
-    CollectiveOp,
-    TokenType,
-)
+from comet.dialects.collective_analysis import States, region_states
+from comet.dialects.collective_base import Algorithm, CollectiveOp
 from comet.dialects.collective_mesh import MeshOp, lookup_mesh
-from comet.dialects.collective_spmd import SpmdOp, YieldOp, sharding_of
+from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound_dims import extents_of
-from comet.dialects.cost import annotate
 from comet.passes.collective_kinds import (
     Form,
     Kind,
     cheapest_form,
     form_of,
+    form_of_op,
+    form_to_root,
     ops_of_form,
+    write_price,
 )
-from comet.passes.collective_prices import (
-    Payload,
-    Price,
-    Pricer,
-    payload_of,
-    pricer_for,
+from comet.passes.collective_levels import (
+    Step,
+    is_explicit,
+    plan_steps,
+    split_by_level,
 )
+from comet.passes.collective_prices import Pricer, pricer_for
+from comet.passes.gather_to_root import gather_to_root, root_suffices
 from comet.passes.levels import IRLevel, functions_at
-
-GPU_LEVEL = "HBM"
-"""Where the operands of collectives lie on a mesh that states no levels."""
+from comet.passes.separate_names import separate_names
 
 
 @dataclass(frozen=True)
@@ -91,206 +87,146 @@ class PlaceCollectivesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Place the collectives of every function that is no reference."""
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            for region in tuple(r for r in func.walk() if isinstance(r, SpmdOp)):
-                for placement in plan_placements(region, self):
-                    apply_placement(placement)
+            for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
+                for collective, steps in plan_levels(region, self):
+                    split_by_level(collective, steps, mesh_of(region))
+                for choice in plan_choices(region, self):
+                    apply_choice(choice)
+                name_apart(region)
 
 
 @dataclass(frozen=True)
-class Step:
-    """One collective over axes of one level."""
-
-    axes: tuple[str, ...]
-    from_level: str
-    to_level: str
-
-    @property
-    def explicit(self) -> bool:
-        """Whether the collective stays one, instead of becoming a combiner."""
-        return self.from_level == self.to_level
-
-
-@dataclass(frozen=True)
-class Placement:
-    """What becomes of one collective."""
+class Choice:
+    """How one explicit collective is carried out."""
 
     op: CollectiveOp
-    steps: tuple[Step, ...]
-    """In order; only an all-reduce has more than one."""
-    forms: tuple[Form | None, ...]
-    """The form of each explicit step; of other collectives the price alone counts."""
-    scatter_dim: str | None
+    form: Form
+    scatter_dim: str | None = None
     """The dimension to scatter, where there is one that no axis splits."""
 
 
-def plan_placements(region: SpmdOp, options: PlaceCollectivesPass) -> list[Placement]:
-    """
-    Choose level, kind and algorithm of every collective in a region.
+def mesh_of(region: SpmdOp) -> MeshOp:
+    """Return the mesh that a region runs on."""
+    return lookup_mesh(region, region.mesh.string_value())
 
-    Raises PassFailedException for an unknown level, for a kind that needs a dimension
-    to scatter where there is none, and for an algorithm that does not run there.
+
+def plan_levels(
+    region: SpmdOp, options: PlaceCollectivesPass
+) -> list[tuple[CollectiveOp, tuple[Step, ...]]]:
     """
-    mesh = lookup_mesh(region, region.mesh.string_value())
-    states = _states(region)
+    Return the steps, by level, of every collective in a region.
+
+    Raises PassFailedException if no axis of the mesh lies at the level `at`.
+    """
+    hierarchical = options.algorithm == "hierarchical"
+    mesh = mesh_of(region)
+    return [
+        (op, plan_steps(op, mesh, options.at, hierarchical=hierarchical))
+        for op in region.body.block.ops
+        if isinstance(op, CollectiveOp)
+    ]
+
+
+def plan_choices(region: SpmdOp, options: PlaceCollectivesPass) -> list[Choice]:
+    """
+    Choose form and algorithm of every explicit collective in a region, once placed.
+
+    Raises PassFailedException for a kind that needs a dimension to scatter where there
+    is none, and for an algorithm that does not run there.
+    """
+    states = region_states(region)
     try:
         return [
-            _plan(op, mesh, states, options)
+            _choice(op, region, states, options)
             for op in region.body.block.ops
-            if isinstance(op, CollectiveOp)
+            if isinstance(op, CollectiveOp) and is_explicit(op)
         ]
     except CostError as error:
         raise PassFailedException(f"place-collectives: {error}") from error
 
 
-def _states(region: SpmdOp) -> States:
-    """Return the state of every value in a region that verifies."""
-    states: States = {}
-    shardings = map(sharding_of, region.in_shardings)
-    for argument, sharding in zip(region.body.block.args, shardings, strict=True):
-        states[argument] = state_of_sharding(sharding)
-    for op in region.body.block.ops:
-        if not isinstance(op, YieldOp):
-            states |= result_states(op, states)
-    return states
-
-
-def _plan(
-    op: CollectiveOp, mesh: MeshOp, states: States, options: PlaceCollectivesPass
-) -> Placement:
+def _choice(
+    op: CollectiveOp, region: SpmdOp, states: States, options: PlaceCollectivesPass
+) -> Choice:
     algorithm = None if options.algorithm == "auto" else Algorithm(options.algorithm)
-    system = find_system(op)
-    if not isinstance(op, AllReduceOp):
-        at = _level(mesh, options.at)
-        step = Step(op.axis_names, at, at)
-        pricer = pricer_for(system, step.axes, at, algorithm)
-        price = pricer.price(op.name.split(".")[-1], _whole(op))
-        return Placement(op, (step,), (Form("allreduce", (price,)),), None)
-    steps = plan_steps(op.axis_names, mesh, options.at)
-    if algorithm is Algorithm.HIERARCHICAL:
-        steps = _merged(steps, op.axis_names)
-    ranks = max((mesh.size(s.axes) for s in steps if s.explicit), default=1)
-    dim = _scatter_dim(op, ranks, set(states[op.input].sharded.values()))
-    forms: list[Form | None] = []
-    for step in steps:
-        pricer = pricer_for(system, step.axes, step.to_level, algorithm)
-        size = mesh.size(step.axes)
-        form = _form(op, size, dim, options.kind, pricer) if step.explicit else None
-        forms.append(form)
-    return Placement(op, steps, tuple(forms), dim)
+    assert op.to_level is not None
+    level = op.to_level.data
+    pricer = pricer_for(find_system(op), op.axis_names, level, algorithm)
+    if isinstance(op, AllReduceOp):
+        dim = _scatter_dim(op, set(states[op.input].sharded.values()))
+        return Choice(op, _reduction(op, dim, options.kind, pricer), dim)
+    alone = isinstance(op, AllGatherOp) and root_suffices(region, op)
+    return Choice(op, _move(op, alone, options.kind, pricer))
 
 
-def _merged(steps: Sequence[Step], axes: Sequence[str]) -> tuple[Step, ...]:
-    """Return the steps with the explicit ones as one, over axes of several levels."""
-    places = [step for step in steps if step.explicit]
-    together = tuple(axis for axis in axes if any(axis in s.axes for s in places))
-    rest = [step for step in steps if not step.explicit]
-    return (*rest, *(replace(step, axes=together) for step in places[:1]))
-
-
-def _whole(op: CollectiveOp) -> Payload:
-    """Return the larger of what goes into a collective and what comes out."""
-    values = [v for v in (op.input, *op.results) if not isinstance(v.type, TokenType)]
-    return max(map(payload_of, values), key=lambda payload: payload.elements)
-
-
-def _level(mesh: MeshOp, at: str | None) -> str:
-    """Return the level of the explicit collectives."""
-    levels = list(dict.fromkeys(mesh.axis_levels.values())) or [GPU_LEVEL]
-    if at is not None and at not in levels:
-        raise PassFailedException(
-            f"place-collectives: no axis of mesh @{mesh.sym_name.data} lies at level "
-            f"{at}; its axes lie at {', '.join(levels)}"
-        )
-    return levels[0] if at is None else at
-
-
-def plan_steps(
-    axes: Sequence[str], mesh: MeshOp, at: str | None = None
-) -> tuple[Step, ...]:
-    """
-    Split a reduction over `axes` into one per memory level, innermost first.
-
-    Raises PassFailedException if no axis of the mesh lies at the level `at`.
-    """
-    explicit = _level(mesh, at)
-    level_of = mesh.axis_levels or dict.fromkeys(mesh.axis_extents, GPU_LEVEL)
-    levels = list(dict.fromkeys(level_of.values()))
-    steps: list[Step] = []
-    for depth, level in reversed(list(enumerate(levels))):
-        if own := tuple(axis for axis in axes if level_of[axis] == level):
-            below = depth > levels.index(explicit)
-            between = (level, levels[depth - 1]) if below else (explicit, explicit)
-            steps.append(Step(own, *between))
-    return tuple(steps)
-
-
-def _scatter_dim(op: AllReduceOp, ranks: int, split: set[str]) -> str | None:
+def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
     """Return the longest dimension not in `split`, if it has an element per rank."""
     free = {dim: n for dim, n in extents_of(op.input).items() if dim not in split}
     longest = max(free, key=lambda dim: free[dim], default=None)
-    return longest if longest and free[longest] >= ranks else None
+    return longest if longest and free[longest] >= op.group_size else None
 
 
-def _form(
-    op: AllReduceOp,
-    ranks: int,
-    dim: str | None,
-    kind: Kind | Literal["auto"],
-    pricer: Pricer,
+def _reduction(
+    op: AllReduceOp, dim: str | None, kind: Kind | Literal["auto"], pricer: Pricer
 ) -> Form:
+    """Return the form of an all-reduce, which may scatter `dim`."""
     if kind == "reduce_scatter_all_gather" and dim is None:
         raise PassFailedException(
             f"place-collectives: {op.input.type} has no dimension to scatter over "
-            f"{ranks} instances; use kind=allreduce"
+            f"{op.group_size} instances; use kind=allreduce"
         )
     if kind != "auto":
-        return form_of(kind, op.input, ranks, pricer)
+        return form_of(kind, op.input, op.group_size, pricer)
     kinds: list[Kind] = ["allreduce"]
     if dim is not None:
         kinds.append("reduce_scatter_all_gather")
-    return cheapest_form([form_of(k, op.input, ranks, pricer) for k in kinds])
+    return cheapest_form([form_of(k, op.input, op.group_size, pricer) for k in kinds])
 
 
-def apply_placement(placement: Placement) -> None:
-    """Replace a collective by its placed steps."""
-    op = placement.op
-    if not isinstance(op, AllReduceOp):
-        ((step, form),) = zip(placement.steps, placement.forms, strict=True)
-        _set_place(op, step, form and form.prices[0])
+def _move(
+    op: CollectiveOp, alone: bool, kind: Kind | Literal["auto"], pricer: Pricer
+) -> Form:
+    """
+    Return the form of a collective that reduces nothing.
+
+    An all-gather behind which the root can do all `alone` may be a gather to it.
+    """
+    own = form_of_op(op, pricer)
+    if not alone or kind not in ("gather", "auto"):
+        return own
+    rooted = form_to_root(op, pricer)
+    return rooted if kind == "gather" else cheapest_form([own, rooted])
+
+
+def apply_choice(choice: Choice) -> None:
+    """Give a collective its form, and write algorithms and estimates on its parts."""
+    op, form = choice.op, choice.form
+    made: list[Operation] = [op]
+    if isinstance(op, AllReduceOp) and form.kind != "allreduce":
+        assert form.kind is not None
+        made = ops_of_form(op, form.kind, choice.scatter_dim)
+    elif isinstance(op, AllGatherOp) and form.kind == "gather":
+        made = [gather_to_root(op)]
+    parts = [part for part in made if isinstance(part, CollectiveOp)]
+    for part, price in zip(parts, form.prices, strict=True):
+        part.from_level, part.to_level = op.from_level, op.to_level
+        write_price(part, price)
+    if made != [op]:
+        for new in made:
+            new.results[0].name_hint = op.results[0].name_hint
+        Rewriter.replace_op(op, made, made[-1].results)
+
+
+def name_apart(region: SpmdOp) -> None:
+    """
+    Give what explicit gathers make whole names of its own, on accelerators.
+
+    Not what a reduce-scatter has split: there nothing but the collectives sees shares.
+    """
+    system = find_system(region)
+    if system is not None and system.gpu is not None:
         return
-    value, hint = op.input, op.result.name_hint
-    for step, form in zip(placement.steps, placement.forms, strict=True):
-        made = AllReduceOp(op.kind.data, value, op.mesh.string_value(), step.axes)
-        made.result.name_hint = hint
-        Rewriter.insert_op(made, InsertPoint.before(op))
-        value = _finish_step(made, step, form, placement.scatter_dim)
-    Rewriter.replace_op(op, (), (value,))
-
-
-def _finish_step(
-    op: AllReduceOp, step: Step, form: Form | None, dim: str | None
-) -> SSAValue:
-    """Place one all-reduce, in the chosen form if it is explicit; return its result."""
-    if form is None or form.kind == "allreduce":
-        _set_place(op, step, form and form.prices[0])
-        return op.result
-    made = ops_of_form(op, form.kind, dim)
-    Rewriter.insert_op(made, InsertPoint.before(op))
-    for new in made:
-        new.results[0].name_hint = op.result.name_hint
-    collectives = [new for new in made if isinstance(new, CollectiveOp)]
-    for new, price in zip(collectives, form.prices, strict=True):
-        _set_place(new, step, price)
-    Rewriter.erase_op(op)
-    return made[-1].results[0]
-
-
-def _set_place(op: CollectiveOp, step: Step, price: Price | None) -> None:
-    op.from_level = StringAttr(step.from_level)
-    op.to_level = StringAttr(step.to_level)
-    if price is None:
-        return
-    if price.algorithm is not None:
-        op.algorithm = AlgorithmAttr(price.algorithm)
-    if price.figures is not None:
-        annotate(op, price.figures)
+    for op in region.body.block.ops:
+        if isinstance(op, AllGatherOp | GatherOp) and is_explicit(op):
+            if not isinstance(op.input.owner, ReduceScatterOp):
+                separate_names(region, op)

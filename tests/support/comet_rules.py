@@ -26,8 +26,9 @@ Checks COMET files against the rules of the format, those the tool leaves unchec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -39,7 +40,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.codegen.comet_reader import read_constants, read_mapping, read_problem
 from comet.codegen.comet_yaml import FileFormatError
-from comet.dialects.comet import TileOp
+from comet.dialects.comet import OperationOp, TileOp
 
 
 @dataclass(frozen=True)
@@ -211,16 +212,22 @@ def _check_levels(files: Files) -> Iterator[str]:
                 yield f"the link to {child.name} has no bandwidth or no type"
 
 
-def _factors_along(files: Files, leaf: TileOp, tag: str) -> list[dict[str, int] | None]:
-    """Return, per node from the leaf to the root, the factors that apply to `tag`."""
-    found: list[dict[str, int] | None] = []
+def _factors_along(files: Files, leaf: TileOp, tag: str) -> list[list[dict[str, int]]]:
+    """
+    Return, per node from the leaf to the root, the factors that may apply to `tag`.
+
+    Where a spatial node moves nothing for it, an operation may run on all instances or,
+    behind a gather, on the root alone: what the entries of others have.
+    """
+    found: list[list[dict[str, int]]] = []
     tile, tags = leaf, {tag}
     while True:
         own = [e for e in tile.entries if e.tag == tag]
         near = own or [e for e in tile.entries if e.tag in tags] or tile.entries
         options = {tuple(e.factor(dim) for dim in files.sizes) for e in near}
-        only = options.pop() if len(options) == 1 else None
-        found.append(dict(zip(files.sizes, only, strict=True)) if only else None)
+        known = len(options) == 1 or not (own or tile.is_temporal)
+        chosen = options if known else set[tuple[int, ...]]()
+        found.append([dict(zip(files.sizes, one, strict=True)) for one in chosen])
         tags = set(leaves_below(tile))
         if (above := parent_tile(tile)) is None:
             return found
@@ -235,15 +242,23 @@ def _check_factors(files: Files) -> Iterator[str]:
             continue
         tag = leaf.operation.data
         factors = _factors_along(files, tile, tag)
-        if None in factors:
+        if [] in factors:
             yield f"the nodes above {tag} do not agree on its factors"
             continue
-        for step in leaf.steps.data:
-            sizes = dict(step.sizes)
-            for dim, extent in files.sizes.items():
-                covered = prod(f[dim] for f in factors if f) * sizes.get(dim, 0)
-                if covered != extent:
-                    yield f"{tag} covers {covered} of {extent} along {dim}"
+        found = [list(_uncovered(files, leaf, path)) for path in product(*factors)]
+        yield from min(found, key=len)
+
+
+def _uncovered(
+    files: Files, leaf: OperationOp, path: Sequence[dict[str, int]]
+) -> Iterator[str]:
+    for step in leaf.steps.data:
+        sizes = dict(step.sizes)
+        for dim, extent in files.sizes.items():
+            covered = prod(f[dim] for f in path) * sizes.get(dim, 0)
+            if covered != extent:
+                tag = leaf.operation.data
+                yield f"{tag} covers {covered} of {extent} along {dim}"
 
 
 def _check_even(files: Files) -> Iterator[str]:

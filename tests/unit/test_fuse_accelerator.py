@@ -126,24 +126,25 @@ def test_signature_and_reference_keep_their_shapes():
     assert_same_meaning(module, module, "main", after_name="main__reference")
 
 
-@pytest.mark.parametrize(
-    ("spread", "dims"),
-    [
-        ("distribute{dim=N axes=cx op=contract}", "N"),
-        (
-            "distribute{dim=N axes=cx op=contract},distribute{dim=M axes=cx op=reduce}",
-            "M and N",
-        ),
-    ],
-)
-def test_rejects_ops_that_are_spread_differently(spread: str, dims: str):
-    pipeline = (
-        f"{attached(16)},decompose{{accumulator=input}},{spread},insert-collectives,"
+def spread(text: str) -> str:
+    """Return the passes to a tree of ops that are spread as `text` says."""
+    return (
+        f"{attached(16)},decompose{{accumulator=input}},{text},insert-collectives,"
         "place-collectives,fuse{strategy=full}"
     )
+
+
+def test_what_all_gather_every_instance_has_whole():
+    before = parse_module(graph_text("gemm_softmax", (8, 4, 16)))
+    after = run_passes(before, spread("distribute{dim=N axes=cx op=contract}"))
+    assert_same_meaning(before, after, "main")
+
+
+def test_rejects_ops_that_are_spread_differently():
+    text = "distribute{dim=N axes=cx op=contract},distribute{dim=M axes=cx op=reduce}"
     module = parse_module(graph_text("gemm_softmax", (8, 4, 16)))
-    with pytest.raises(PassFailedException, match=f"axis 'cx' splits {dims} in some"):
-        run_passes(module, pipeline)
+    with pytest.raises(PassFailedException, match="axis .cx. splits M and M1 and N in"):
+        run_passes(module, spread(text))
 
 
 def test_rejects_collectives_without_a_level():

@@ -3,6 +3,7 @@
 import pytest
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
+from tile_trees import only_function
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
@@ -12,7 +13,9 @@ from comet.cost.from_ir import hardware_of
 from comet.cost.problem import CollectiveKind
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound_dims import names_of
 from comet.dialects.cost import estimate_of
+from comet.passes.collective_levels import is_explicit
 
 GRID = MESHES[4]
 SPMD = "decompose,distribute{{dim=N axes={axes}}},insert-collectives"
@@ -212,3 +215,91 @@ def test_rejects(axes: dict[str, int], options: str, message: str):
 def test_rejects_an_unknown_choice(options: str):
     with pytest.raises(ValueError, match="Incompatible types"):
         run_passes(spmd((3, 4, 9), {"rank": 2}), f"place-collectives{{{options}}}")
+
+
+def one_cluster(op: str, sizes: tuple[int, ...], kind: str = "gather") -> ModuleOp:
+    """Return `op` with its product on all clusters, and the rest on one."""
+    module = parse_module(mesh_text(GRID) + graph_text(op, sizes))
+    pipeline = (
+        "decompose,distribute{dim=N axes=cx,cy,kx,ky op=contract},"
+        "distribute{dim=N axes=kx,ky skip=contract},insert-collectives,"
+        f"place-collectives{{at=GB kind={kind}}}"
+    )
+    return run_passes(module, pipeline)
+
+
+def test_a_gather_leaves_the_rest_to_the_root():
+    after = one_cluster("gemm_softmax", (8, 5, 32))
+    found = [op for op in after.walk() if isinstance(op, CollectiveOp)]
+    assert [
+        (op.name.removeprefix("collective."), op.axis_names)
+        for op in found
+        if is_explicit(op)
+    ] == [("gather", ("cx", "cy"))]
+    assert "collective.broadcast" not in {op.name for op in after.walk()}
+
+
+def test_collectives_between_levels_are_the_borders_of_nodes():
+    after = one_cluster("gemm_softmax", (8, 5, 32))
+    found = [op for op in after.walk() if isinstance(op, CollectiveOp)]
+    assert [
+        (op.name.removeprefix("collective."), op.from_level.data, op.to_level.data)
+        for op in found
+        if op.from_level != op.to_level and op.from_level and op.to_level
+    ] == [
+        ("all_gather", "OB", "GB"),
+        ("scatter", "GB", "OB"),
+        ("all_reduce", "OB", "GB"),
+        ("all_reduce", "OB", "GB"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["gather", "allreduce", "auto"])
+@pytest.mark.parametrize("op", ["gemm_softmax", "gemm_layernorm"])
+@pytest.mark.parametrize("sizes", [(3, 5, 16), (7, 2, 48), (5, 3, 13)])
+def test_the_root_means_what_all_do(op: str, sizes: tuple[int, ...], kind: str):
+    before = parse_module(mesh_text(GRID) + graph_text(op, sizes))
+    after = one_cluster(op, sizes, kind)
+    assert_same_meaning(run_passes(before, "decompose"), after, "main")
+
+
+def test_what_is_gathered_has_a_name_of_its_own():
+    after = one_cluster("gemm_layernorm", (8, 5, 32))
+    main = only_function(after)
+    assert [names_of(arg) for arg in main.args] == [
+        ("M", "K"),
+        ("K", "N"),
+        ("N1",),
+        ("N1",),
+    ]
+    returned = main.get_return_op()
+    assert returned is not None
+    assert names_of(returned.operands[0]) == ("M", "N1")
+
+
+SHIFT = """
+func.func @main(%a: tensor<4xf64, #compound.dims<N>>)
+    -> tensor<4xf64, #compound.dims<N>> {
+  %r = collective.spmd on @mesh ins(%a : tensor<4xf64, #compound.dims<N>>)
+      sharded [{N = ["cx"]}] outs(tensor<4xf64, #compound.dims<N>>) sharded [{}] {
+  ^bb0(%l: tensor<2xf64, #compound.dims<N>>):
+    %g = collective.all_gather "N" %l on @mesh ["cx"]
+        : tensor<2xf64, #compound.dims<N>> -> tensor<4xf64, #compound.dims<N>>
+    %t = collective.send %g offset 1 wrap true on @mesh ["cx"]
+        : tensor<4xf64, #compound.dims<N>>
+        -> !collective.token<tensor<4xf64, #compound.dims<N>>>
+    %b = collective.recv %t : !collective.token<tensor<4xf64, #compound.dims<N>>>
+        -> tensor<4xf64, #compound.dims<N>>
+    collective.yield %b : tensor<4xf64, #compound.dims<N>>
+  }
+  func.return %r : tensor<4xf64, #compound.dims<N>>
+}
+"""
+
+
+def test_not_where_the_others_are_needed_again():
+    before = parse_module(mesh_text(GRID) + SHIFT)
+    after = run_passes(before, "place-collectives{at=GB kind=gather}")
+    names = [op.name for op in after.walk() if isinstance(op, CollectiveOp)]
+    assert names == ["collective.all_gather", "collective.send"]
+    assert_same_meaning(before, after, "main")
