@@ -37,6 +37,9 @@ from comet.cost.problem import (
 LIMIT = 2**32
 """What the COMET tool's counts stay below."""
 
+SMALL = 2**24
+"""Elements whose bytes are below it, whatever their type."""
+
 
 def check(problem: Problem, hardware: Hardware) -> TileExtents:
     """
@@ -164,7 +167,7 @@ def _check_collective(
     problem: Problem, hardware: Hardware, tile: Tile, node: Collective
 ) -> None:
     _check_exchange(hardware, node)
-    if node.input not in {op.output for op in problem.operations}:
+    if node.input not in problem.made:
         raise CostError(
             f"{node.name} exchanges tensor {node.input}, which no operation produces; "
             "name one that is produced before it"
@@ -221,27 +224,31 @@ def _check_bindings(tile: Tile) -> None:
 
 
 def _check_counts(problem: Problem, extents: TileExtents) -> None:
-    """The COMET tool counts iterations and elements in 32 bits, and wraps."""
+    """The COMET tool counts iterations and bytes in 32 bits, and wraps."""
     iterations: dict[int, int] = {}
     for tile in walk_tiles(problem.root):
         above = problem.parent.get(tile.index)
         before = 1 if above is None else iterations[above.index]
-        own = 1 if tile.spatial else max(_turns(entry) for entry in tile.entries)
-        iterations[tile.index] = before * own
-        counts = {"iterations": iterations[tile.index]}
-        # A tile of the root is cut before anything of it moves.
-        whole = () if above is None else zip(tile.entries, extents[tile.index])
-        for entry, reached in whole:
+        turns = 1 if tile.spatial else max(_turns(entry) for entry in tile.entries)
+        iterations[tile.index] = before * turns
+        _check_count(tile, "iterations", before * turns)
+        if above is None:  # the root's tiles are cut before anything of them moves
+            continue
+        for entry, reached in zip(tile.entries, extents[tile.index], strict=True):
+            if math.prod(reached.values()) < SMALL:
+                continue
             projection = problem.projection(entry.tensor, entry.tag)
             size = int(elements_of(projection, reached)) * entry.bits // 8
-            counts[f"bytes of tensor {entry.tensor}"] = size
-        for what, count in counts.items():
-            if count >= LIMIT:
-                raise CostError(
-                    f"{tile.name} has {count} {what}, which overflows the 32 bits in "
-                    "which the COMET tool counts; make the problem smaller",
-                    tile.index,
-                )
+            _check_count(tile, f"bytes of tensor {entry.tensor}", size)
+
+
+def _check_count(tile: Tile, what: str, count: int) -> None:
+    if count >= LIMIT:
+        raise CostError(
+            f"{tile.name} has {count} {what}, which overflows the 32 bits in which the "
+            "COMET tool counts; make the problem smaller",
+            tile.index,
+        )
 
 
 def _turns(entry: Entry) -> int:

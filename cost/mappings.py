@@ -95,10 +95,12 @@ class Mappings:
 
     def row(self, tile: Tile, place: int, row: int) -> dict[str, Real]:
         """The factors of one row of one entry."""
-        entry = tile.entries[place]
+        given = tile.entries[place].factors[row].items()
+        if not self.factors:
+            return {dim: float(factor) for dim, factor in given}
         return {
             dim: self.factors.get((tile.index, place, row, dim), float(factor))
-            for dim, factor in entry.factors[row].items()
+            for dim, factor in given
         }
 
     def tile_steps(self, leaf: Leaf, tensor: str) -> dict[str, Real]:

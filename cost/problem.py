@@ -69,7 +69,7 @@ class Operation:
         return {a.tensor: a for a in self.accesses}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """
     One tensor in the list of a tile node: it moves between `source` and `destination`
@@ -88,7 +88,7 @@ class Entry:
     factors: tuple[Sizes, ...]
     """Loop bounds by dimension, one map per row (a temporal node has one row)."""
 
-    @property
+    @cached_property
     def key(self) -> tuple[str, str]:
         """The identity of the entry across nodes: tensor and tag."""
         return self.tensor, self.tag
@@ -216,6 +216,11 @@ class Problem:
     def operation(self) -> Mapping[str, Operation]:
         """The operations by name."""
         return {op.name: op for op in self.operations}
+
+    @cached_property
+    def made(self) -> frozenset[str]:
+        """The tensors that operations produce."""
+        return frozenset(op.output for op in self.operations)
 
     @cached_property
     def parent(self) -> Mapping[int, Tile]:

@@ -72,6 +72,20 @@ def add_to(table: dict[KeyT, Real], key: KeyT, value: Real) -> None:
     table[key] = table[key] + value if key in table else value
 
 
+def larger(a: Real, b: Real) -> Real:
+    """The larger of two numbers, or of each pair of arrays."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a if a >= b else b
+    return np.maximum(a, b)
+
+
+def smaller(a: Real, b: Real) -> Real:
+    """The smaller of two numbers, or of each pair of arrays."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a if a <= b else b
+    return np.minimum(a, b)
+
+
 def choose(condition: Truth, then: Real, otherwise: Real) -> Real:
     """`then` where the condition holds, else `otherwise`."""
     if isinstance(condition, np.ndarray):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from comet.cost.hardware import Hardware, Memory, Network
 from comet.cost.problem import CollectiveKind, Entry, Projection, Sizes
-from comet.cost.reals import Precision, Real, double
+from comet.cost.reals import Precision, Real, choose, double, larger, smaller
 
 
 def elements(projection: Projection, extents: Sizes) -> int:
@@ -25,6 +26,7 @@ def elements(projection: Projection, extents: Sizes) -> int:
     return math.prod(sum(extents.get(dim, 0) for dim in axis) for axis in projection)
 
 
+@lru_cache(maxsize=1024)
 def relevant(projection: Projection) -> frozenset[str]:
     """The dimensions a tensor depends on."""
     return frozenset(dim for axis in projection for dim in axis)
@@ -46,7 +48,7 @@ def reuse_period(order: tuple[str, ...], factors: Sizes, dims: frozenset[str]) -
     return period
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Movement:
     """How one entry of a node moves, iteration by iteration."""
 
@@ -68,12 +70,12 @@ class Movement:
     unique: int
     """Distinct tiles that move at once, one where all instances share it."""
 
-    @property
+    @cached_property
     def moves(self) -> int:
         """How often a tile really moves."""
         return math.ceil(self.length / self.period)
 
-    @property
+    @cached_property
     def reuse(self) -> int:
         """Iterations per move, at least 1."""
         return max(1, self.iterations // self.moves)
@@ -149,28 +151,29 @@ def memory_cycles(
     precision.
     """
     source, network, t = route.source, route.network, transfer
-    ports = np.minimum(np.maximum(t.unique, 1), source.ports)
-    tiles = np.maximum(t.unique, 1) if t.writes else t.unique
+    some = larger(t.unique, 1)
+    ports = smaller(some, source.ports)
+    tiles = some if t.writes else t.unique
     whole = source.child_write_bandwidth if t.writes else source.child_read_bandwidth
     read = source.child_read_bandwidth
     if ported:
         whole, read = (_shared(b, ports, source.ports) for b in (whole, read))
     supported = network.reduction if t.writes else network.broadcast
-    copies = 1 if supported else -(-t.spatial // np.maximum(tiles, 1))
+    copies = 1 if supported else -(-t.spatial // some)
     data = real(copies) * real(tiles) * real(t.size) * real(t.element_bytes)
-    out = np.ceil(data / real(np.minimum(whole, ports * network.bandwidth)))
+    out = np.ceil(data / real(smaller(whole, ports * network.bandwidth)))
     if t.writes and t.accumulates:
         out = out + np.ceil(data / real(read))
     child = min(route.child_read if t.writes else route.child_write, network.bandwidth)
     into = np.ceil(real(t.size) * real(t.element_bytes) / real(child))
-    return np.maximum(out, np.where(np.equal(tiles, 0), 0, into))
+    return larger(out, choose(tiles == 0, 0.0, into))
 
 
 def _shared(bandwidth: int, used: Real, ports: int) -> Real:
     """The bandwidth of the ports used, each with its share of the whole."""
     if ports == 1:
         return bandwidth
-    return np.where(np.less(used, ports), bandwidth // ports * used, bandwidth)
+    return choose(used < ports, bandwidth // ports * used, bandwidth)
 
 
 def transfer_kind(writes: bool, unique: int) -> CollectiveKind:

@@ -97,12 +97,14 @@ def _leaf(state: Latency, tile: Tile) -> None:
         unit: u32(leaf_cycles(state.hardware.level(unit).unit, tile.leaf))
         for unit in {entry.destination for entry in tile.entries}
     }
-    streams: list[Stream] = []
-    for movement in movements:
-        step = steps[movement.entry.destination]
-        windows = np.full(iterations, step, dtype=np.int64)
-        setting = Setting(windows, step, 0, uneven)
-        streams.append(make_stream(state.hardware, movement, setting, hidden=True))
+    settings = {
+        unit: Setting(u32(iterations * step), step, 0, uneven)
+        for unit, step in steps.items()
+    }
+    streams = [
+        make_stream(state.hardware, m, settings[m.entry.destination], hidden=True)
+        for m in movements
+    ]
     _finish(state, tile, Group((tile.leaf,), fused=False), streams, {})
     state.cycles[tile.index] = state.groups[tile.index][0].totals.cycles
 
@@ -137,7 +139,8 @@ def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
     windows = np.full(state.iterations(tile), work, dtype=np.int64)
     shrink(state, tile, group, windows)
     movements = state.nests.movements[tile.index]
-    setting = Setting(windows, None, work, len({m.iterations for m in movements}) > 1)
+    uneven = len({m.iterations for m in movements}) > 1
+    setting = Setting(u32(int(windows.sum())), None, work, uneven)
     own = binding_of(state.problem.parent.get(tile.index), tile)
     streams: list[Stream] = []
     for member in group.members:

@@ -127,16 +127,23 @@ def _charge(
     if count <= first:
         return
     times = stream.transfers[first:count]
-    share = times // reuse
-    excess = np.maximum(share - slot.windows[first:count] // reuse, 0)
+    windows = slot.windows[first:count]
+    share = times
+    if reuse > 1:
+        share, windows = times // reuse, windows // reuse
+    excess = np.maximum(share - windows, 0)
     start, stop = first * reuse, min(count * reuse, iterations)
     spread = stop - start
     if not stream.hidden:
-        record.forced[start:stop] += np.repeat(times, reuse)[:spread]
-    record.stalls[start:stop] += np.repeat(excess, reuse)[:spread]
+        record.forced[start:stop] += _each(times, reuse)[:spread]
+    record.stalls[start:stop] += _each(excess, reuse)[:spread]
     if stream.hidden:
         for other in others:
-            _take(other, start, np.repeat(share, reuse))
+            _take(other, start, _each(share, reuse))
+
+
+def _each(values: Cycles, times: int) -> Cycles:
+    return values if times == 1 else np.repeat(values, times)
 
 
 def _take(other: _Slot, start: int, shares: Cycles) -> None:

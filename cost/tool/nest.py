@@ -146,9 +146,8 @@ class _Builder:
         return _Loops(inner, outer, count, 1, steps)
 
     def _produce(self, tile: Tile) -> None:
-        outputs = {op.output for op in self.problem.operations}
         for entry, loops in zip(tile.entries, self.loops[tile.index], strict=True):
-            if entry.tensor in outputs:
+            if entry.tensor in self.problem.made:
                 self.produced[entry.source, entry.tensor] = dict(loops.outer)
 
     def _collective(self, node: Collective) -> None:
@@ -235,6 +234,7 @@ def _spatial(
     the entry listed before it.
     """
     places = {m.entry.key: i for i, m in reversed(list(enumerate(above)))}
+    counts = {m.entry.key: m.iterations for m in above}
     result: list[Movement] = []
     place: int | None = None
     for entry, own in zip(tile.entries, loops[tile.index], strict=True):
@@ -245,7 +245,10 @@ def _spatial(
                 f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, which "
                 f"{parent.name} does not list; list it there"
             )
-        result.append(_spread(problem, entry, own, above, above[place]))
+        followed = above[place]
+        counted = entry.key in counts and followed.entry.source == entry.source
+        count = counts[entry.key] if counted else 1
+        result.append(_spread(problem, entry, own, count, followed))
     return tuple(result)
 
 
@@ -253,20 +256,18 @@ def _spread(
     problem: Problem,
     entry: Entry,
     own: _Loops,
-    above: tuple[Movement, ...],
+    iterations: int,
     followed: Movement,
 ) -> Movement:
     """A spatial entry that moves whenever `followed` does."""
     projection = problem.projection(entry.tensor, entry.tag)
     dims = relevant(projection)
     rows = (row.items() for row in entry.factors)
-    same = [m.iterations for m in above if m.entry.key == entry.key]
-    counted = bool(same) and followed.entry.source == entry.source
     return Movement(
         entry,
         problem.writes(entry.tensor, entry.tag),
         problem.is_dependent(entry.tensor),
-        same[-1] if counted else 1,
+        iterations,
         own.steps,
         own.spatial,
         elements(projection, own.inner),

@@ -64,8 +64,8 @@ class Stream:
 class Setting:
     """What a node fixes for all its streams."""
 
-    windows: Cycles
-    """Cycles of work below, by iteration."""
+    compute: int
+    """Cycles of work below, all iterations."""
     step_window: int | None
     """
     Cycles of one step at a leaf; None elsewhere, where one iteration's work is `work`.
@@ -100,7 +100,7 @@ def make_stream(
         reuse,
         moves,
         u32(work * reuse),
-        u32(int(setting.windows.sum())),
+        setting.compute,
         transfers,
         up,
         down,
@@ -121,13 +121,12 @@ def _transfer_times(
     idle = 0
     if movement.writes and (uneven or movement.period != movement.reuse):
         idle = _one_transfer(route, movement, 0)[0][0]
-    memory = np.full(movement.length, idle, dtype=np.int64)
-    memory[:: movement.period] = busy[0]
-    network = np.zeros(movement.length, dtype=np.int64)
-    network[:: movement.period] = busy[1]
-    if route.source.contiguous:
-        network[1:-1] = 0
-    return memory + network, float(energy) * movement.moves
+    (memory, network), period = busy, movement.period
+    times = np.full(movement.length, idle, dtype=np.int64)
+    times[::period] = memory + network
+    if route.source.contiguous:  # the network counts for the first and the last
+        times[period:-1:period] = memory
+    return times, float(energy) * movement.moves
 
 
 def _one_transfer(
