@@ -42,6 +42,10 @@ MAX_WAVES = 8
 """Waves of programs that are played one by one; more are played as so many groups."""
 
 
+FLAG_BYTES = 64
+"""What the links carry to set a flag: the least that memory moves; an assumption."""
+
+
 @dataclass(frozen=True)
 class Segment:
     """What one rank does for a while, seconds."""
@@ -259,11 +263,11 @@ class _Player:
     def _send(self, part: Part, time: PartTime, rank: int, begin: float) -> float:
         """Note when what a node sends arrives; return when the last store does."""
         done, net = self.clocks[rank], self.machine.net
-        link = sum(float(send_time(s.message, net)) for s in part.sends if s.remote)
+        link = sum(_link_time(send, part, self.machine) for send in part.sends)
         for send in part.sends:
             made = self.clocks[rank] - begin
             flight = net.latency if send.remote else 0.0
-            seconds = max(made, link) if send.remote else made
+            seconds = max(made, link)
             told = net.signal if send.signals else 0.0
             arrival = _Arrival(begin, seconds, send.blocks, flight + told)
             self.arrivals.setdefault(send.channel, []).append(arrival)
@@ -279,6 +283,13 @@ class _Player:
         fence = net.latency if send.remote else device.load_latency
         each = fence + net.peers * device.iteration
         self.spend(rank, "signal", time.waves * each)
+
+
+def _link_time(send: Send, part: Part, machine: Machine) -> float:
+    """Return how long the links carry a part's tiles and flags."""
+    flags = float(part.work.programs) * FLAG_BYTES if send.signals else 0.0
+    tiles = send.message if send.remote else 0.0
+    return float(send_time(tiles + flags, machine.net))
 
 
 class _Task:

@@ -294,16 +294,18 @@ def _receives(
 ) -> Iterator[Receive]:
     sources = [] if kernel.sources is None else [dim.data for dim in kernel.sources]
     for value in dict.fromkeys(node.ins):
-        op = _viewed(value).owner
+        seen = _viewed(value)
+        op = seen.owner
         if not isinstance(op, ReadOp | PullOp):
             continue
+        called = dict(zip(names_of(seen), names_of(value), strict=True))
         lacking = (dim for dim in summary.grid if dim not in names_of(value))
         yield Receive(
             _channel_name(op.channel),
             _message(op.channel_type),
             remote=isinstance(op, PullOp),
             waits=_has(kernel, WaitOp, op.channel),
-            by_source=op.channel_type.gather in sources,
+            by_source=called[op.channel_type.gather] in sources,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
-            by_block=any(dim in node.factors for dim in _blocks(op.channel)),
+            by_block=any(called[dim] in node.factors for dim in _blocks(op.channel)),
         )
