@@ -19,6 +19,7 @@ from comet.dialects.compound_dims import element_type_of, extents_of, level_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.carries import folds, in_place
+from comet.passes.levels import compute_block
 
 Bytes: TypeAlias = "int | NDArray[np.int64]"
 """A number of bytes, or one for each of several candidates."""
@@ -109,7 +110,7 @@ def describe_overflow(demand: Demand, system: SystemOp) -> str:
 
 def demands(func: FuncOp, sizes: Sizes) -> Iterator[Demand]:
     """Yield what each level holds while each op of the tile trees in `func` runs."""
-    yield from _Walk(sizes).block(func.body.block, {}, frozenset(), buffers=1)
+    yield from _Walk(sizes).block(compute_block(func), {}, frozenset(), buffers=1)
 
 
 Held: TypeAlias = dict[SSAValue, Bytes]
