@@ -219,7 +219,9 @@ class _Builder:
         extents = self.reached[tile.entries[place].key]
         for row in range(len(tile.entries[place].factors)):
             for dim, factor in self.mappings.row(tile, place, row).items():
-                extents[dim] = self.products.times(extents.get(dim, 0.0), factor)
+                before = extents.setdefault(dim, 0.0)
+                if not (isinstance(factor, float) and factor == 1.0):
+                    extents[dim] = self.products.times(before, factor)
 
 
 def _connect(
