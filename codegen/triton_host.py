@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import longest_sum, summed_terms
 from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
-from comet.codegen.triton_expressions import type_name
 from comet.codegen.triton_kernels import IMPORTED, comment_of, parameter_names
+from comet.codegen.triton_plan import shape_and_type
 from comet.dialects import tl
-from comet.dialects.tl_types import shape_of
+from comet.dialects.compound_named import AT_MOST
 
 SYMBOLS = (func.FuncOp, tl.KernelOp)
 """Operations that become functions of the module."""
@@ -66,7 +66,7 @@ class LaunchPlanPrinter:
         self._lines += wrapped(line, INDENT)
 
     def _expect(self, argument: SSAValue) -> None:
-        name, (shape, dtype) = self._variables[argument], _shape_and_type(argument.type)
+        name, (shape, dtype) = self._variables[argument], shape_and_type(argument.type)
         self._emit(f'expect_tensor("{name}", {name}, {shape}, "{dtype}")')
 
     def _statement(self, op: Operation) -> None:
@@ -87,7 +87,7 @@ class LaunchPlanPrinter:
                 )
 
     def _empty(self, op: tl.EmptyOp) -> None:
-        shape, dtype = _shape_and_type(op.result.type)
+        shape, dtype = shape_and_type(op.result.type)
         device = f"{self._variables[self._plan.body.block.args[0]]}.device"
         name = self._bind(op.result)
         self._emit(
@@ -109,21 +109,16 @@ class LaunchPlanPrinter:
         self._emit(f"{kernel.sym_name.data}[{grid}]({', '.join(arguments)})")
 
 
-def _shape_and_type(type: Attribute) -> tuple[str, str]:
-    """Return the shape and the name of the element type of a tensor, as text."""
-    return tuple_of([str(extent) for extent in shape_of(type)]), type_name(type)
-
-
 def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
     """Return the lines that describe the program to `comet.runtime`."""
     terms = summed_terms(reference)
     inputs = [
-        _tensor(outer.type, terms.get(inner, 1))
+        _tensor(outer.type, terms.get(inner, 1), at_most(reference, inner.index))
         for outer, inner in zip(
             plan.body.block.args, reference.body.block.args, strict=True
         )
     ]
-    outputs = [_tensor(type, 1) for type in plan.function_type.outputs]
+    outputs = [_tensor(type) for type in plan.function_type.outputs]
     fields = [
         f"launch={plan.sym_name.data}",
         f"reference={reference.sym_name.data}",
@@ -134,7 +129,17 @@ def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
     return wrapped(f"PROGRAM = Program({', '.join(fields)})", "")
 
 
-def _tensor(type: Attribute, terms: int) -> str:
-    shape, dtype = _shape_and_type(type)
-    suffix = f", terms={terms}" if terms > 1 else ""
-    return f'Tensor({shape}, "{dtype}"{suffix})'
+def at_most(function: func.FuncOp, index: int) -> int:
+    """Return the largest number that an argument counts to, 1 where it counts none."""
+    if function.arg_attrs is None:
+        return 1
+    bound = function.arg_attrs.data[index].data.get(AT_MOST)
+    return bound.value.data if isinstance(bound, IntegerAttr) else 1
+
+
+def _tensor(type: Attribute, terms: int = 1, at_most: int = 1) -> str:
+    shape, dtype = shape_and_type(type)
+    fields = [shape, f'"{dtype}"']
+    fields += [f"terms={terms}"] if terms > 1 else []
+    fields += [f"at_most={at_most}"] if at_most > 1 else []
+    return f"Tensor({', '.join(fields)})"
