@@ -33,7 +33,7 @@ from comet.passes.fuse_auto import STRATEGY
 from comet.passes.fuse_gpu_build import KernelPlan, build_kernel
 from comet.passes.fuse_gpu_plan import Choice, Step, plan_steps
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
-from comet.passes.levels import compute_block
+from comet.passes.levels import compute_block, spmd_region
 from comet.passes.tile_gpu import best_tiling, grid_nodes, misfit, set_estimate
 from comet.passes.tile_gpu_cost import device
 
@@ -55,7 +55,8 @@ def fuse_function(
     """
     levels = gpu_levels(system)
     gpu = device(system, levels)
-    trials = [_tried(func, c, levels, gpu) for c in _choices(strategy, between)]
+    choices = _choices(strategy, between, spmd_region(func) is not None)
+    trials = [_tried(func, choice, levels, gpu) for choice in choices]
     best = min(trials, key=lambda trial: trial.seconds)
     if best.seconds == inf:
         raise PassFailedException(best.misfit)
@@ -66,13 +67,19 @@ def fuse_function(
         set_estimate(node, seconds - gpu.launch)
 
 
-def _choices(strategy: Strategy, between: Between) -> Iterator[Choice]:
-    """Yield the choices that the options of the pass leave open."""
-    if strategy in ("full", "auto"):
-        yield Choice(apart=False, whole=True, spill=False)
-    if strategy in ("partial", "auto"):
-        spills = {"recompute": (False,), "spill": (True,), "auto": (False, True)}
-        yield from (Choice(False, False, spill) for spill in spills[between])
+def _choices(strategy: Strategy, between: Between, ranks: bool) -> Iterator[Choice]:
+    """
+    Yield the choices that the options of the pass leave open.
+
+    Only `ranks` have collectives, across which products may be computed again.
+    """
+    spills = {"recompute": (False,), "spill": (True,), "auto": (False, True)}[between]
+    agains = {"recompute": (True,), "spill": (False,), "auto": (False, True)}[between]
+    for again in agains if ranks else (False,):
+        if strategy in ("full", "auto"):
+            yield Choice(apart=False, whole=True, spill=False, again=again)
+        if strategy in ("partial", "auto"):
+            yield from (Choice(False, False, spill, again) for spill in spills)
     if strategy in ("none", "auto"):
         yield from (Choice(True, whole, False) for whole in (True, False))
 

@@ -8,7 +8,8 @@ collectives follow one another, the fewer kernels there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
@@ -22,7 +23,7 @@ from comet.dialects.collective import (
     ReduceScatterOp,
 )
 from comet.dialects.collective_base import CollectiveOp
-from comet.dialects.compound import ContractOp, IndexOp, RenameOp
+from comet.dialects.compound import CastOp, ContractOp, IndexOp, MapOp, RenameOp
 from comet.dialects.compound_dims import extents_of
 from comet.dialects.compound_named import CompoundOp
 from comet.passes.levels import compute_block, spmd_region
@@ -30,6 +31,9 @@ from comet.passes.sweeps import without_constants
 
 MOVES = (AllGatherOp, AllToAllOp)
 """Collectives that GPUs carry out: they only move data."""
+
+PRODUCTS = (ContractOp, MapOp, CastOp)
+"""Ops that can be computed anew for each tile."""
 
 Group: TypeAlias = tuple[Operation, ...]
 """Ops of one kernel, in order."""
@@ -139,21 +143,41 @@ def _extents(op: Operation) -> dict[str, int]:
     return extents
 
 
-def used_outside(group: Sequence[Operation]) -> tuple[SSAValue, ...]:
-    """Return the results that ops outside the group use, in order."""
-    inside = set(group)
-    return tuple(
-        result
-        for op in group
-        for result in op.results
-        if any(_outermost(use.operation, op) not in inside for use in result.uses)
-    )
+def with_products(group: Group, earlier: Sequence[Group]) -> Group:
+    """
+    Return `group` with the products that it reads of earlier groups, computed again.
+
+    A product is what contractions and elementwise ops make of what is in device memory
+    anyway. What a reduction makes is read from there.
+    """
+    made = {op for other in earlier for op in other}
+    again: dict[Operation, None] = {}
+    for value in dict.fromkeys(value for op in group for value in op.operands):
+        ops = makers((value,), made)
+        cheap = all(isinstance(op, PRODUCTS) for op in ops)
+        if cheap and not any(_disagrees(group, op) for op in ops):
+            again |= dict.fromkeys(ops)
+    return (*(op for other in earlier for op in other if op in again), *group)
 
 
-def _outermost(user: Operation, sibling: Operation) -> Operation:
-    """Return the op around `user` that stands in the block of `sibling`."""
-    while user.parent is not sibling.parent:
-        above = user.parent_op()
-        assert above is not None
-        user = above
-    return user
+def makers(
+    values: Iterable[SSAValue], made: AbstractSet[Operation]
+) -> frozenset[Operation]:
+    """Return the ops of `made` that compute `values`, directly or not."""
+    found: set[Operation] = set()
+    pending = list(values)
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Operation) and op in made and op not in found:
+            found.add(op)
+            pending += op.operands
+    return frozenset(found)
+
+
+def values_read(step: Group | Operation) -> frozenset[SSAValue]:
+    """Return what a step reads from device memory, constants among it."""
+    if isinstance(step, Operation):
+        return frozenset(step.operands)
+    inside = set(step)
+    values = (value for op in step for value in op.operands)
+    return frozenset(value for value in values if value.owner not in inside)

@@ -14,7 +14,15 @@ from comet.dialects.compound import ContractOp, RenameOp
 from comet.dialects.compound_dims import names_of
 from comet.passes.dependence import dims_behind
 from comet.passes.fuse_gpu_build import KernelPlan
-from comet.passes.fuse_gpu_groups import elementary_ops, steps_of, used_outside
+from comet.passes.fuse_gpu_groups import (
+    Group,
+    elementary_ops,
+    makers,
+    steps_of,
+    values_read,
+    with_products,
+)
+from comet.passes.levels import compute_block
 from comet.passes.sweeps import (
     crossing_values,
     looped_dims,
@@ -34,6 +42,8 @@ class Choice:
     """A dimension that needs several sweeps is kept whole in registers instead."""
     spill: bool
     """Products that two sweeps need go through device memory, else twice computed."""
+    again: bool = False
+    """Products that kernels on both sides of a collective need are twice computed."""
 
     @property
     def strategy(self) -> str:
@@ -54,13 +64,39 @@ def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
     Raises PassFailedException for an op of another level, or a collective that GPUs do
     not carry out.
     """
+    found = tuple(steps_of(elementary_ops(func), choice.apart))
+    if choice.again:
+        found = _again(found)
+    reads = {value for step in found for value in values_read(step)}
+    terminator = compute_block(func).last_op
+    assert terminator is not None
+    kept = reads.union(terminator.operands)
     steps: list[Step] = []
-    for step in steps_of(elementary_ops(func), choice.apart):
+    stored: set[SSAValue] = set()
+    for step in found:
         if not isinstance(step, tuple):
             steps.append(step)
-        elif outs := used_outside(step):
-            steps.append(_plan_kernel(step, outs, choice))
+            continue
+        made = (result for op in step for result in op.results)
+        if outs := tuple(v for v in made if v in kept and v not in stored):
+            needed = makers(outs, set(step))
+            ops = tuple(op for op in step if op in needed)
+            steps.append(_plan_kernel(ops, outs, choice))
+            stored.update(outs)
     return tuple(steps)
+
+
+def _again(
+    steps: Sequence[Group | RenameOp | CollectiveOp],
+) -> tuple[Group | RenameOp | CollectiveOp, ...]:
+    """Return `steps` whose groups compute anew the products that earlier ones make."""
+    groups = [step for step in steps if isinstance(step, tuple)]
+    return tuple(
+        with_products(step, groups[: groups.index(step)])
+        if isinstance(step, tuple)
+        else step
+        for step in steps
+    )
 
 
 def _plan_kernel(

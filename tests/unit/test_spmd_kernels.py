@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.collective_base import CollectiveOp
+from comet.dialects.compound import ContractOp
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.passes.functions import compute_functions
 from comet.passes.levels import IRLevel, level_of_function
@@ -82,6 +83,20 @@ def test_kernels_say_what_ranks_share_unevenly() -> None:
         if isinstance(op, KernelOp)
     ]
     assert shares == ["{N = 13 : i64}", "None", "None", "{N = 13 : i64}"]
+
+
+@pytest.mark.parametrize(("between", "products"), [("recompute", 2), ("spill", 1)])
+def test_products_on_both_sides_of_a_collective(between: str, products: int) -> None:
+    before = parse_module(TEXTS["softmax"].format(**SIZES["small"]))
+    fuse = f"fuse{{strategy=partial between={between}}},tile,outline-kernels"
+    after = run_passes(before, f"{sharded(3, 'N')},{fuse}")
+    kernels = [op for op in after.walk() if isinstance(op, KernelOp)]
+    made = [
+        any(isinstance(op, ContractOp) for op in kernel.walk()) for kernel in kernels
+    ]
+    assert made == [True, False, False, products == 2]
+    assert len(kernels[0].outs) == (2 if products == 2 else 3)
+    assert_same_meaning(before, after, "f")
 
 
 @pytest.mark.parametrize(
