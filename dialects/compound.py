@@ -35,11 +35,12 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from comet.dialects.compound_attention import AttentionOp
+from comet.dialects.compound_attention import AttentionOp, FlashDecodeOp
 from comet.dialects.compound_dims import (
     DimsAttr,
     element_type_of,
     extents_of,
+    float_type_of,
     level_of,
     merged_extents,
     names_of,
@@ -127,8 +128,11 @@ def _check_names(op: IRDLOperation, result: SSAValue, extents: dict[str, int]) -
 
 
 def _check_element_types(op: IRDLOperation, *values: SSAValue) -> None:
-    """Check that all values have one element type."""
-    types = [element_type_of(value) for value in values]
+    """Check that all values have one element type, a float."""
+    _check_one_type(op, [float_type_of(value) for value in values])
+
+
+def _check_one_type(op: IRDLOperation, types: Sequence[Attribute]) -> None:
     for type_ in types[1:]:
         if type_ != types[0]:
             raise VerifyException(
@@ -183,7 +187,7 @@ class ContractOp(IRDLOperation):
                 f"'{self.name}' op sums dimension {name}, which only one operand has; "
                 "keep it in the result, or reduce that operand first"
             )
-        operand, accumulator = element_type_of(self.lhs), element_type_of(self.result)
+        operand, accumulator = float_type_of(self.lhs), float_type_of(self.result)
         if accumulator != operand and accumulator.bitwidth <= operand.bitwidth:
             raise VerifyException(
                 f"'{self.name}' op accumulates {operand} in {accumulator}; the "
@@ -285,7 +289,7 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 @irdl_op_definition
 class CastOp(IRDLOperation):
     """
-    Convert the element type.
+    Convert the element type, from counts of i32 too.
 
     ```mlir
     %h = compound.cast %p : tensor<4xf32, #compound.dims<M>>
@@ -307,7 +311,8 @@ class CastOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op changes only the element type")
         if names_of(self.input) != names_of(self.result):
             raise VerifyException(f"'{self.name}' op keeps the order of dimensions")
-        element_type_of(self.result)
+        element_type_of(self.input)
+        float_type_of(self.result)
 
 
 @irdl_op_definition
@@ -336,8 +341,8 @@ class RenameOp(IRDLOperation):
         return dict(zip(names_of(self.input), names_of(self.result), strict=True))
 
     def verify_(self) -> None:
-        _check_element_types(self, self.input, self.result)
         shapes = [tuple(extents_of(v).values()) for v in (self.input, self.result)]
+        _check_one_type(self, [element_type_of(v) for v in (self.input, self.result)])
         if shapes[0] != shapes[1] or level_of(self.input) != level_of(self.result):
             raise VerifyException(f"'{self.name}' op keeps shape and level")
 
@@ -365,7 +370,7 @@ class FillOp(IRDLOperation):
 
     def verify_(self) -> None:
         names_of(self.result)
-        element_type_of(self.result)
+        float_type_of(self.result)
 
 
 @irdl_op_definition
@@ -399,6 +404,7 @@ class ExtentOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' op operand has no dimension {self.dim.data}"
             )
+        float_type_of(self.result)
         if names_of(self.result):
             raise VerifyException(f"'{self.name}' op result is of rank 0")
 
@@ -417,6 +423,7 @@ Compound = Dialect(
         GemmGemmOp,
         GatedMlpOp,
         AttentionOp,
+        FlashDecodeOp,
         SsmScanOp,
         ContractOp,
         ReduceOp,

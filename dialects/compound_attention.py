@@ -1,4 +1,4 @@
-"""The named op of attention."""
+"""The named ops of attention."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.compound_named import CompoundOp
+from comet.dialects.compound_named import FORMAT, CompoundOp
 
 
 @irdl_op_definition
@@ -59,3 +59,32 @@ class AttentionOp(CompoundOp):
                 f"{extents['N']} keys, so that some queries see nothing; give it at "
                 "least as many keys as queries"
             )
+
+
+@irdl_op_definition
+class FlashDecodeOp(CompoundOp):
+    """
+    Attention of one new token: `softmax(q k^T / sqrt(D)) v` over the keys there are.
+
+    For each batch entry B, the G query heads that share the key head H meet its keys S
+    and take the mean of its values, of size E. `lens`, of i32, says how many keys an
+    entry has: the first lens[b], at least one and at most all S. What is stored beyond
+    them has to be finite. Ranks may hold shares of S.
+
+    ```mlir
+    %o = compound.flash_decode %q, %k, %v, %lens : (tensor<4x2x8x64xf16>,
+        tensor<4x2x512x64xf16>, tensor<4x2x512x64xf16>, tensor<4xi32>)
+        -> tensor<4x2x8x64xf16>
+    ```
+    """
+
+    name = "compound.flash_decode"
+    OPERANDS: ClassVar = (
+        ("B", "H", "G", "D"),
+        ("B", "H", "S", "D"),
+        ("B", "H", "S", "E"),
+        ("B",),
+    )
+    RESULT: ClassVar = ("B", "H", "G", "E")
+    LENGTHS: ClassVar = {3: "S"}
+    assembly_format = FORMAT

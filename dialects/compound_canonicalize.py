@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import (
 )
 
 from comet.dialects.compound import FillOp, MapKind, MapOp
-from comet.dialects.compound_dims import element_type_of
+from comet.dialects.compound_dims import float_type_of
 from comet.dialects.compound_neutral import lowest_finite
 
 COMMUTATIVE = (MapKind.ADD, MapKind.MULT, MapKind.MAX)
@@ -50,7 +50,7 @@ def _neutral(op: MapOp) -> float | None:
         case MapKind.MULT | MapKind.DIV:
             return 1.0
         case MapKind.MAX:
-            return lowest_finite(element_type_of(op.result))
+            return lowest_finite(float_type_of(op.result))
         case _:
             return None
 

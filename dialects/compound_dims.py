@@ -8,8 +8,16 @@ schedule level on also the memory level where the value lives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
-from xdsl.dialects.builtin import AnyFloat, ArrayAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    I32,
+    AnyFloat,
+    ArrayAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition, irdl_to_attr_constraint, param_def
 from xdsl.parser import AttrParser
@@ -17,6 +25,12 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 FLOAT_TENSOR = irdl_to_attr_constraint(TensorType[AnyFloat])
+
+Element: TypeAlias = AnyFloat | IntegerType
+"""What tensors hold: floats, or counts in i32, which ops cast before they compute."""
+ElementT = TypeVar("ElementT", bound=Element)
+
+COUNT_TENSOR = irdl_to_attr_constraint(TensorType[I32])
 
 
 @irdl_attr_definition
@@ -80,9 +94,9 @@ class DimsAttr(ParametrizedAttribute):
 
 def tensor(
     extents: Mapping[str, int] | Sequence[tuple[str, int]],
-    element_type: AnyFloat,
+    element_type: ElementT,
     level: str | None = None,
-) -> TensorType[AnyFloat]:
+) -> TensorType[ElementT]:
     """Return the tensor type with the named `extents` (elements, in axis order)."""
     sizes = dict(extents)
     return TensorType(element_type, sizes.values(), DimsAttr(sizes, level))
@@ -128,26 +142,46 @@ def extents_of(value: SSAValue | Attribute) -> dict[str, int]:
     return dict(zip(names, type_.get_shape(), strict=True))
 
 
-def element_type_of(value: SSAValue | Attribute) -> AnyFloat:
-    """Return the floating-point element type of a tensor value or type."""
+def element_type_of(value: SSAValue | Attribute) -> Element:
+    """
+    Return the element type of a tensor value or type.
+
+    Raises VerifyException unless it is a float or i32.
+    """
     type_ = value.type if isinstance(value, SSAValue) else value
+    if COUNT_TENSOR.verifies(type_):
+        return type_.element_type
     if not FLOAT_TENSOR.verifies(type_):
-        raise VerifyException(f"{type_} is not a tensor of floats")
+        raise VerifyException(f"{type_} is not a tensor of floats or of i32")
     return type_.element_type
 
 
-def with_extents(type_: Attribute, extents: Mapping[str, int]) -> TensorType[AnyFloat]:
+def float_type_of(value: SSAValue | Attribute) -> AnyFloat:
+    """
+    Return the element type of a tensor that ops compute with.
+
+    Raises VerifyException unless it is a float.
+    """
+    type_ = value.type if isinstance(value, SSAValue) else value
+    if not FLOAT_TENSOR.verifies(type_):
+        raise VerifyException(
+            f"{type_} is not a tensor of floats; make one with compound.cast"
+        )
+    return type_.element_type
+
+
+def with_extents(type_: Attribute, extents: Mapping[str, int]) -> TensorType[Element]:
     """Return `type_` with the extents of the dimensions named in `extents` replaced."""
     sizes = {n: extents.get(n, e) for n, e in extents_of(type_).items()}
     return tensor(sizes, element_type_of(type_), level_of(type_))
 
 
-def with_level(type_: Attribute, level: str | None) -> TensorType[AnyFloat]:
+def with_level(type_: Attribute, level: str | None) -> TensorType[Element]:
     """Return `type_` living at the memory level `level`."""
     return tensor(extents_of(type_), element_type_of(type_), level)
 
 
-def with_element_type(type_: Attribute, element: AnyFloat) -> TensorType[AnyFloat]:
+def with_element_type(type_: Attribute, element: ElementT) -> TensorType[ElementT]:
     """Return `type_` with another element type."""
     return tensor(extents_of(type_), element, level_of(type_))
 

@@ -25,9 +25,14 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.compound_dims import FLOAT_TENSOR, element_type_of
+from comet.dialects.compound_dims import COUNT_TENSOR, FLOAT_TENSOR, element_type_of
 
-PLAIN_TENSOR = MessageConstraint(FLOAT_TENSOR, "expected a tensor of floats")
+PLAIN_TENSOR = MessageConstraint(
+    FLOAT_TENSOR | COUNT_TENSOR, "expected a tensor of floats, or of i32 for counts"
+)
+
+AT_MOST = "compound.at_most"
+"""The attribute of a function's argument that counts: from 1 to this."""
 
 
 class CompoundOp(IRDLOperation, ABC):
@@ -40,6 +45,11 @@ class CompoundOp(IRDLOperation, ABC):
 
     INNER: ClassVar[tuple[str, ...]] = ()
     """Dimensions of values in between that no operand and no result has."""
+
+    LENGTHS: ClassVar[Mapping[int, str]] = {}
+    """
+    Which operands are i32, and count elements: the first ones of the given dimension.
+    """
 
     inputs = var_operand_def(PLAIN_TENSOR)
     result = result_def(PLAIN_TENSOR)
@@ -90,13 +100,24 @@ class CompoundOp(IRDLOperation, ABC):
                 f"'{self.name}' op result is {' x '.join(names)} = "
                 f"{'x'.join(map(str, expected))}, got {self.result.type}"
             )
-        types = {element_type_of(v) for v in (*self.inputs, self.result)}
-        if len(types) > 1:
+        self._verify_element_types()
+
+    def _verify_element_types(self) -> None:
+        """Check that counts are i32, and all else of one type of floats."""
+        for index, value in enumerate(self.inputs):
+            if COUNT_TENSOR.verifies(value.type) != (index in self.LENGTHS):
+                wanted = "i32" if index in self.LENGTHS else "floats"
+                raise VerifyException(
+                    f"'{self.name}' op operand {index} is a tensor of {wanted}, got "
+                    f"{value.type}"
+                )
+        computed = [v for i, v in enumerate(self.inputs) if i not in self.LENGTHS]
+        if len({element_type_of(v) for v in (*computed, self.result)}) > 1:
             raise VerifyException(f"'{self.name}' op operands share one element type")
 
     def _shape(self, value: SSAValue, names: Sequence[str]) -> tuple[int, ...]:
         type_ = value.type
-        shape = type_.get_shape() if FLOAT_TENSOR.verifies(type_) else ()
+        shape = type_.get_shape() if isinstance(type_, TensorType) else ()
         if len(shape) != len(names):
             raise VerifyException(
                 f"'{self.name}' op expects {' x '.join(names)}, got {type_}"

@@ -5,33 +5,43 @@ Needs functions of named compound ops on plain tensors; rejects any other op. Na
 dimensions appear on all types, the signature's included, and every function leaves a
 private reference copy of itself, which later passes skip. The sharding of a named op,
 `collective.shard` with the dimensions as the op calls them, goes to the elementary ops
-that have them; the ones of arguments and results stay.
+that have them; the ones of arguments and results stay. An argument that counts elements
+gets `compound.at_most`, the extent of what it counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
     ModuleOp,
     StringAttr,
     TensorType,
     UnitAttr,
     f32,
+    i64,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound_dims import DimsAttr, element_type_of, tensor
-from comet.dialects.compound_named import CompoundOp
+from comet.dialects.compound_dims import (
+    DimsAttr,
+    element_type_of,
+    float_type_of,
+    tensor,
+)
+from comet.dialects.compound_named import AT_MOST, CompoundOp
 from comet.passes.boundary import drop_boundary
 from comet.passes.decompositions import DECOMPOSITIONS
 from comet.passes.decompositions.naming import Naming, name_dimensions
@@ -127,9 +137,25 @@ def decompose_function(
         extents = zip(plan.naming.values[argument], _shape(argument), strict=True)
         type_ = tensor(list(extents), element_type_of(argument))
         Rewriter.replace_value_with_new_type(argument, type_)
+    _bound_counts(func, plan.named)
     for op in plan.named:
         _decompose_op(op, plan.naming, accumulator)
     func.update_function_type()
+
+
+def _bound_counts(func: FuncOp, named: Sequence[CompoundOp]) -> None:
+    """Say of the arguments that are counts how much they count at most."""
+    arguments = func.body.block.args
+    own = [
+        dict(a.data) for a in func.arg_attrs or [DictionaryAttr({})] * len(arguments)
+    ]
+    for op in named:
+        for index, dim in op.LENGTHS.items():
+            value, bound = op.inputs[index], op.named_extents()[dim]
+            if isinstance(value, BlockArgument):
+                own[value.index][AT_MOST] = IntegerAttr(bound, i64)
+    if any(own):
+        func.arg_attrs = ArrayAttr(map(DictionaryAttr, own))
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
@@ -141,7 +167,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> None:
     """Replace one op; an operand that goes by other names in it is renamed first."""
     dims, emit, before = naming.ops[op], Emitter(op), op.prev_op
-    element = element_type_of(op.result)
+    element = float_type_of(op.result)
     operands = [
         emit.rename(value, tuple(dims[name] for name in names))
         for value, names in zip(op.inputs, op.OPERANDS, strict=True)

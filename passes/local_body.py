@@ -116,9 +116,9 @@ class LocalBody:
                     FillOp(fill.value.value.data, type_), outer.name_hint
                 )
             case IndexOp() as index:
-                whole = IndexOp(index.result.type)
-                self.hold(outer, self.insert(whole, outer.name_hint))
-                return self._reshard(outer, wanted)
+                axes = wanted.get(index.dim, ())
+                whole = index.extent if axes else None
+                return self.insert(IndexOp(type_, whole, axes), outer.name_hint)
             case RenameOp() as rename:
                 old = {new: name for name, new in rename.renaming.items()}
                 inner = {old[dim]: axes for dim, axes in wanted.items()}

@@ -35,17 +35,17 @@ class StreamPass(ModulePass):
     name = "stream"
 
     dim: str | None = None
-    """The dimension to run along; N, where there is one, if unset."""
+    """The dimension to run along; all that are reduced, one after another, if unset."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that is no reference."""
         functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
         if self.dim is not None:
             _check_dim(functions, self.dim)
-        dim = self.dim or "N"
         for func in functions:
-            for statistics in plan_folds(func, dim):
-                insert_fold(statistics, dim)
+            for dim in reduced_dims(func) if self.dim is None else (self.dim,):
+                for statistics in plan_folds(func, dim):
+                    insert_fold(statistics, dim)
 
 
 def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:
@@ -55,6 +55,12 @@ def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:
             f"stream: no op has the dimension {dim}; the module's dimensions are "
             f"{', '.join(sorted(dims)) or 'not named, run decompose first'}"
         )
+
+
+def reduced_dims(func: FuncOp) -> tuple[str, ...]:
+    """Return the dimensions that reductions of `func` drop, in program order."""
+    reductions = (op for op in func.body.block.ops if isinstance(op, ReduceOp))
+    return tuple(dict.fromkeys(dim for op in reductions for dim in op.reduced))
 
 
 def plan_folds(func: FuncOp, dim: str) -> list[Statistics]:
@@ -127,7 +133,6 @@ def insert_fold(statistics: Statistics, dim: str) -> None:
     name_values(fold.outs, form.carries)
     results = form.results(emit, fold.outs)
     _copy_shardings(statistics, fold)
-    _copy_shardings(statistics, fold)
     for old, new in zip(statistics.replaced, results, strict=True):
         if old is not None:
             new.name_hint = old.name_hint
@@ -135,15 +140,6 @@ def insert_fold(statistics: Statistics, dim: str) -> None:
     for op in reversed(statistics.ops):
         if not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
-
-
-def _copy_shardings(statistics: Statistics, fold: FoldOp) -> None:
-    """Give the shardings of all ops of `statistics` to the ops that replace them."""
-    new: Operation | None = fold
-    while new is not statistics.ops[0] and new is not None:
-        for old in statistics.ops:
-            shard_op(new, sharding_of_op(old))
-        new = new.next_op
 
 
 def _copy_shardings(statistics: Statistics, fold: FoldOp) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from comet.dialects.compound_attention import AttentionOp
+from comet.dialects.compound_attention import AttentionOp, FlashDecodeOp
 from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound_named import (
     GatedMlpOp,
@@ -18,6 +18,7 @@ from comet.dialects.compound_named import (
 from comet.dialects.compound_scan import SsmScanOp
 from comet.passes.decompositions.attention import decompose_attention
 from comet.passes.decompositions.expert_gemm import decompose_expert_gemm
+from comet.passes.decompositions.flash_decode import decompose_flash_decode
 from comet.passes.decompositions.gated_mlp import decompose_gated_mlp
 from comet.passes.decompositions.gemm import decompose_gemm
 from comet.passes.decompositions.gemm_gelu import decompose_gemm_gelu
@@ -33,6 +34,7 @@ DECOMPOSITIONS: dict[type[Operation], Decomposition] = {
     AgGemmOp: decompose_gemm,
     AttentionOp: decompose_attention,
     ExpertGemmOp: decompose_expert_gemm,
+    FlashDecodeOp: decompose_flash_decode,
     GatedMlpOp: decompose_gated_mlp,
     GemmGeluOp: decompose_gemm_gelu,
     GemmGemmOp: decompose_gemm_gemm,

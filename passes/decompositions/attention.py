@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
 from comet.dialects.compound_attention import AttentionOp
-from comet.dialects.compound_neutral import lowest_finite
+from comet.passes.decompositions.masking import mask_behind
 from comet.passes.decompositions.site import Site
 from comet.passes.decompositions.softmax import softmax
 
@@ -29,7 +29,7 @@ def decompose_attention(named: Operation, site: Site) -> SSAValue:
 
 def _mask(site: Site) -> SSAValue:
     """
-    Emit 0 where a query sees a key, and what no score makes up for where it does not.
+    Emit the mask of the keys that a query does not see.
 
     Query m is m + N - M - n keys ahead of key n; behind it, that is -1 or less.
     """
@@ -40,9 +40,4 @@ def _mask(site: Site) -> SSAValue:
     more = emit.fill(float(keys - queries), element, name="more")
     last = emit.map(MapKind.ADD, rows, more, name="last")
     ahead = emit.map(MapKind.SUB, last, columns, name="ahead")
-    none = emit.fill(0.0, element, name="none")
-    behind = emit.map(MapKind.MIN, ahead, none, name="behind")
-    minus = emit.fill(-1.0, element, name="minus")
-    hidden = emit.map(MapKind.MAX, behind, minus, name="hidden")
-    far = emit.fill(lowest_finite(element) / -2, element, name="far")
-    return emit.map(MapKind.MULT, hidden, far, name="mask")
+    return mask_behind(site, ahead)

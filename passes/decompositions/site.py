@@ -9,7 +9,7 @@ from typing import Protocol
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.compound_dims import element_type_of, extents_of
+from comet.dialects.compound_dims import extents_of, float_type_of
 from comet.passes.emitter import Emitter
 
 
@@ -31,7 +31,7 @@ class Site:
 
     def narrow(self, value: SSAValue) -> SSAValue:
         """Return `value` in the element type of the operands."""
-        element = element_type_of(self.operands[0])
+        element = float_type_of(self.operands[0])
         return self.emit.cast(value, element, name=value.name_hint)
 
     def extent(self, dim: str) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import CastOp, ContractOp, MapKind, ReduceKind, ReduceOp
-from comet.dialects.compound_dims import element_type_of
+from comet.dialects.compound_dims import float_type_of
 from comet.passes.emitter import Emitter
 from comet.passes.streams.form import Carries, Chunks, Statistics, map_users
 from comet.passes.streams.softmax import SoftmaxForm, chunk_terms, rescaled
@@ -54,8 +54,8 @@ class AttentionForm(SoftmaxForm):
         x, v = chunks
         m, terms = chunk_terms(emit, dim, x, now[0])
         added = emit.reduce(ReduceKind.ADD, terms, dim, name="added")
-        weights = emit.cast(terms, element_type_of(v), name="weights")
-        product = emit.contract(weights, v, dim, element_type_of(now[2]), name="ev")
+        weights = emit.cast(terms, float_type_of(v), name="weights")
+        product = emit.contract(weights, v, dim, float_type_of(now[2]), name="ev")
         total, mean = rescaled(emit, now[0], m, now[1], now[2])
         l_new = emit.map(MapKind.ADD, total, added, name="l")
         return m, l_new, emit.map(MapKind.ADD, mean, product, name="o")

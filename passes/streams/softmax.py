@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound import MapKind, ReduceKind, ReduceOp
-from comet.dialects.compound_dims import element_type_of
+from comet.dialects.compound_dims import float_type_of
 from comet.dialects.compound_neutral import lowest_finite
 from comet.passes.emitter import Emitter
 from comet.passes.streams.form import (
@@ -47,7 +47,7 @@ class SoftmaxForm(Form):
     def init(self, emit: Emitter, found: Statistics) -> Carries:
         """Return m = the lowest finite number and l = 0."""
         row = found.ops[0].results[0]
-        lowest = lowest_finite(element_type_of(row))
+        lowest = lowest_finite(float_type_of(row))
         low = emit.fill_like(lowest, row, name="low")
         return low, emit.fill_like(0.0, row, name="zero")
 

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
 from comet.dialects.compound_canonicalize import constant_of
-from comet.dialects.compound_dims import element_type_of, extents_of
+from comet.dialects.compound_dims import extents_of, float_type_of
 from comet.passes.emitter import Emitter
 from comet.passes.streams.form import (
     Carries,
@@ -51,7 +51,7 @@ class WelfordForm(Form):
     def init(self, emit: Emitter, found: Statistics) -> Carries:
         """Return n = 0, mean = 0 and M2 = 0."""
         row = found.ops[0].results[0]
-        none = emit.fill(0.0, element_type_of(row), name="none")
+        none = emit.fill(0.0, float_type_of(row), name="none")
         zero = emit.fill_like(0.0, row, name="zero")
         return none, zero, zero
 

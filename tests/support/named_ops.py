@@ -38,7 +38,10 @@ class NamedOp:
     def text(self, extents: Mapping[str, int], element: str = "f16") -> str:
         """Return a function @main of this op on tensors of the given extents."""
         kind = self.kind
-        types = [_type(dims, extents, element) for dims in kind.OPERANDS]
+        types = [
+            _type(dims, extents, "i32" if index in kind.LENGTHS else element)
+            for index, dims in enumerate(kind.OPERANDS)
+        ]
         result = _type(kind.RESULT, extents, element)
         values = [f"%x{index}" for index in range(len(types))]
         parameters = zip(values, types, strict=True)
@@ -134,6 +137,15 @@ def _seen(q: Array, k: Array) -> list[tuple[int, int]]:
     return [(m, m + more + 1) for m in range(q.shape[2])]
 
 
+def flash_decode(q: Array, k: Array, v: Array, lens: Array) -> Array:
+    """Return attention of each batch entry to as many keys as it has."""
+    entries = range(len(lens))
+    cut = [
+        (q[[b]], k[[b], :, : int(lens[b])], v[[b], :, : int(lens[b])]) for b in entries
+    ]
+    return np.concatenate([attention(*parts) for parts in cut])
+
+
 def ssm_scan(x: Array, log_a: Array, b: Array, c: Array) -> Array:
     """Return the scan by its closed form, y_t = sum of c_t b_u x_u over u <= t."""
     out = np.zeros_like(x)
@@ -146,6 +158,7 @@ def ssm_scan(x: Array, log_a: Array, b: Array, c: Array) -> Array:
 
 
 SCAN = {"H": 3, "T": 13, "D": 5, "S": 4}
+DECODE = {"B": 3, "H": 2, "G": 5, "S": 19, "D": 7, "E": 11}
 HEADS = {"B": 2, "H": 3, "M": 5, "N": 19, "D": 7, "E": 11}
 HEADS_EVEN = {"B": 1, "H": 4, "M": 32, "N": 64, "D": 16, "E": 32}
 EXPERTS = {"E": 5, "T": 7, "D": 3, "F": 11}
@@ -166,5 +179,6 @@ NAMED_OPS = (
     NamedOp("gated_mlp", gated_mlp, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
     NamedOp("attention", attention, HEADS, HEADS_EVEN),
     NamedOp("attention", causal_attention, HEADS, HEADS_EVEN, "causal", "causal", True),
+    NamedOp("flash_decode", flash_decode, DECODE, DECODE, positions=True),
     NamedOp("ssm_scan", ssm_scan, SCAN, SCAN, positions=True),
 )

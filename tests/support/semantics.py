@@ -12,6 +12,7 @@ from xdsl.passes import PassPipeline
 from xdsl.traits import SymbolTable
 from xdsl.universe import Universe
 
+from comet.dialects.compound_dims import COUNT_TENSOR
 from comet.interpreter import FoldTree, run
 from comet.interpreter.chunking import whole
 from comet.interpreter.tensor import Array
@@ -47,7 +48,11 @@ def run_passes(module: ModuleOp, pipeline: str) -> ModuleOp:
 
 
 def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
-    """Return a standard normal array for every argument of a function."""
+    """
+    Return an array for every argument of a function: floats are standard normal.
+
+    Counts go up to the largest extent of any argument, sometimes beyond their own.
+    """
     function = SymbolTable.lookup_symbol(module, name)
     assert isinstance(function, func.FuncOp)
     generator = np.random.default_rng(seed)
@@ -55,7 +60,13 @@ def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
     for type_ in function.function_type.inputs:
         assert isinstance(type_, TensorType)
         shapes.append(type_.get_shape())
-    return [generator.standard_normal(shape) for shape in shapes]
+    most = max((extent for shape in shapes for extent in shape), default=1)
+    return [
+        generator.integers(1, most, shape, endpoint=True).astype(np.float64)
+        if COUNT_TENSOR.verifies(type_)
+        else generator.standard_normal(shape)
+        for shape, type_ in zip(shapes, function.function_type.inputs, strict=True)
+    ]
 
 
 def assert_close(actual: Sequence[Array], expected: Sequence[Array]) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from semantics import comet_context
-from xdsl.dialects.builtin import AnyFloat, TensorType, bf16, f16, f32, f64, i32
+from xdsl.dialects.builtin import AnyFloat, TensorType, bf16, f16, f32, f64, i32, i64
 from xdsl.ir import Block, Region
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
@@ -18,6 +18,7 @@ from comet.dialects.compound import (
     FoldOp,
     GemmLayernormOp,
     GemmSoftmaxOp,
+    IndexOp,
     MapKind,
     MapOp,
     ReduceKind,
@@ -29,6 +30,7 @@ from comet.dialects.compound_dims import (
     DimsAttr,
     element_type_of,
     extents_of,
+    float_type_of,
     level_of,
     merged_extents,
     names_of,
@@ -105,8 +107,37 @@ def test_types_without_names():
         names_of(plain)
     with pytest.raises(VerifyException, match="expected a tensor with named"):
         names_of(f32)
-    with pytest.raises(VerifyException, match="is not a tensor of floats"):
-        element_type_of(TensorType(i32, [4, 2]))
+    with pytest.raises(VerifyException, match="is not a tensor of floats or of i32"):
+        element_type_of(TensorType(i64, [4, 2]))
+    with pytest.raises(VerifyException, match="make one with compound"):
+        float_type_of(TensorType(i32, [4, 2]))
+
+
+def test_counts_are_stored_but_not_computed_with():
+    counts = tensor({"M": 4}, i32)
+    assert element_type_of(counts) == i32
+    assert element_type_of(with_level(with_extents(counts, {"M": 2}), "HBM")) == i32
+    CastOp(create_ssa_value(counts), M).verify()
+    value = create_ssa_value(counts)
+    for op in (
+        MapOp(MapKind.NEG, [value], counts),
+        ReduceOp(ReduceKind.ADD, value, tensor({}, i32)),
+        FillOp(1.0, counts),
+    ):
+        with pytest.raises(VerifyException, match="not a tensor of floats"):
+            op.verify()
+
+
+def test_positions_of_a_share():
+    share = IndexOp(tensor({"N": 3}, f32), 11, ("x", "y"))
+    share.verify()
+    assert (share.dim, share.extent, share.axis_names) == ("N", 11, ("x", "y"))
+    whole = IndexOp(tensor({"N": 3}, f32))
+    assert (whole.extent, whole.axis_names) == (3, ())
+    with pytest.raises(VerifyException, match="both the whole extent and the axes"):
+        IndexOp(tensor({"N": 3}, f32), 11).verify()
+    with pytest.raises(VerifyException, match="counts a positive extent"):
+        IndexOp(tensor({"N": 3}, f32), 0, ("x",)).verify()
 
 
 def test_elementary_constructors():

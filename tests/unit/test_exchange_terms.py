@@ -16,6 +16,7 @@ RANKS = (1, 2, 3, 4, 8)
 SHARED = (
     "ag_gemm",
     "expert_gemm",
+    "flash_decode",
     "gemm_all_reduce",
     "gemm_reduce_scatter",
     "ring_attention",

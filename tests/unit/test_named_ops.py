@@ -33,7 +33,7 @@ STRATEGIES = ("none", "partial", "full")
 each_op = pytest.mark.parametrize("op", NAMED_OPS, ids=lambda op: op.title)
 TILED = [op for op in NAMED_OPS if not op.positions]
 each_tiled_op = pytest.mark.parametrize("op", TILED, ids=lambda op: op.title)
-STREAMED = [op for op in NAMED_OPS if "N" in op.odd]
+STREAMED = [op for op in NAMED_OPS if {"N", "S"} & set(op.odd)]
 POSITIONED = [op for op in NAMED_OPS if op.positions]
 DISTRIBUTED = [(op, dim) for op in NAMED_OPS for dim in op.odd]
 each_dim = pytest.mark.parametrize(

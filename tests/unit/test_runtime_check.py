@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from comet.runtime import Program, Tensor, expect_tensor
-from comet.runtime.check import check, relative_error, tolerance
+from comet.runtime.check import check, random_inputs, relative_error, tolerance
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 MATRIX = Tensor((3, 4), "float32", terms=16)
@@ -101,3 +101,17 @@ def test_kernels_take_only_what_they_were_compiled_for(
     expect_tensor("x", torch.zeros(3, 4), (3, 4), "float32")
     with pytest.raises(ValueError, match=message):
         expect_tensor("x", tensor, (3, 4), "float32")
+
+
+def test_counts_are_drawn_from_one_to_their_bound():
+    counts = Program(
+        launch=lambda n: n,
+        reference=lambda n: n,
+        inputs=(Tensor((1000,), "int32", at_most=7), MATRIX),
+        outputs=(),
+        terms=1,
+    )
+    drawn, matrix = random_inputs(counts, seed=0, device="cpu")
+    assert drawn.dtype == torch.int32
+    assert set(drawn.tolist()) == set(range(1, 8))
+    assert matrix.dtype == torch.float32

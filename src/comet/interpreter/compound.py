@@ -9,6 +9,8 @@ from functools import partial
 import numpy as np
 from xdsl.utils.exceptions import InterpretationError
 
+from comet.dialects.collective_mesh import lookup_mesh
+from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -23,7 +25,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound_dims import extents_of, names_of
 from comet.dialects.compound_index import IndexOp
 from comet.interpreter.chunking import FoldTree, Steps, elements
-from comet.interpreter.instances import chunk
+from comet.interpreter.instances import chunk, split
 from comet.interpreter.machine import Machine, Values, evaluate
 from comet.interpreter.tensor import (
     Array,
@@ -112,8 +114,22 @@ def _(op: ExtentOp, machine: Machine, args: Values) -> Values:
 
 @evaluate.register
 def _(op: IndexOp, machine: Machine, args: Values) -> Values:
-    ((dim, extent),) = extents_of(op.result).items()
-    return (Tensor((), (dim,), np.arange(extent, dtype=np.float64)),)
+    extents = extents_of(op.result)
+    whole = Tensor((), tuple(extents), np.arange(op.extent, dtype=np.float64))
+    if not op.axis_names:
+        return (whole,)
+    return (split(whole, op.dim, _split_axes(op), extents[op.dim]),)
+
+
+def _split_axes(op: IndexOp) -> dict[str, int]:
+    """Return the mesh axes, with their extents, that split what `op` counts."""
+    region = op.parent_op()
+    while region is not None and not isinstance(region, SpmdOp):
+        region = region.parent_op()
+    if region is None:
+        raise InterpretationError(f"'{op.name}' op counts a share outside of any mesh")
+    extents = lookup_mesh(region, region.mesh.string_value()).axis_extents
+    return {axis: extents[axis] for axis in op.axis_names}
 
 
 @evaluate.register

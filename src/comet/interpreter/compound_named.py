@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from xdsl.utils.exceptions import InterpretationError
 
-from comet.dialects.compound_attention import AttentionOp
+from comet.dialects.compound_attention import AttentionOp, FlashDecodeOp
 from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound_named import (
     CompoundOp,
@@ -96,6 +96,13 @@ def _attention(op: CompoundOp, q: Array, k: Array, v: Array) -> Array:
     return _softmax(scores) @ v
 
 
+def _flash_decode(op: CompoundOp, q: Array, k: Array, v: Array, lens: Array) -> Array:
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    positions: Array = np.arange(k.shape[2], dtype=np.float64)
+    there = positions < lens[:, None, None, None]
+    return _softmax(np.where(there, scores, -np.inf)) @ v
+
+
 def _ssm_scan(op: CompoundOp, x: Array, log_a: Array, b: Array, c: Array) -> Array:
     state = np.zeros((x.shape[0], b.shape[2], x.shape[2]))
     out = np.zeros_like(x)
@@ -115,6 +122,7 @@ MEANINGS: dict[type[CompoundOp], Callable[..., Array]] = {
     AgGemmOp: _gemm,
     AttentionOp: _attention,
     ExpertGemmOp: _gemm,
+    FlashDecodeOp: _flash_decode,
     GatedMlpOp: _gated_mlp,
     GemmGeluOp: _gemm_gelu,
     GemmGemmOp: _gemm_gemm,

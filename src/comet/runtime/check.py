@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import numpy as np
 import torch
 
-from comet.runtime.program import Program, Tensor
+from comet.runtime.program import Program, RankProgram, Tensor
 
 if TYPE_CHECKING:
     from comet.runtime.program import Array
@@ -60,15 +60,24 @@ def tolerance(output: Tensor, terms: int) -> float:
     return SAFETY * (rounding + summation)
 
 
-def random_inputs(program: Program, seed: int, device: str) -> tuple[torch.Tensor, ...]:
-    """Draw normal inputs of the program's shapes and element types."""
+def random_inputs(
+    program: Program | RankProgram, seed: int | tuple[int, ...], device: str
+) -> tuple[torch.Tensor, ...]:
+    """Draw inputs of the program's shapes and element types: normal, or counts."""
     generator = np.random.default_rng(seed)
     return tuple(
-        torch.tensor(generator.standard_normal(tensor.shape) * tensor.terms**-0.25).to(
+        torch.tensor(_random_array(tensor, generator)).to(
             device=device, dtype=getattr(torch, tensor.dtype)
         )
         for tensor in program.inputs
     )
+
+
+def _random_array(tensor: Tensor, generator: np.random.Generator) -> Array:
+    if tensor.dtype == "int32":
+        counts = generator.integers(1, tensor.at_most, tensor.shape, endpoint=True)
+        return counts.astype(np.float64)
+    return generator.standard_normal(tensor.shape) * tensor.terms**-0.25
 
 
 def relative_error(result: Array, reference: Array) -> float:

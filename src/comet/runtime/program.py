@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
+    from comet.runtime.ranks import Rank
+
     Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
@@ -20,12 +22,19 @@ class Tensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """The name of a torch element type: float16, bfloat16 or float32."""
+    """The name of a torch element type: float16, bfloat16, float32 or int32."""
     terms: int = 1
     """
     An operand of sums of this many products. Checks draw it with variance terms**-1/2,
     so that the sums have variance 1 at every size.
     """
+    split: int | None = None
+    """
+    The axis that ranks share, each ceil(extent / ranks), the last ones what is left;
+    None where every rank holds all.
+    """
+    at_most: int = 1
+    """Counts, of int32, are drawn from 1 to this."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,26 @@ class Program:
     reference: Callable[..., Array | tuple[Array, ...]]
     """The same function on float64 numpy arrays."""
     inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    terms: int
+    """The length of the longest sum, on which the tolerance depends."""
+
+
+Plan = Callable[..., "torch.Tensor | tuple[torch.Tensor, ...]"]
+"""What a rank does in each launch: local tensors in, local tensors out."""
+
+
+@dataclass(frozen=True)
+class RankProgram:
+    """One function compiled for several ranks, with its meaning beside it."""
+
+    plan: Callable[[Rank], Plan]
+    """Allocates what a rank needs, once; returns what it does in each launch."""
+    reference: Callable[..., Array | tuple[Array, ...]]
+    """The function on whole float64 numpy arrays."""
+    ranks: int
+    inputs: tuple[Tensor, ...]
+    """The whole arguments, and how ranks share them."""
     outputs: tuple[Tensor, ...]
     terms: int
     """The length of the longest sum, on which the tolerance depends."""
@@ -86,13 +115,13 @@ def load_module(path: str) -> ModuleType:
     return module
 
 
-def program_of(module: ModuleType, path: str) -> Program:
+def program_of(module: ModuleType, path: str) -> Program | RankProgram:
     """
     Return what an imported module says about itself.
 
     Raises `ValueError` where it says nothing.
     """
     program = getattr(module, "PROGRAM", None)
-    if not isinstance(program, Program):
+    if not isinstance(program, Program | RankProgram):
         raise ValueError(f"{path} defines no PROGRAM; emit one with -t triton")
     return program

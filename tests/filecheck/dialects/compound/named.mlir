@@ -4,7 +4,7 @@
 
 func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, %v: tensor<2xf16>,
     %q: tensor<1x2x3x4xf16>, %k: tensor<1x2x5x4xf16>, %w: tensor<1x2x5x6xf16>,
-    %x: tensor<2x3x4xf16>, %d: tensor<2x3xf16>, %s: tensor<2x3x5xf16>, %e: tensor<2x4x5xf16>) {
+    %x: tensor<2x3x4xf16>, %d: tensor<2x3xf16>, %s: tensor<2x3x5xf16>, %e: tensor<2x4x5xf16>, %n: tensor<1xi32>) {
   %r0 = compound.gemm_rmsnorm %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
   %r1 = compound.gemm_rmsnorm %a, %b, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
   %r2 = compound.gemm_gelu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
@@ -18,6 +18,8 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
   %r10 = compound.gemm %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
   %r11 = compound.ag_gemm %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
   %r12 = compound.expert_gemm %x, %e : (tensor<2x3x4xf16>, tensor<2x4x5xf16>) -> tensor<2x3x5xf16>
+  %r13 = compound.flash_decode %q, %k, %w, %n : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
+  %r14 = compound.index of 30 over ["x", "y"] : tensor<8xf32, #compound.dims<N>>
   func.return
 }
 
@@ -35,6 +37,8 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-NEXT:   %r10 = compound.gemm %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
 // CHECK-NEXT:   %r11 = compound.ag_gemm %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
 // CHECK-NEXT:   %r12 = compound.expert_gemm %x, %e : (tensor<2x3x4xf16>, tensor<2x4x5xf16>) -> tensor<2x3x5xf16>
+// CHECK-NEXT:   %r13 = compound.flash_decode %q, %k, %w, %n : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
+// CHECK-NEXT:   %r14 = compound.index of 30 over ["x", "y"] : tensor<8xf32, #compound.dims<N>>
 
 // CHECK-GENERIC:      "func.func"
 // CHECK-GENERIC-NEXT: ^{{.*}}
@@ -51,3 +55,5 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-GENERIC-NEXT: %r10 = "compound.gemm"(%a, %b) : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
 // CHECK-GENERIC-NEXT: %r11 = "compound.ag_gemm"(%a, %b) : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
 // CHECK-GENERIC-NEXT: %r12 = "compound.expert_gemm"(%x, %e) : (tensor<2x3x4xf16>, tensor<2x4x5xf16>) -> tensor<2x3x5xf16>
+// CHECK-GENERIC-NEXT: %r13 = "compound.flash_decode"(%q, %k, %w, %n) : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
+// CHECK-GENERIC-NEXT: %r14 = "compound.index"() <{whole = 30 : i64, axes = ["x", "y"]}> : () -> tensor<8xf32, #compound.dims<N>>

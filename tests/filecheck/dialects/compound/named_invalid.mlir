@@ -31,7 +31,7 @@
 // -----
 
 %a, %b = "test.op"() : () -> (tensor<4x8xi16>, tensor<8x2xi16>)
-// CHECK: expected a tensor of floats
+// CHECK: expected a tensor of floats, or of i32 for counts
 %p = compound.gemm_softmax %a, %b : (tensor<4x8xi16>, tensor<8x2xi16>) -> tensor<4x2xi16>
 
 // -----
@@ -80,3 +80,21 @@
 %a, %b = "test.op"() : () -> (tensor<4x8xf16>, tensor<8x2xf16>)
 // CHECK: 'compound.ag_gemm' op result is M x N = 4x2, got tensor<2x4xf16>
 %c = compound.ag_gemm %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<2x4xf16>
+
+// -----
+
+%q, %k, %v, %n = "test.op"() : () -> (tensor<3x2x1x4xf16>, tensor<3x2x5x4xf16>, tensor<3x2x5x4xf16>, tensor<3xf16>)
+// CHECK: 'compound.flash_decode' op operand 3 is a tensor of i32, got tensor<3xf16>
+%o = compound.flash_decode %q, %k, %v, %n : (tensor<3x2x1x4xf16>, tensor<3x2x5x4xf16>, tensor<3x2x5x4xf16>, tensor<3xf16>) -> tensor<3x2x1x4xf16>
+
+// -----
+
+%q, %k, %v, %n = "test.op"() : () -> (tensor<3x2x1x4xf16>, tensor<3x2x5x4xf16>, tensor<3x2x5x4xf16>, tensor<4xi32>)
+// CHECK: 'compound.flash_decode' op operand 3 has extent 4 for dimension B, an earlier operand has 3
+%o = compound.flash_decode %q, %k, %v, %n : (tensor<3x2x1x4xf16>, tensor<3x2x5x4xf16>, tensor<3x2x5x4xf16>, tensor<4xi32>) -> tensor<3x2x1x4xf16>
+
+// -----
+
+%a, %b = "test.op"() : () -> (tensor<4x8xi32>, tensor<8x2xi32>)
+// CHECK: 'compound.gemm' op operand 0 is a tensor of floats, got tensor<4x8xi32>
+%c = compound.gemm %a, %b : (tensor<4x8xi32>, tensor<8x2xi32>) -> tensor<4x2xi32>

@@ -138,3 +138,24 @@
 %a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
 // CHECK: 'compound.extent' op result is of rank 0
 %c = compound.extent "N" of %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+// CHECK: 'compound.index' op result has one dimension, got tensor<4x2xf32, #compound.dims<M, N>>
+%n = compound.index of 8 over ["x"] : tensor<4x2xf32, #compound.dims<M, N>>
+
+// -----
+
+// CHECK: 'compound.index' op says both the whole extent and the axes, or none
+%n = "compound.index"() <{whole = 8 : i64}> : () -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+// CHECK: 'compound.index' op counts a positive extent
+%n = compound.index of 0 over ["x"] : tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%n = "test.op"() : () -> tensor<4xi32, #compound.dims<M>>
+// CHECK: 'compound.rename' op mixes element types i32 and f32; make the conversion explicit with compound.cast
+%r = compound.rename %n : tensor<4xi32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<N>>
