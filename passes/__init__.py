@@ -108,6 +108,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return TritonDistributedPass
 
+    def get_verify_sync() -> type[ModulePass]:
+        from comet.passes.verify_sync import VerifySyncPass
+
+        return VerifySyncPass
+
     return {
         "annotate-cost": get_annotate_cost,
         "attach-hardware": get_attach_hardware,
@@ -129,4 +134,5 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "stream": get_stream,
         "tile": get_tile,
         "triton-distributed": get_triton_distributed,
+        "verify-sync": get_verify_sync,
     }

@@ -1,0 +1,55 @@
+"""
+`verify-sync`: proves that ranks which do not keep step compute what the program says.
+
+Needs channels that have been lowered; changes nothing. Every rank runs the kernels of a
+program in order, launch after launch, at a pace of its own. Proven is, for every inbox:
+what is read has arrived, whoever waits is told in the end, and nobody overwrites what
+another still reads. Rejects a program of which this does not follow, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.dataflow import ChannelOp, ProgramOp
+from comet.passes.levels import IRLevel, functions_at
+from comet.passes.verify_sync_rules import RULES
+from comet.passes.verify_sync_wiring import Wiring, wirings
+
+
+@dataclass(frozen=True)
+class VerifySyncPass(ModulePass):
+    """Reject programs whose ranks race or wait for ever."""
+
+    name = "verify-sync"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Verify every program of a function that is no reference."""
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+            for program in function.walk():
+                if isinstance(program, ProgramOp):
+                    verify(program)
+
+
+def verify(program: ProgramOp) -> None:
+    """Raise `PassFailedException` with the first reason to reject a program."""
+    for op in program.body.block.ops:
+        if isinstance(op, ChannelOp):
+            raise PassFailedException(
+                f"verify-sync: %{op.result.name_hint or 'channel'} is a channel still; "
+                "run lower-channels first"
+            )
+    for wiring in wirings(program):
+        check(wiring)
+
+
+def check(wiring: Wiring) -> None:
+    """Raise `PassFailedException` with the first reason to reject an inbox's use."""
+    for rule in RULES:
+        if (reason := rule(wiring)) is not None:
+            raise PassFailedException(f"verify-sync: {reason}")

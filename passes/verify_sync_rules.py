@@ -1,0 +1,300 @@
+"""
+The rules of `verify-sync`: each says why an inbox is used wrongly, or None.
+
+Together they prove by induction over the launches of a program that it is right. A rank
+that waits for a block has been told of it by all programs that made it, each after its
+stores (release, fence, acquire, scope). What it is told of comes from kernels that all
+ranks launch before the one that waits, so that the earliest kernel that waits gets on.
+A rank that gives for launch e + 2 has heard from every rank in launch e + 1, which that
+rank entered only when it had read all of launch e: the slot is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import prod
+
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.dataflow import EpochOp, FlagsOp, SignalOp, WaitOp, behind
+from comet.dialects.dataflow_channel import block_extent
+from comet.dialects.dataflow_flags import FlagScope, Semantics
+from comet.dialects.schedule import SpatialOp
+from comet.passes.lower_channels import destinations
+from comet.passes.rank_rows import loops_over, tile_of
+from comet.passes.verify_sync_wiring import Giver, Wiring, kernel_of, shown
+
+Rule = Callable[[Wiring], str | None]
+
+
+def one_gives(wiring: Wiring) -> str | None:
+    """Exactly one kernel gives to an inbox in a launch."""
+    if not wiring.givers and (wiring.readers or wiring.waits):
+        return f"{wiring.name} is read and nobody gives to it; push or stage a value"
+    if len(wiring.givers) > 1:
+        first, second = wiring.givers[:2]
+        return (
+            f"{kernel_of(second)} gives to {wiring.name} in the launch in which "
+            f"{kernel_of(first)} has done so, and overwrites what is still read; use "
+            "an inbox for each"
+        )
+    return None
+
+
+def epochs_are_shared(wiring: Wiring) -> str | None:
+    """All uses in one kernel take the slot and the flags of the launch it counts."""
+    for op in wiring.uses:
+        if op.epoch is None:
+            return (
+                f"{kernel_of(op)} uses {wiring.name} without an epoch, so that every "
+                "launch takes the same slot; count launches with dataflow.epoch"
+            )
+        block = op.parent
+        assert block is not None
+        counters = [other for other in block.ops if isinstance(other, EpochOp)]
+        if len(counters) > 1:
+            return (
+                f"{kernel_of(op)} counts its launches {len(counters)} times, so that "
+                "its epochs run ahead of those of other kernels; use one dataflow.epoch"
+            )
+    return None
+
+
+def flags_are_own(wiring: Wiring) -> str | None:
+    """Signals and waits use flags of the inbox that they are about."""
+    for op in (*wiring.signals, *wiring.waits):
+        flags = _flags(op)
+        if flags.box is not wiring.inbox.result:
+            return (
+                f"{kernel_of(op)} uses {shown(flags.result)}, the flags of "
+                f"{shown(flags.box)}, for {wiring.name}; give each inbox its own flags"
+            )
+    return None
+
+
+def _flags(op: SignalOp | WaitOp) -> FlagsOp:
+    """Return the flags of an operation that has an epoch, and so has flags."""
+    assert op.flags is not None
+    flags = behind(op.flags).owner
+    assert isinstance(flags, FlagsOp)
+    return flags
+
+
+def reads_are_behind(wiring: Wiring) -> str | None:
+    """What is read has arrived: a wait, or a barrier of all ranks, stands before it."""
+    giver = next(iter(wiring.givers), None)
+    for op in wiring.readers:
+        if giver is not None and wiring.barrier_between(giver, op):
+            continue
+        same = [wait for wait in wiring.waits if wait.parent is op.parent]
+        if any(wiring.before(wait, op) for wait in same):
+            continue
+        if same:
+            return (
+                f"{kernel_of(op)} reads {wiring.name} before it waits; put the wait "
+                "first"
+            )
+        return (
+            f"{kernel_of(op)} reads {wiring.name} without a wait on its flags, and no "
+            "barrier of all ranks stands between; add a dataflow.wait"
+        )
+    return None
+
+
+def waits_are_told(wiring: Wiring) -> str | None:
+    """Whoever waits for flags is told of them by a kernel that starts before."""
+    for wait in wiring.waits:
+        flags = _flags(wait)
+        signals = [op for op in wiring.signals if _flags(op) is flags]
+        if not signals:
+            return (
+                f"{kernel_of(wait)} waits for flags of {wiring.name} that nobody "
+                "signals, for ever; signal where the inbox is given to"
+            )
+        for signal in signals:
+            if wiring.before(signal, wait):
+                continue
+            if signal.parent is wait.parent:
+                return (
+                    f"{kernel_of(wait)} waits for {wiring.name} before it has given its"
+                    " own share, and so do all ranks, for ever; give first"
+                )
+            return (
+                f"{kernel_of(wait)} waits for {kernel_of(signal)}, which every rank "
+                "launches only afterwards: all wait for ever; launch it before"
+            )
+    return None
+
+
+def signals_follow_stores(wiring: Wiring) -> str | None:
+    """Whoever signals has stored before, once, and all its threads have."""
+    for index, signal in enumerate(wiring.signals):
+        giver = next((op for op in wiring.givers if op.parent is signal.parent), None)
+        if giver is None:
+            return (
+                f"{kernel_of(signal)} signals {wiring.name}, to which it does not "
+                "give; signal in the kernel that does"
+            )
+        if wiring.before(signal, giver):
+            return (
+                f"{kernel_of(signal)} signals {wiring.name} before it stores; put the "
+                "signal behind"
+            )
+        if index:
+            return (
+                f"{kernel_of(signal)} signals a tile of {wiring.name} twice, so that "
+                "readers take the second for another tile; signal once"
+            )
+        if signal.fence is None:
+            return (
+                f"{kernel_of(signal)} signals {wiring.name} without a fence: stores of "
+                "other threads may come after the flag; add `fence`"
+            )
+    return None
+
+
+def memory_is_ordered(wiring: Wiring) -> str | None:
+    """Signals release and waits acquire, for all GPUs."""
+    wanted = (
+        *((op, Semantics.RELEASE, "stores") for op in wiring.signals),
+        *((op, Semantics.ACQUIRE, "loads") for op in wiring.waits),
+    )
+    for op, semantics, what in wanted:
+        assert op.semantics is not None
+        assert op.scope is not None
+        if op.semantics.data is not semantics:
+            return (
+                f"{kernel_of(op)} has a {op.name} on {wiring.name} that is "
+                f"{op.semantics.data}: its {what} may move past it; make it {semantics}"
+            )
+        if op.scope.data is not FlagScope.SYSTEM:
+            return (
+                f"{kernel_of(op)} has a {op.name} on {wiring.name} of scope "
+                f"{op.scope.data}, which other GPUs do not see in order; make it "
+                f"{FlagScope.SYSTEM}"
+            )
+    return None
+
+
+def tiles_fit_blocks(wiring: Wiring) -> str | None:
+    """A tile belongs to one block of one message."""
+    for giver in wiring.givers:
+        node = giver.value.owner
+        if not isinstance(node, SpatialOp):
+            return (
+                f"{kernel_of(giver)} gives to {wiring.name} what no node on the launch "
+                "grid makes; only tiles of such a node can be counted"
+            )
+        if (reason := _crossed_ranks(wiring, giver, node)) is not None:
+            return reason
+        for flags in wiring.flags:
+            if (reason := _crossed_blocks(wiring, giver, node, flags)) is not None:
+                return reason
+    return None
+
+
+def _crossed_ranks(wiring: Wiring, giver: Giver, node: SpatialOp) -> str | None:
+    """Say which tiles are for two receivers, None if there is none."""
+    split = giver.channel_type.split
+    rows = [row.factor for row in node.loops if row.dim == split]
+    if not rows or (len(rows) > 1 and rows[0] == wiring.inbox.ranks):
+        return None
+    return (
+        f"{kernel_of(giver)} makes tiles along {split} that are for two receivers of "
+        f"{wiring.name}; let the first row of {split} run over the "
+        f"{wiring.inbox.ranks} ranks"
+    )
+
+
+def _crossed_blocks(
+    wiring: Wiring, giver: Giver, node: SpatialOp, flags: FlagsOp
+) -> str | None:
+    """Say which tiles lie in two blocks, None if each lies in one."""
+    extents = extents_of(giver.channel_type.message)
+    for row in flags.type.blocks:
+        extent = extents[row.dim]
+        block = block_extent(extent, row.factor)
+        looped = row.dim in node.factors
+        tile = min(tile_of(node, row.dim), extent) if looped else extent
+        if tile != block:
+            return (
+                f"{kernel_of(giver)} makes tiles of {tile} along {row.dim} where the "
+                f"flags of {wiring.name} count blocks of {block}; make them equal"
+            )
+    return None
+
+
+def writers_are_counted(wiring: Wiring) -> str | None:
+    """Flags count the tiles of a block, and waits are for all of them."""
+    for flags in wiring.flags:
+        writers = flags.writers.value.data
+        for giver in wiring.givers:
+            made = _tiles_per_block(wiring, giver, flags)
+            if writers != made:
+                return (
+                    f"the flags of {wiring.name} count {writers} writers, but "
+                    f"{kernel_of(giver)} makes {made} tiles of each block; count these"
+                )
+        for wait in wiring.waits:
+            arrivals = 0 if wait.arrivals is None else wait.arrivals.value.data
+            if arrivals != writers:
+                end = "reads what is not there" if arrivals < writers else "never ends"
+                return (
+                    f"{kernel_of(wait)} waits for {arrivals} of the {writers} tiles of "
+                    f"a block of {wiring.name} and {end}; wait for all"
+                )
+    return None
+
+
+def _tiles_per_block(wiring: Wiring, giver: Giver, flags: FlagsOp) -> int:
+    node = giver.value.owner
+    assert isinstance(node, SpatialOp)
+    programs = prod(row.factor for row in node.loops)
+    blocks = prod(row.factor for row in flags.type.blocks)
+    return programs // (blocks * destinations(giver, wiring.inbox.ranks))
+
+
+def every_rank_is_heard(wiring: Wiring) -> str | None:
+    """Loops over what ranks sent visit all ranks, one after another."""
+    ranks, dim = wiring.inbox.ranks, wiring.inbox.type.gather
+    for reader in wiring.readers:
+        for node, name in dict.fromkeys(loops_over(reader.result, dim)):
+            rows = [row.factor for row in node.loops if row.dim == name]
+            if len(rows) < 2 or rows[0] != ranks:
+                return (
+                    f"{kernel_of(reader)} loops over {name} in {rows[0]} parts, which "
+                    f"are not the shares of the {ranks} ranks that {wiring.name} "
+                    "gathers: a wait for one of them says nothing of the others; let "
+                    f"the first row of {name} run over the ranks"
+                )
+    return None
+
+
+def slots_are_free(wiring: Wiring) -> str | None:
+    """Nobody overwrites what another rank still reads in an earlier launch."""
+    if wiring.inbox.slots.value.data > 1 or not wiring.readers:
+        return None
+    (giver,) = wiring.givers
+    first = wiring.places[giver].barriers
+    last = max(wiring.places[reader].barriers for reader in wiring.readers)
+    told = all(wiring.barrier_between(giver, reader) for reader in wiring.readers)
+    if told and (first > 0 or last < wiring.barriers):
+        return None
+    return (
+        f"{wiring.name} has one slot: a rank that is a launch ahead overwrites what "
+        "another still reads; use 2 slots, or barriers of all ranks on both sides"
+    )
+
+
+RULES: Iterable[Rule] = (
+    one_gives,
+    epochs_are_shared,
+    flags_are_own,
+    waits_are_told,
+    reads_are_behind,
+    signals_follow_stores,
+    memory_is_ordered,
+    tiles_fit_blocks,
+    writers_are_counted,
+    every_rank_is_heard,
+    slots_are_free,
+)

@@ -1,0 +1,125 @@
+"""Who uses an inbox, in which order: what `verify-sync` reasons about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.dataflow import (
+    BarrierOp,
+    FlagsOp,
+    InboxOp,
+    KernelOp,
+    ProgramOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+    behind,
+)
+
+Giver: TypeAlias = PushOp | StageOp
+Reader: TypeAlias = ReadOp | PullOp
+Use: TypeAlias = Giver | Reader | SignalOp | WaitOp
+"""What kernels do with inboxes."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operation stands: ranks run kernels, and kernels their ops, in order."""
+
+    launch: int
+    """The number of the kernel in its program."""
+    step: int
+    """The number of the operation in its kernel."""
+    barriers: int
+    """The number of barriers of all ranks before the kernel."""
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """All that a program does with one inbox."""
+
+    inbox: InboxOp
+    flags: tuple[FlagsOp, ...]
+    givers: tuple[Giver, ...]
+    readers: tuple[Reader, ...]
+    signals: tuple[SignalOp, ...]
+    waits: tuple[WaitOp, ...]
+    places: Mapping[Operation, Place]
+    barriers: int
+    """The number of barriers of all ranks in the program."""
+
+    @property
+    def name(self) -> str:
+        """The inbox, as users see it."""
+        return shown(self.inbox.result)
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """All uses, grouped by what they do."""
+        return (*self.givers, *self.signals, *self.waits, *self.readers)
+
+    def before(self, one: Operation, other: Operation) -> bool:
+        """Whether a rank does `one` before `other` in every launch."""
+        first, second = self.places[one], self.places[other]
+        return (first.launch, first.step) < (second.launch, second.step)
+
+    def barrier_between(self, one: Operation, other: Operation) -> bool:
+        """Whether all ranks have done `one` before any does `other`."""
+        return self.places[one].barriers < self.places[other].barriers
+
+
+def shown(value: SSAValue) -> str:
+    """Return a value as text shows it."""
+    return f"%{value.name_hint or 'inbox'}"
+
+
+def kernel_of(op: Operation) -> str:
+    """Return the name, with @, of the kernel that an operation stands in."""
+    kernel = op.parent_op()
+    assert isinstance(kernel, KernelOp)
+    return f"@{kernel.sym_name.data}"
+
+
+def wirings(program: ProgramOp) -> Iterator[Wiring]:
+    """Yield what a program does with each of its inboxes."""
+    places, barriers = _places(program)
+    flags = [op for op in program.body.block.ops if isinstance(op, FlagsOp)]
+    for inbox in program.body.block.ops:
+        if not isinstance(inbox, InboxOp):
+            continue
+        used = [
+            op
+            for op in places
+            if isinstance(op, Use) and behind(op.channel) is inbox.result
+        ]
+        yield Wiring(
+            inbox,
+            tuple(op for op in flags if op.box is inbox.result),
+            tuple(op for op in used if isinstance(op, Giver)),
+            tuple(op for op in used if isinstance(op, Reader)),
+            tuple(op for op in used if isinstance(op, SignalOp)),
+            tuple(op for op in used if isinstance(op, WaitOp)),
+            places,
+            barriers,
+        )
+
+
+def _places(program: ProgramOp) -> tuple[dict[Operation, Place], int]:
+    """Return where the ops of all kernels stand, and the number of barriers."""
+    places: dict[Operation, Place] = {}
+    launch, barriers = 0, 0
+    for op in program.body.block.ops:
+        if isinstance(op, BarrierOp) and op.local is None:
+            barriers += 1
+        if isinstance(op, KernelOp):
+            for step, inner in enumerate(op.body.block.ops):
+                places[inner] = Place(launch, step, barriers)
+            launch += 1
+    return places, barriers
