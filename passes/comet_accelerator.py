@@ -52,6 +52,12 @@ class CometAcceleratorPass(ModulePass):
     axes left as divide it. If unset it is N, and B, H and M where N is streamed.
     """
 
+    op: str | None = None
+    """
+    The ops that the clusters share, such as contract; the cores of one cluster share
+    the others, as those of each do if unset. With `kind=gather` that cluster is one.
+    """
+
     stream: bool | Literal["auto"] = "auto"
     """
     Whether to run `stream`; `auto` compiles attention both ways, keeps the one that
@@ -64,7 +70,7 @@ class CometAcceleratorPass(ModulePass):
     kind: Literal["allreduce", "reduce_scatter_all_gather", "gather", "auto"] = "auto"
     """See `place-collectives`."""
 
-    strategy: Literal["none", "partial", "full", "auto"] = "auto"
+    strategy: Literal["none", "apart", "partial", "full", "auto"] = "auto"
     """See `fuse`."""
 
     factors: str = "auto"
@@ -130,7 +136,10 @@ class CometAcceleratorPass(ModulePass):
         if stream:
             yield StreamPass()
         for dim, axes in shares(module, system, self.shared(module, stream=stream)):
-            yield DistributePass(dim=dim, axes=axes)
+            yield DistributePass(dim=dim, axes=axes, op=self.op)
+            cores = tuple(a for a in axes if a in memory_chain(system).core_axes)
+            if self.op is not None and cores:
+                yield DistributePass(dim=dim, axes=cores, skip=self.op)
         yield InsertCollectivesPass()
         at = self.at if self.at is not None else memory_chain(system).shared
         yield PlaceCollectivesPass(at=at, kind=self.kind)

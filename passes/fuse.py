@@ -27,10 +27,11 @@ class FusePass(ModulePass):
 
     name = "fuse"
 
-    strategy: Literal["none", "partial", "full", "auto"] = "none"
+    strategy: Literal["none", "apart", "partial", "full", "auto"] = "none"
     """
-    How far intermediates travel: through the outermost level, not that far for some of
-    them, or nowhere; or the cheapest of these.
+    How far intermediates travel: through the outermost level, so far only from and to
+    contractions (accelerators), not that far for some of them, or nowhere; or the
+    cheapest of these.
     """
 
     between: Literal["recompute", "spill", "auto"] = "auto"
@@ -45,6 +46,11 @@ class FusePass(ModulePass):
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             if system.gpu is not None:
+                if self.strategy == "apart":
+                    raise PassFailedException(
+                        "fuse: strategy=apart is for accelerators; use partial, which "
+                        "gives a product a kernel of its own, on GPUs"
+                    )
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
                 continue
             _check_positions(func)

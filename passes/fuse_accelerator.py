@@ -3,7 +3,8 @@ Fusion on accelerators: which ops share a nest, as a plan, and its rewrite.
 
 The nest alternates temporal and spatial nodes: root, clusters, shared buffer, cores,
 one op. A strategy says how far intermediates travel: `none` gives each op a nest of its
-own, so that every intermediate goes through the root; `partial` gives each contraction
+own, so that every intermediate goes through the root; `apart` gives each contraction
+one, and one to all that stands between two of them; `partial` gives each contraction
 one, with what follows it, which reads its result from the shared buffer; `full` puts
 all ops into one nest and keeps what it can in the cores.
 """
@@ -54,7 +55,7 @@ from comet.passes.tile_tree import (
     ops_of,
 )
 
-Strategy: TypeAlias = Literal["none", "partial", "full"]
+Strategy: TypeAlias = Literal["none", "apart", "partial", "full"]
 
 
 @dataclass(frozen=True)
@@ -170,8 +171,8 @@ def _exchanged_early(units: Iterator[Unit]) -> list[Unit]:
 
 def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
     """
-    Part the ops at the root: `none` gives every op a nest of its own, `partial` every
-    contraction with what follows it.
+    Part the ops at the root: `none` gives every op a nest of its own, `apart` every
+    contraction, `partial` every contraction with what follows it.
 
     Collectives, and what an instance does between two of them, stay with their operand.
     """
@@ -185,8 +186,9 @@ def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
         if isinstance(unit[0], CollectiveOp) or _at_root(unit, program):
             made = [home[value] for value in unit[0].operands if value in home]
             group = (made or groups or [group])[-1]
-        elif strategy == "partial" and groups and not has_contraction(unit[0]):
-            group = groups[-1]
+        elif strategy != "none" and groups and not has_contraction(unit[0]):
+            ended = strategy == "apart" and has_contraction(groups[-1][0][0])
+            group = [] if ended else groups[-1]
         if not group:
             groups.append(group)
         group.append(unit)

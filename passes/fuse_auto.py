@@ -50,9 +50,9 @@ def choose_strategy(func: FuncOp, system: SystemOp) -> FusionChoice:
     """
     found: list[FusionChoice] = []
     failure: PassFailedException | None = None
-    for strategy in ("full", "partial", "none"):
+    for strategy in ("full", "partial", "apart", "none"):
         try:
-            found.append(FusionChoice(strategy, _price(func, system, strategy)))
+            found.append(FusionChoice(strategy, price_strategy(func, system, strategy)))
         except PassFailedException as error:
             failure = error
     if not found:
@@ -62,10 +62,14 @@ def choose_strategy(func: FuncOp, system: SystemOp) -> FusionChoice:
     )
 
 
-def _price(
+def price_strategy(
     func: FuncOp, system: SystemOp, strategy: fuse_accelerator.Strategy
 ) -> Choice:
-    """Search the best factors of a fused copy."""
+    """
+    Return the best factors of a fused copy of `func`.
+
+    Raises PassFailedException if the strategy has no mapping that fits.
+    """
     module = func.get_toplevel_object()
     assert isinstance(module, ModuleOp)
     copy = module.clone()

@@ -53,7 +53,7 @@ def random_plan(data: st.DataObject, module: ModuleOp) -> str:
     )
 
 
-@pytest.mark.parametrize("strategy", ["none", "partial", "full"])
+@pytest.mark.parametrize("strategy", ["none", "apart", "partial", "full"])
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("machine", ["edge", "cloud"])
 @settings(max_examples=5)

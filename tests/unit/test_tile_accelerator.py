@@ -15,7 +15,7 @@ from comet.passes.plan_string import parse_plan
 from comet.passes.tile_accelerator import divisors, factors_of, finest, search
 from comet.passes.tile_template import Candidates, Template, make_template
 
-STRATEGIES = ("none", "partial", "full")
+STRATEGIES = ("none", "apart", "partial", "full")
 
 
 def template_of(
