@@ -13,13 +13,16 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
 from comet.codegen.numpy_reference import ReferencePrinter
+from comet.codegen.triton_expressions import REMOTE
 from comet.codegen.triton_host import LaunchPlanPrinter, program_lines
 from comet.codegen.triton_kernels import KernelPrinter
+from comet.codegen.triton_plan import RankPlanPrinter, plan_of, rank_program_lines
 from comet.dialects import tl
 
 IMPORTED = {
-    *("PROGRAM", "Program", "Tensor", "comet_run", "dot_operand", "expect_tensor"),
-    *("math", "np", "sys", "tl", "torch", "triton"),
+    *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
+    *("dot_operand", "expect_tensor", "math", "np", "sys", "tl", "torch", "triton"),
+    *REMOTE.values(),
 }
 """Names of the emitted module that are no functions of it."""
 
@@ -59,9 +62,15 @@ def emitted(module: ModuleOp) -> str:
     parts = _parts(module)
     sections = [_header(parts)]
     sections += [KernelPrinter(kernel).lines() for kernel in parts.kernels]
-    sections.append(LaunchPlanPrinter(module, parts.plan).lines())
+    plan = plan_of(parts.plan)
+    if plan is None:
+        sections.append(LaunchPlanPrinter(module, parts.plan).lines())
+        described = program_lines(parts.plan, parts.reference)
+    else:
+        sections.append(RankPlanPrinter(module, parts.plan, plan).lines())
+        described = rank_program_lines(parts.plan, plan, parts.reference)
     sections.append(ReferencePrinter(parts.reference).lines())
-    sections.append(program_lines(parts.plan, parts.reference))
+    sections.append(described)
     sections.append(
         [
             'if __name__ == "__main__":',
@@ -100,21 +109,14 @@ def _check_name(name: str) -> None:
 
 
 def _header(parts: _Parts) -> list[str]:
-    name = parts.plan.sym_name.data
-    runtime = [
-        "from comet.runtime import Program, Tensor, expect_tensor",
-        "from comet.runtime import main as comet_run",
-    ]
-    if any(isinstance(op, tl.DotOperandOp) for k in parts.kernels for op in k.walk()):
-        runtime.append("from comet.runtime.language import dot_operand")
+    name, plan = parts.plan.sym_name.data, plan_of(parts.plan)
     reference = ReferencePrinter(parts.reference).lines()
     needs_math = any("math." in line for line in reference)
     return [
         '"""',
         f"Triton kernels of @{name}, emitted by comet.",
         "",
-        f"Import this file and call `{name}`, or run it to compare `{name}` with its",
-        "reference in numpy: on the GPU if there is one, else in Triton's interpreter.",
+        *(_usage(name) if plan is None else _usage_of_ranks(plan)),
         '"""',
         "",
         *(["import math"] if needs_math else []),
@@ -125,8 +127,43 @@ def _header(parts: _Parts) -> list[str]:
         "import triton",
         "import triton.language as tl",
         "",
-        *runtime,
+        *_runtime_imports(parts, plan is not None),
     ]
+
+
+def _usage(name: str) -> list[str]:
+    return [
+        f"Import this file and call `{name}`, or run it to compare `{name}` with its",
+        "reference in numpy: on the GPU if there is one, else in Triton's interpreter.",
+    ]
+
+
+def _usage_of_ranks(plan: tl.PlanOp) -> list[str]:
+    ranks = plan.ranks.value.data
+    return [
+        f"Run it to compare {ranks} ranks with the reference in numpy; without a GPU",
+        "they are interpreted. Every rank runs the plan below, on its share of the",
+        "input. A pointer into the symmetric heap names the same object on every rank:",
+        "`rebase` gives a peer's. Flags grow with the epoch, which counts launches:",
+        "nothing is cleared between two.",
+    ]
+
+
+def _runtime_imports(parts: _Parts, has_ranks: bool) -> list[str]:
+    """Return the lines that import what the kernels and the plan use."""
+    ops = {type(op) for kernel in parts.kernels for op in kernel.walk()}
+    program = "RankProgram" if has_ranks else "Program"
+    lines = [
+        f"from comet.runtime import {program}, Tensor, expect_tensor",
+        "from comet.runtime import main as comet_run",
+    ]
+    if tl.DotOperandOp in ops:
+        lines.append("from comet.runtime.language import dot_operand")
+    if has_ranks:
+        lines.append("from comet.runtime.ranks import Rank")
+    if verbs := sorted(REMOTE[op] for op in ops if op in REMOTE):
+        lines.append(f"from comet.runtime.shim import {', '.join(verbs)}")
+    return lines
 
 
 def _tidied(lines: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.python_text import Expr, Precedence, call, infix, tuple_of
-from comet.dialects import tl_blocks, tl_math, tl_memory
+from comet.dialects import tl_blocks, tl_math, tl_memory, tl_remote
 from comet.dialects.tl_types import (
     BinaryKind,
     CompareKind,
@@ -227,6 +227,29 @@ def _load(op: tl_memory.LoadOp, read: Read) -> Expr:
     return call("tl.load", *arguments)
 
 
+def _remote_load(op: tl_remote.RemoteLoadOp, read: Read) -> Expr:
+    where = (op.ptr, op.current, op.remote, op.bases)
+    arguments = [read(value).text for value in where]
+    if op.mask is not None:
+        arguments.append(f"mask={read(op.mask).text}")
+    if op.other is not None:
+        arguments.append(f"other={read(op.other).text}")
+    return call("load", *arguments)
+
+
+REMOTE: Mapping[type[Operation], str] = {
+    tl_remote.FinishEpochOp: "finish_epoch",
+    tl_remote.NextEpochOp: "next_epoch",
+    tl_remote.OwnOp: "own",
+    tl_remote.PlaceOp: "place",
+    tl_remote.RebaseOp: "rebase",
+    tl_remote.RemoteLoadOp: "load",
+    tl_remote.SignalAddOp: "signal_add",
+    tl_remote.SignalOp: "signal",
+    tl_remote.WaitOp: "wait",
+}
+"""The function of `comet.runtime.shim` that an operation is."""
+
 _HANDLERS: dict[type[Operation], Handler] = {}
 
 
@@ -257,6 +280,7 @@ _register(tl_math.DotOperandOp, _dot_operand)
 _register(tl_math.DotOp, _dot)
 _register(tl_memory.AddPtrOp, _addptr)
 _register(tl_memory.LoadOp, _load)
+_register(tl_remote.RemoteLoadOp, _remote_load)
 
 
 def expression(op: Operation, read: Read) -> Expr:
@@ -266,6 +290,8 @@ def expression(op: Operation, read: Read) -> Expr:
     Raises `DiagnosticException` for operations that are no part of a kernel.
     """
     handler = _HANDLERS.get(type(op))
+    if handler is None and (function := REMOTE.get(type(op))) is not None:
+        return call(function, *(read(value).text for value in op.operands))
     if handler is None:
         raise DiagnosticException(
             f"{op.name} cannot be printed as Triton; run lower-to-triton first"

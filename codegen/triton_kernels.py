@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Pure
 
@@ -15,11 +15,14 @@ from comet.codegen.python_text import (
     Names,
     wrapped,
 )
-from comet.codegen.triton_expressions import expression
+from comet.codegen.triton_expressions import REMOTE, expression
 from comet.dialects import tl
-from comet.dialects.tl_types import ConstexprType
 
-IMPORTED = ("dot_operand", "float", "np", "range", "tl", "torch", "triton")
+IMPORTED = (
+    *("dot_operand", "float", "np", "range", "tl", "torch", "triton"),
+    *REMOTE.values(),
+)
+"""Names that no variable of a kernel may have."""
 
 
 def comment_of(op: Operation) -> str | None:
@@ -59,6 +62,22 @@ def _is_initial_value(op: Operation, users: list[Operation]) -> bool:
     )
 
 
+def _decorator(kernel: tl.KernelOp) -> str:
+    """
+    Return how the kernel is compiled.
+
+    Triton makes kernels of their own for integers that are 1 or divide by 16. Of the
+    rank there is to be one: it would come late on a rank that others wait for.
+    """
+    names = parameter_names(kernel)
+    integers = [
+        f'"{names[arg.index]}"' for arg in kernel.body.block.args if arg.type == i32
+    ]
+    if not integers:
+        return "@triton.jit"
+    return f"@triton.jit(do_not_specialize=[{', '.join(integers)}])"
+
+
 def parameter_names(kernel: tl.KernelOp) -> list[str]:
     """Return the Python names of the kernel's parameters, in order."""
     names = Names(IMPORTED)
@@ -83,11 +102,11 @@ class KernelPrinter:
         arguments = self._kernel.body.block.args
         parameters = ", ".join(
             self._variables[arg]
-            + (": tl.constexpr" if isinstance(arg.type, ConstexprType) else "")
+            + (": tl.constexpr" if isinstance(arg.type, tl.COMPILE_TIME) else "")
             for arg in arguments
         )
         header = f"def {self._kernel.sym_name.data}({parameters}):"
-        self._lines = ["@triton.jit", *wrapped(header, "")]
+        self._lines = [_decorator(self._kernel), *wrapped(header, "")]
         if (comment := comment_of(self._kernel)) is not None:
             self._lines.append(f'{INDENT}"""{comment}"""')
         self._block(self._kernel.body.block, INDENT)
@@ -127,8 +146,19 @@ class KernelPrinter:
                 self._store(op, indent)
             case _:
                 text = expression(op, self._read).text
-                names = ", ".join(self._bind(result) for result in op.results)
-                self._emit(f"{names} = {text}", inlined_comment(op), indent)
+                names = ", ".join(self._assigned(result) for result in op.results)
+                line = f"{names} = {text}" if names else text
+                self._emit(line, inlined_comment(op), indent)
+
+    def _assigned(self, result: SSAValue) -> str:
+        """Name a result; the own copy of a parameter takes the parameter's name."""
+        op = result.owner
+        if isinstance(op, tl.OwnOp | tl.PlaceOp) and result is op.results[0]:
+            parameter = op.operands[0]
+            if len(list(parameter.uses)) == 1 and parameter in self._variables:
+                self._variables[result] = self._variables[parameter]
+                return self._variables[result]
+        return self._bind(result)
 
     def _emit(self, line: str, comment: str | None, indent: str) -> None:
         """Append a line; its comment goes behind it, or above where it is long."""
@@ -144,6 +174,8 @@ class KernelPrinter:
         arguments = [self._read(op.ptr).text, self._read(op.value).text]
         if op.mask is not None:
             arguments.append(f"mask={self._read(op.mask).text}")
+        if op.cache is not None:
+            arguments.append(f"cache_modifier={self._read(op.cache).text}")
         self._emit(f"tl.store({', '.join(arguments)})", comment_of(op), indent)
 
     def _loop(self, op: tl.ForOp, indent: str) -> None:
@@ -155,6 +187,8 @@ class KernelPrinter:
             text = self._read(init).text
             self._emit(f"{self._bind(argument)} = {text}", None, indent)
         bounds = ", ".join(self._read(v).text for v in (op.lower, op.upper, op.step))
+        if bounds.startswith("0, ") and bounds.endswith(", 1"):
+            bounds = bounds[3:-3]
         outside = len(self._bound)
         self._lines.append(f"{indent}for {self._bind(index)} in range({bounds}):")
         self._block(op.body.block, indent + INDENT)

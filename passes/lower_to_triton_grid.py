@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects.builtin import i32
@@ -12,23 +13,35 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import tl
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import Combiner
+from comet.dialects.schedule_node import NodeOp
 from comet.dialects.tl_types import BinaryKind
-from comet.passes.lower_to_triton_nodes import BodyLowering
-from comet.passes.lower_to_triton_slices import (
-    inner_slice,
-    is_split_inside,
-    step_of,
-    tile_extent,
+from comet.passes.lower_to_triton_channels import (
+    Received,
+    from_all,
+    from_owner,
+    owned_slice,
+    peer_at,
 )
+from comet.passes.lower_to_triton_nodes import BodyLowering
+from comet.passes.lower_to_triton_ranks import RankParameters
+from comet.passes.lower_to_triton_slices import Row, inner_slice, rows_of, step_of
 from comet.passes.lower_to_triton_values import Buffer, Scope
 
 
+@dataclass(frozen=True)
+class Grid:
+    """How the programs of a kernel share the work of its node."""
+
+    inputs: Sequence[Buffer]
+    targets: Sequence[Buffer]
+    owned: Sequence[str] = ()
+    """Dimensions whose first row runs over the ranks that sent or receive them."""
+    exact: bool = False
+    """Whether there are exactly as many programs as the rows say: all signal."""
+
+
 def lower_grid(
-    node: SpatialOp,
-    scope: Scope,
-    inputs: Sequence[Buffer],
-    targets: Sequence[Buffer],
-    body: BodyLowering,
+    node: SpatialOp, scope: Scope, grid: Grid, body: BodyLowering
 ) -> list[int]:
     """
     Write the grid node that is a kernel; return the extents of its launch grid.
@@ -41,44 +54,85 @@ def lower_grid(
                 f"lower-to-triton: programs of the grid combine {result.type} by "
                 f"{combiner}; split the dimension in a temporal loop instead"
             )
-    _check_rows(node)
-    grid = _place_on_grid(node, scope)
-    for argument, buffer in zip(node.tiles, inputs, strict=True):
-        body.bind(scope, buffer, argument)
-    body.lower_body(node, scope, targets)
-    for value, target in zip(node.yielded, targets, strict=True):
+    extents = _place_on_grid(node, scope, grid)
+    for argument, buffer in zip(node.tiles, grid.inputs, strict=True):
+        body.bind(scope, _arrived(node, scope, buffer, body), argument)
+    body.lower_body(node, scope, grid.targets)
+    for value, target in zip(node.yielded, grid.targets, strict=True):
         body.spill(scope, scope.values[value], value, target)
-    return grid
+    return extents
 
 
-def _check_rows(node: SpatialOp) -> None:
-    dims = [row.dim for row in node.loops]
-    for dim in dims:
-        if dims.count(dim) > 1:
-            raise PassFailedException(
-                f"lower-to-triton: two grid axes split {dim}; use one with the product "
-                "of their factors"
-            )
+def _arrived(
+    node: SpatialOp, scope: Scope, buffer: Buffer, body: BodyLowering
+) -> Buffer:
+    """
+    Wait for what is received before the body, unless a loop inside waits for it.
+
+    Where no row runs over the sources, all of them have to be there.
+    """
+    if not isinstance(buffer, Received):
+        return buffer
+    if (owner := scope.owners.get(buffer.gather)) is not None:
+        return from_owner(scope, buffer, owner)
+    rows = (
+        row
+        for inner in node.body.walk()
+        if isinstance(inner, NodeOp)
+        for row in rows_of(inner)
+        if row.dim == buffer.gather
+    )
+    if any(body.is_source_row(row, scope) for row in rows):
+        return buffer
+    return from_all(scope, buffer)
 
 
-def _place_on_grid(node: SpatialOp, scope: Scope) -> list[int]:
+def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> list[int]:
     """Give every program its slices; return the extents of the launch grid."""
-    rows = [row for row in node.loops if row.factor > 1]
-    counts = [_program_count(node, row.dim, scope) for row in rows]
+    rows = rows_of(node)
+    counts = _program_counts(rows, scope, grid)
     group = 1 if node.launch is None else node.launch.group
     if len(rows) == 2 and group > 1:
-        # The last axis of the launch grid advances slowest.
-        row, column = (scope.prologue.add(tl.ProgramIdOp(axis)) for axis in (1, 0))
-        swizzle = tl.Swizzle2dOp(row, column, (counts[0], counts[1]), group)
-        scope.prologue.add(swizzle)
-        for result, loop in zip(swizzle.results, rows, strict=True):
-            result.name_hint = f"pid_{loop.dim.lower()}"
-        programs, grid = list(swizzle.results), [counts[1], counts[0]]
+        programs, extents = _grouped(rows, counts, group, scope)
+    elif scope.ranks is not None:
+        programs, extents = _flat(counts, scope.ranks, scope), [prod(counts)]
     else:
-        programs, grid = _programs(counts, scope)
+        programs, extents = _programs(counts, scope)
     for row, program in zip(rows, programs, strict=True):
-        _place(node, row.dim, program, scope)
-    return grid or [1]
+        if row.dim in grid.owned and row.dim not in scope.owners:
+            _place_owner(row, program, scope)
+        else:
+            _place(row, program, scope, grid)
+    return extents or [1]
+
+
+def _grouped(
+    loops: Sequence[Row], counts: list[int], group: int, scope: Scope
+) -> tuple[list[SSAValue], list[int]]:
+    """Return the indices along two rows, of which `group` of the first go together."""
+    home, (rows, columns) = scope.prologue, counts
+    if scope.ranks is not None:
+        (row, column), extents = _flat(counts, scope.ranks, scope), [rows * columns]
+    else:
+        # The last axis of the launch grid advances slowest.
+        row, column = (home.add(tl.ProgramIdOp(axis)) for axis in (1, 0))
+        extents = [columns, rows]
+    swizzle = tl.Swizzle2dOp(row, column, (rows, columns), group)
+    home.add(swizzle)
+    for result, loop in zip(swizzle.results, loops, strict=True):
+        result.name_hint = f"pid_{loop.dim.lower()}"
+    return list(swizzle.results), extents
+
+
+def _flat(counts: list[int], ranks: RankParameters, scope: Scope) -> list[SSAValue]:
+    """Return the indices along all rows of a launch with one axis, the last fastest."""
+    home, left = scope.prologue, ranks.program
+    indices: list[SSAValue] = []
+    for count in reversed(counts[1:]):
+        extent = home.add(tl.ConstantOp.of(count, i32))
+        indices.append(home.add(tl.BinaryOp(BinaryKind.MOD, left, extent)))
+        left = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, left, extent))
+    return [left, *reversed(indices)] if counts else []
 
 
 def _programs(counts: list[int], scope: Scope) -> tuple[list[SSAValue], list[int]]:
@@ -103,22 +157,40 @@ def _programs(counts: list[int], scope: Scope) -> tuple[list[SSAValue], list[int
     return [first, *reversed(indices), *others], grid
 
 
-def _program_count(node: SpatialOp, dim: str, scope: Scope) -> int:
-    """Return how many slices cover the dimension: blocks may exceed the tiles."""
-    tile = tile_extent(node, dim)
-    block = scope.constexprs.plan.block(dim, tile)
-    length = tile if is_split_inside(node, dim) else block
-    return -(-scope.slices[dim].length // length)
+def _program_counts(rows: Sequence[Row], scope: Scope, grid: Grid) -> list[int]:
+    """Return how many slices each row makes: blocks may exceed the tiles."""
+    counts: list[int] = []
+    wholes = {row.dim: scope.slices[row.dim].length for row in rows}
+    owned = set(grid.owned)
+    for row in rows:
+        length = row.length(scope.constexprs.plan.block(row.dim, row.tile))
+        whole, wholes[row.dim] = wholes[row.dim], row.tile
+        is_fixed = grid.exact or row.dim in owned
+        counts.append(row.factor if is_fixed else -(-whole // length))
+        owned.discard(row.dim)
+    return counts
 
 
-def _place(node: SpatialOp, dim: str, program: SSAValue, scope: Scope) -> None:
+def _place_owner(row: Row, program: SSAValue, scope: Scope) -> None:
+    """Give a program the share of a rank: the own one first, then the next."""
+    peer = peer_at(scope, program, "source")
+    part, owner = owned_slice(scope, scope.slices[row.dim], row, peer)
+    scope.slices[row.dim], scope.owners[row.dim] = part, owner
+
+
+def _place(row: Row, program: SSAValue, scope: Scope, grid: Grid) -> None:
     """Bind the slice of a dimension that belongs to a program."""
-    part, home = scope.slices[dim], scope.prologue
-    if tile_extent(node, dim) == 1:
-        start = program
-        start.name_hint = dim.lower()
-    else:
-        product = tl.BinaryOp(BinaryKind.MUL, program, step_of(part, node, home.add))
-        hint = f"start_{dim.lower()}" if is_split_inside(node, dim) else None
-        start = home.add(product, hint)
-    scope.slices[dim] = inner_slice(part, node, dim, start, home)
+    part, home = scope.slices[row.dim], scope.prologue
+    block = scope.constexprs.plan.block(row.dim, row.tile)
+    if grid.exact and block != row.tile:
+        row = replace(row, split=True)
+    start = program
+    if row.tile > 1:
+        product = tl.BinaryOp(BinaryKind.MUL, program, step_of(part, row, home.add))
+        start = home.add(product, f"start_{row.dim.lower()}" if row.split else None)
+    if part.start is not None:
+        start = home.add(tl.BinaryOp(BinaryKind.ADD, part.start, start))
+    if row.tile == 1:
+        start.name_hint = row.dim.lower()
+    bounded = not part.ragged and (part.start is None or part.full)
+    scope.slices[row.dim] = inner_slice(part, row, start, home, bounded)

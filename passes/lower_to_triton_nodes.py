@@ -13,18 +13,22 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import StringAttr, i32
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind, ReduceOp
 from comet.dialects.compound_dims import element_type_of, level_of, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
-from comet.dialects.schedule_attributes import Combiner, LoopAttr
+from comet.dialects.schedule_attributes import Combiner
 from comet.dialects.schedule_node import NodeOp
+from comet.passes.lower_to_triton_channels import (
+    Received,
+    from_owner,
+    owned_slice,
+    peer_at,
+)
 from comet.passes.lower_to_triton_ops import (
     COMBINE,
     NEUTRAL,
@@ -32,13 +36,14 @@ from comet.passes.lower_to_triton_ops import (
     lower_contract,
     lower_op,
 )
-from comet.passes.lower_to_triton_slices import Prologue, inner_slice, step_of
+from comet.passes.lower_to_triton_slices import Row, inner_slice, rows_of, step_of
 from comet.passes.lower_to_triton_values import (
     Buffer,
     Scope,
     Tile,
     load,
     positions,
+    scope_in,
     store,
 )
 
@@ -49,9 +54,21 @@ Allocate = Callable[[SSAValue], Buffer]
 class BodyLowering:
     """Writes the operations of a node's body, nodes included."""
 
-    def __init__(self, memory: str | None, allocate: Allocate):
+    def __init__(
+        self, memory: str | None, allocate: Allocate, sources: Sequence[str] = ()
+    ):
         self._memory = memory
         self._allocate = allocate
+        self._sources = sources
+
+    def is_source_row(self, row: Row, scope: Scope) -> bool:
+        """Whether the row runs over the ranks that sent the dimension."""
+        return (
+            scope.ranks is not None
+            and row.dim in self._sources
+            and row.dim not in scope.owners
+            and row.factor == scope.ranks.world
+        )
 
     def lower_body(
         self, node: NodeOp, scope: Scope, targets: Sequence[Buffer | None]
@@ -77,10 +94,18 @@ class BodyLowering:
                 found.append(None)
             elif result in node.yielded:
                 target = targets[node.yielded.index(result)]
-                found.append(target or self._allocate(result))
+                found.append(self._readable(target, result))
             else:
                 found.append(self._allocate(result))
         return found
+
+    def _readable(self, target: Buffer | None, value: SSAValue) -> Buffer:
+        """Return where to store a value; what only goes to peers gets a buffer too."""
+        if target is None:
+            return self._allocate(value)
+        if target.pointer is None and len(list(value.uses)) > 1:
+            return replace(self._allocate(value), pushes=target.pushes)
+        return target
 
     def _lower_temporal(
         self, op: TemporalOp, scope: Scope, targets: Sequence[Buffer | None]
@@ -108,6 +133,11 @@ class BodyLowering:
         scope.values[value] = outer
 
     def _loaded(self, scope: Scope, buffer: Buffer, value: SSAValue) -> Tile:
+        if isinstance(buffer, Received):
+            raise PassFailedException(
+                f"lower-to-triton: {value.type} is loaded before its source is known; "
+                "let a row of its own run over the ranks that sent it"
+            )
         if buffer.pointer is None:
             return positions(scope, buffer, element_type_of(value))
         name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
@@ -121,12 +151,17 @@ class BodyLowering:
         if isinstance(inner, Tile):
             comment = f"{level_of(value)} -> {self._memory}"
             store(scope, target, inner, comment)
-        elif inner is not target:
+        elif inner is not target and not _same_pushes(inner, target):
             raise PassFailedException(
                 f"lower-to-triton: {value.type} is yielded without being computed; "
                 "load it into another level first"
             )
         return target
+
+
+def _same_pushes(buffer: Buffer, target: Buffer) -> bool:
+    """Whether what is stored to the buffer has gone where the target's tiles go."""
+    return bool(target.pushes) and buffer.pushes is target.pushes
 
 
 def _is_fused(op: Operation) -> bool:
@@ -171,7 +206,7 @@ class TemporalLowering:
     ):
         self._body = body
         self._node = node
-        self._rows = [row for row in node.loops if row.factor > 1]
+        self._rows = rows_of(node)
         self._results = [
             _Result(
                 outer,
@@ -191,7 +226,9 @@ class TemporalLowering:
         """Write the node into `scope`; return its results there."""
         for result in self._results:
             self._check(result)
-        inner = replace(scope, slices=dict(scope.slices), values={})
+        inner = replace(
+            scope, slices=dict(scope.slices), values={}, owners=dict(scope.owners)
+        )
         outer = {
             argument: scope.values[value]
             for argument, value in zip(self._node.tiles, self._node.ins, strict=True)
@@ -254,6 +291,8 @@ class TemporalLowering:
                 accumulators[index] = self._neutral(self._results[index], scope)
         starts = [accumulators[index] for index in carried]
         loop, inner = self._open(row, scope, starts, depth)
+        if row.dim in inner.owners and row.dim not in scope.owners:
+            outer = self._arrived(inner, outer, row.dim)
         arguments = loop.body.block.args[1:]
         inside = accumulators | {
             index: Tile(argument, start.dims)
@@ -269,7 +308,8 @@ class TemporalLowering:
         """Bind the tiles that need the first `depth` loops and no more."""
         dims = [row.dim for row in self._rows]
         for argument, value in outer.items():
-            own = [dims.index(dim) + 1 for dim in dims if dim in names_of(argument)]
+            names = names_of(argument)
+            own = [level for level, dim in enumerate(dims, 1) if dim in names]
             if isinstance(value, Tile) and own:
                 raise PassFailedException(
                     f"lower-to-triton: {self._node.name} splits {argument.type} along "
@@ -285,26 +325,52 @@ class TemporalLowering:
         kind = ReduceKind(str(result.combiner))
         return filled(scope, NEUTRAL[kind], result.inner, None)
 
+    def _arrived(
+        self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], dim: str
+    ) -> dict[SSAValue, Tile | Buffer]:
+        """Wait for what the current source gave; return where it can be loaded."""
+        return {
+            argument: from_owner(scope, value, scope.owners[dim])
+            if isinstance(value, Received) and value.gather == dim
+            else value
+            for argument, value in outer.items()
+        }
+
     def _open(
-        self, row: LoopAttr, scope: Scope, starts: Sequence[Tile], depth: int
+        self, row: Row, scope: Scope, starts: Sequence[Tile], depth: int
     ) -> tuple[tl.ForOp, Scope]:
         """Insert the loop of one row; return it and the scope of its body."""
-        part = scope.slices[row.dim]
-        first = part.start
-        if first is None:
-            first = scope.insert(tl.ConstantOp.of(0, i32))
-        step = step_of(part, self._node, scope.insert)
-        loop = tl.ForOp(first, part.stop, step, [start.value for start in starts])
+        part, is_source = scope.slices[row.dim], self._body.is_source_row(row, scope)
+        inits = [start.value for start in starts]
+        if is_source:
+            bounds = self._ranks(scope)
+        else:
+            first = part.start
+            if first is None:
+                first = scope.insert(tl.ConstantOp.of(0, i32))
+            bounds = (first, part.stop, step_of(part, row, scope.insert))
+        loop = tl.ForOp(*bounds, inits)
         if depth == 0:
             loop.attributes["tl.comment"] = StringAttr(describe(self._node))
         scope.builder.insert(loop)
         index = loop.body.block.args[0]
-        index.name_hint = row.dim.lower()
-        inner = _scope_in(loop.body.block, scope)
-        inner.slices[row.dim] = inner_slice(
-            part, self._node, row.dim, index, inner.prologue
-        )
+        index.name_hint = "i" if is_source else row.dim.lower()
+        inner = scope_in(loop.body.block, scope)
+        if is_source:
+            source = peer_at(inner, index, "source")
+            inside, owner = owned_slice(inner, part, row, source)
+            inner.owners[row.dim] = owner
+        else:
+            inside = inner_slice(part, row, index, inner.prologue)
+        inner.slices[row.dim] = inside
         return loop, inner
+
+    @staticmethod
+    def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """Return the bounds and the step of a loop over all ranks."""
+        zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+        assert scope.ranks is not None
+        return zero, scope.ranks.world_size, one
 
     def _innermost(
         self, scope: Scope, accumulators: dict[int, Tile]
@@ -390,18 +456,3 @@ def describe(node: NodeOp) -> str:
     kinds = [str(kind) for kind in node.combiners if kind is not Combiner.NONE]
     suffix = f" combine {', '.join(kinds)}" if kinds else ""
     return f"{node.name}{place} [{rows}]{suffix}"
-
-
-def _scope_in(block: Block, scope: Scope) -> Scope:
-    """Return a scope whose operations go before the terminator of `block`."""
-    last = block.last_op
-    assert last is not None
-    builder = Builder(InsertPoint.before(last))
-    prologue = Prologue(block)
-    return replace(
-        scope,
-        builder=builder,
-        prologue=prologue,
-        slices=dict(scope.slices),
-        values=dict(scope.values),
-    )

@@ -296,8 +296,7 @@ def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
     """
     renaming, found = op.renaming, scope.values[op.input]
     if isinstance(found, Buffer):
-        dims = tuple(renaming[dim] for dim in found.dims)
-        return Buffer(found.pointer, dims, found.extents, found.stride_dims)
+        return found.renamed(renaming)
     for old, new in renaming.items():
         slices = scope.slices[old], scope.slices[new]
         starts = [(part.start, part.length, part.block) for part in slices]

@@ -9,7 +9,8 @@ slice begins, so that everything after can use them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import gcd
 
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Block, Operation, SSAValue
@@ -48,6 +49,7 @@ class Constexprs:
     kernel: tl.KernelOp
     plan: BlockPlan
     _values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    _shares: dict[str, int] = field(default_factory=dict[str, int])
 
     def named(self, name: str, value: int) -> SSAValue:
         """Return the parameter called `name`."""
@@ -59,9 +61,24 @@ class Constexprs:
             self._values[name] = argument
         return self._values[name]
 
-    def extent(self, dim: str) -> SSAValue:
-        """Return the parameter that holds the global extent of `dim`."""
-        return self.named(dim, self.plan.extents[dim])
+    def extent(self, name: str) -> SSAValue:
+        """Return the parameter that holds the extent of a dimension, or of a share."""
+        if name in self._shares:
+            return self.named(name, self._shares[name])
+        return self.named(name, self.plan.extents[name])
+
+    def extent_name(self, dim: str, extent: int) -> str:
+        """
+        Name an extent of `dim`: the whole dimension, or what one rank has of it.
+
+        K is the extent that the kernel's tiles cut; K_SHARE is smaller, K_ALL larger.
+        """
+        whole = self.plan.extents.get(dim, 0)
+        if extent == whole:
+            return dim
+        name = f"{dim}_SHARE" if extent < whole else f"{dim}_ALL"
+        self._shares[name] = extent
+        return name
 
     def block(self, dim: str, size: int) -> SSAValue:
         """Return the parameter that holds a block size of `dim`."""
@@ -85,6 +102,10 @@ class DimSlice:
     """The end, exclusive, an i32 or constexpr."""
     home: Prologue
     constexprs: Constexprs
+    unit: int = 0
+    """A number that divides every start; 0 where the only start is 0."""
+    ragged: bool = False
+    """Whether the end is another on some ranks."""
     _offsets: SSAValue | None = None
     _mask: SSAValue | None = None
 
@@ -128,11 +149,48 @@ class DimSlice:
         add = self.home.add
         if self.full:
             return add(tl.ConstantOp.of(float(self.length), f32))
-        assert self.start is not None
-        left = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
+        left = self.stop
+        if self.start is not None:
+            left = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
         limit = add(tl.ConstantOp.of(self.length, i32))
         count = add(tl.BinaryOp(BinaryKind.MIN, left, limit))
         return add(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a node: how it slices its dimension."""
+
+    dim: str
+    factor: int
+    tile: int
+    """The extent of a slice, in elements."""
+    split: bool
+    """Whether a later row, or a node inside, splits the slice further."""
+
+    def length(self, block: int) -> int:
+        """Return the elements that a slice has: where nothing splits it, the block."""
+        return self.tile if self.split else block
+
+
+def rows_of(node: NodeOp) -> list[Row]:
+    """
+    Return the rows of a node that slice something.
+
+    The tiles of a dimension's last row are those of the body; a row before it cuts the
+    extent evenly.
+    """
+    operands = merged_extents((*node.ins, *node.initial_carries()), node.name)
+    tiles = merged_extents(node.body.block.args, node.name)
+    loops = [row for row in node.loops if row.factor > 1]
+    rows: list[Row] = []
+    for index, loop in enumerate(loops):
+        again = any(later.dim == loop.dim for later in loops[index + 1 :])
+        tile = -(-operands[loop.dim] // loop.factor) if again else tiles[loop.dim]
+        operands[loop.dim] = tile
+        split = again or is_split_inside(node, loop.dim)
+        rows.append(Row(loop.dim, loop.factor, tile, split))
+    return rows
 
 
 def is_split_inside(node: NodeOp, dim: str) -> bool:
@@ -144,38 +202,43 @@ def is_split_inside(node: NodeOp, dim: str) -> bool:
     )
 
 
-def tile_extent(node: NodeOp, dim: str) -> int:
-    """Return the extent of `dim` in the tiles of a node, in elements."""
-    tiles = merged_extents(node.body.block.args, node.name)
-    return tiles[dim]
-
-
 def inner_slice(
-    outer: DimSlice, node: NodeOp, dim: str, start: SSAValue, home: Prologue
+    outer: DimSlice, row: Row, start: SSAValue, home: Prologue, bounded: bool = True
 ) -> DimSlice:
-    """Return the slice of `dim` that begins at `start`, inside the node."""
-    tile = tile_extent(node, dim)
-    block = outer.constexprs.plan.block(dim, tile)
-    split = is_split_inside(node, dim)
-    length = tile if split else block
+    """
+    Return the slice that begins at `start` and that the row cuts out of `outer`.
+
+    `bounded` says that no slice starts beyond the end of `outer`.
+    """
+    block = outer.constexprs.plan.block(row.dim, row.tile)
+    length = row.length(block)
     # A loop ends, and a grid too, before a slice of one element would be empty.
-    full = length == 1 or (outer.full and outer.length % length == 0)
+    full = (length == 1 and bounded) or (outer.full and outer.length % length == 0)
     stop = outer.stop
-    if split:
+    if row.split:
         size = home.add(tl.ConstantOp.of(length, i32))
         stop = home.add(tl.BinaryOp(BinaryKind.ADD, start, size))
         if not full:
             stop = home.add(tl.BinaryOp(BinaryKind.MIN, stop, outer.stop))
-        stop.name_hint = f"stop_{dim.lower()}"
-    return DimSlice(dim, length, block, full, start, stop, home, outer.constexprs)
+        stop.name_hint = f"stop_{row.dim.lower()}"
+    unit = gcd(outer.unit, length)
+    return replace(
+        outer,
+        length=length,
+        block=block,
+        full=full,
+        start=start,
+        stop=stop,
+        home=home,
+        unit=unit,
+        _offsets=None,
+        _mask=None,
+    )
 
 
-def step_of(
-    part: DimSlice, node: NodeOp, add: Callable[[Operation], SSAValue]
-) -> SSAValue:
+def step_of(part: DimSlice, row: Row, add: Callable[[Operation], SSAValue]) -> SSAValue:
     """Return the distance of neighbouring slices: a constexpr, or a number to add."""
-    tile = tile_extent(node, part.dim)
-    block = part.constexprs.plan.block(part.dim, tile)
-    if is_split_inside(node, part.dim) or block == 1:
-        return add(tl.ConstantOp.of(tile, i32))
-    return part.constexprs.block(part.dim, block)
+    block = part.constexprs.plan.block(row.dim, row.tile)
+    if row.split or block == 1:
+        return add(tl.ConstantOp.of(row.tile, i32))
+    return part.constexprs.block(row.dim, block)

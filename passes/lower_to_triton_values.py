@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import StringAttr, f32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import StringAttr, f32, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.tl_types import BinaryKind, element_of, shape_of
+from comet.passes.lower_to_triton_ranks import RankParameters
 from comet.passes.lower_to_triton_slices import Constexprs, DimSlice, Prologue
 
 MAX_ELEMENTS = 2**20
@@ -38,22 +41,81 @@ class Tile:
     """
 
 
+Stride = tuple[str, ...]
+"""The constexprs whose product is the distance of neighbours, in elements."""
+
+
+def row_major(names: Sequence[str]) -> tuple[Stride, ...]:
+    """Return the strides of a tensor whose extents have these names."""
+    return tuple(tuple(names[axis + 1 :]) for axis in range(len(names)))
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What lies apart for each rank: elements of one dimension, by their source."""
+
+    dim: str
+    share: int
+    """How many elements of the dimension a rank has."""
+    share_name: str
+    message: Stride
+    """The size of what one rank sent; empty where it is in that rank's memory."""
+    ranks: RankParameters
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether every source is loaded from its own memory."""
+        return not self.message
+
+
 @dataclass(frozen=True)
 class Buffer:
-    """A row-major tensor in device memory."""
+    """A tensor in device memory."""
 
     pointer: SSAValue | None
     """None for the positions along a dimension, which are computed where needed."""
     dims: tuple[str, ...]
     extents: tuple[int, ...]
-    """Global extents, in elements."""
-    stride_dims: tuple[str, ...]
-    """The constexpr that holds each extent; `dims` unless axes have been renamed."""
+    """Extents in memory, in elements."""
+    strides: tuple[Stride | None, ...]
+    """One for each dimension; None where memory has a single element of it."""
+    origins: Mapping[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    """The first element that is in memory, where that is not the dimension's first."""
+    gathered: Gathered | None = None
+    pushes: tuple[Push, ...] = ()
+    """Where else tiles that are stored here go."""
 
     @property
     def elements(self) -> int:
         """The number of elements."""
         return math.prod(self.extents)
+
+    def renamed(self, renaming: Mapping[str, str]) -> Buffer:
+        """Return the same memory under other dimension names."""
+        gathered = self.gathered
+        return replace(
+            self,
+            dims=tuple(renaming[dim] for dim in self.dims),
+            origins={renaming[dim]: value for dim, value in self.origins.items()},
+            gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
+        )
+
+
+class Push(Protocol):
+    """Stores tiles of a value to other ranks as well."""
+
+    def __call__(self, scope: Scope, tile: Tile, comment: str) -> None:
+        """Store one tile: the current slice of the value."""
+        ...
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The rank that has the current slice of a dimension, or gets it."""
+
+    rank: SSAValue
+    first: SSAValue
+    """The first element of its share."""
 
 
 @dataclass
@@ -67,6 +129,10 @@ class Scope:
     values: dict[SSAValue, Tile | Buffer] = field(
         default_factory=dict[SSAValue, "Tile | Buffer"]
     )
+    ranks: RankParameters | None = None
+    """What the kernel knows of ranks, if it runs on several."""
+    owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
+    """Whose share the slice is, of dimensions that ranks have been given in turn."""
 
     def insert(
         self, op: Operation, hint: str | None = None, comment: str | None = None
@@ -102,6 +168,20 @@ class Scope:
     def constant(self, number: float, type: Attribute) -> SSAValue:
         """Return a scalar constant."""
         return self.insert(tl.ConstantOp.of(number, element_of(type)))
+
+
+def scope_in(block: Block, scope: Scope) -> Scope:
+    """Return a scope whose operations go before the terminator of `block`."""
+    last = block.last_op
+    assert last is not None
+    return replace(
+        scope,
+        builder=Builder(InsertPoint.before(last)),
+        prologue=Prologue(block),
+        slices=dict(scope.slices),
+        values=dict(scope.values),
+        owners=dict(scope.owners),
+    )
 
 
 def aligned(scope: Scope, tile: Tile, dims: Sequence[str]) -> SSAValue:
@@ -168,12 +248,18 @@ def load(scope: Scope, buffer: Buffer, neutral: float, hint: str, comment: str) 
     """Read the current slice of a buffer; `neutral` stands beyond its ends."""
     check_size(buffer.dims, scope)
     axes = scope.axes(buffer.dims)
-    pointers, mask = _addresses(scope, buffer, axes)
-    if mask is None:
-        return Tile(scope.insert(tl.LoadOp(pointers), hint, comment), axes)
-    other = scope.constant(neutral, _pointee(buffer))
-    value = scope.insert(tl.LoadOp(pointers, mask, other), hint, comment)
+    pointers, mask = addresses(scope, buffer, axes)
+    other = None
+    if mask is not None:
+        other = scope.constant(neutral, _pointee(buffer))
     padding = {dim: neutral for dim in buffer.dims if not scope.slices[dim].exact}
+    gathered = buffer.gathered
+    if gathered is not None and gathered.is_remote:
+        sources = _sources(scope, gathered, axes)
+        current, bases = gathered.ranks.rank, gathered.ranks.bases
+        op = tl.RemoteLoadOp(pointers, current, sources, bases, mask, other)
+        return Tile(scope.insert(op, hint, comment), axes, padding)
+    value = scope.insert(tl.LoadOp(pointers, mask, other), hint, comment)
     return Tile(value, axes, padding)
 
 
@@ -187,14 +273,31 @@ def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
 
 
 def store(scope: Scope, buffer: Buffer, tile: Tile, comment: str) -> None:
-    """Write a tile to the current slice of a buffer."""
+    """Write a tile to the current slice of a buffer, and wherever it goes besides."""
+    if buffer.pointer is not None:
+        store_tile(scope, buffer, tile, comment)
+    for push in buffer.pushes:
+        push(scope, tile, comment)
+
+
+def store_tile(
+    scope: Scope,
+    buffer: Buffer,
+    tile: Tile,
+    comment: str,
+    cache: SSAValue | None = None,
+    within: SSAValue | None = None,
+) -> None:
+    """Write a tile to the current slice of a buffer, only where `within` holds."""
     axes = scope.axes(buffer.dims)
-    pointers, mask = _addresses(scope, buffer, axes)
+    pointers, mask = addresses(scope, buffer, axes)
+    if within is not None:
+        mask = within if mask is None else _both(scope, mask, within)
     value = aligned(scope, tile, axes)
     if shape_of(value.type) != shape_of(pointers.type):
         sizes = scope.block_sizes(buffer.dims)
         value = scope.insert(tl.BroadcastToOp(value, sizes))
-    op = tl.StoreOp(pointers, value, mask)
+    op = tl.StoreOp(pointers, value, mask, cache)
     op.attributes["tl.comment"] = StringAttr(comment)
     scope.builder.insert(op)
 
@@ -205,45 +308,90 @@ def _pointee(buffer: Buffer) -> Attribute:
     return buffer.pointer.type.pointee
 
 
-def _addresses(
+def _both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:
+    return scope.insert(tl.BinaryOp(BinaryKind.AND, mask, other))
+
+
+def addresses(
     scope: Scope, buffer: Buffer, axes: Sequence[str]
 ) -> tuple[SSAValue, SSAValue | None]:
     """Return the pointers of the current slice, and the mask of what is inside."""
     assert buffer.pointer is not None
     pointers, mask = buffer.pointer, None
-    for position, dim in enumerate(buffer.dims):
+    for dim, stride in zip(buffer.dims, buffer.strides, strict=True):
         part = scope.slices[dim]
         if (offsets := part.offsets()) is not None:
-            offset = _scaled(scope, buffer, position, offsets, axes)
-            pointers = scope.insert(tl.AddPtrOp(pointers, offset))
+            offsets = placed(scope, dim, offsets, axes)
+            for offset in _steps(scope, buffer, dim, stride, offsets):
+                pointers = scope.insert(tl.AddPtrOp(pointers, offset))
         if (inside := part.mask()) is not None:
-            inside = _placed(scope, dim, inside, axes)
-            if mask is not None:
-                inside = scope.insert(tl.BinaryOp(BinaryKind.AND, mask, inside))
-            mask = inside
+            inside = placed(scope, dim, inside, axes)
+            mask = inside if mask is None else _both(scope, mask, inside)
     return pointers, mask
 
 
-def _placed(scope: Scope, dim: str, vector: SSAValue, axes: Sequence[str]) -> SSAValue:
+def placed(scope: Scope, dim: str, vector: SSAValue, axes: Sequence[str]) -> SSAValue:
     """Return offsets or a mask of one dimension along its axis of a block."""
     if dim not in axes:
         return vector
     return aligned(scope, Tile(vector, (dim,)), axes)
 
 
-def _scaled(
+def _steps(
     scope: Scope,
     buffer: Buffer,
-    position: int,
+    dim: str,
+    stride: Stride | None,
     offsets: SSAValue,
-    axes: Sequence[str],
+) -> list[SSAValue]:
+    """Return what offsets along one dimension add to the address, in elements."""
+    if dim in buffer.origins and stride is not None:
+        offsets = scope.insert(
+            tl.BinaryOp(BinaryKind.SUB, offsets, buffer.origins[dim])
+        )
+    wide = buffer.elements > MAX_INDEX
+    gathered = buffer.gathered
+    if gathered is None or gathered.dim != dim:
+        return [] if stride is None else [scaled(scope, offsets, stride, wide)]
+    steps: list[SSAValue] = []
+    if gathered.message:
+        source = _divided(scope, gathered, offsets, BinaryKind.FLOORDIV)
+        steps.append(scaled(scope, source, gathered.message, wide))
+    if stride is not None:
+        inside = _divided(scope, gathered, offsets, BinaryKind.MOD)
+        steps.append(scaled(scope, inside, stride, wide))
+    return steps
+
+
+def _divided(
+    scope: Scope, gathered: Gathered, offsets: SSAValue, kind: BinaryKind
 ) -> SSAValue:
-    """Return offsets along one axis of the buffer, in elements."""
-    value = _placed(scope, buffer.dims[position], offsets, axes)
-    inner = buffer.stride_dims[position + 1 :]
-    if inner and buffer.elements > MAX_INDEX:
+    """Return the source of each element, or its place among what that one has."""
+    if gathered.share == 1:
+        return offsets
+    share = scope.constexprs.extent(gathered.share_name)
+    return scope.insert(tl.BinaryOp(kind, offsets, share))
+
+
+def _sources(scope: Scope, gathered: Gathered, axes: Sequence[str]) -> SSAValue:
+    """Return the rank that each element of a block comes from."""
+    offsets = scope.slices[gathered.dim].offsets()
+    if offsets is None:
+        return scope.insert(tl.ConstantOp.of(0, i32))
+    sources = _divided(scope, gathered, offsets, BinaryKind.FLOORDIV)
+    # Padding belongs to no rank, and every rank has to have an address.
+    last = scope.insert(tl.ConstantOp.of(gathered.ranks.world - 1, i32))
+    sources = scope.insert(tl.BinaryOp(BinaryKind.MIN, sources, last))
+    return placed(scope, gathered.dim, sources, axes)
+
+
+def scaled(
+    scope: Scope, value: SSAValue, stride: Sequence[str], wide: bool = False
+) -> SSAValue:
+    """Return a number of steps in elements; `wide` asks for 64 bits."""
+    if stride and wide:
         value = scope.insert(tl.CastOp(value, i64))
-    for dim in inner:
-        extent = scope.constexprs.extent(dim)
+    for name in stride:
+        extent = scope.constexprs.extent(name)
         value = scope.insert(tl.BinaryOp(BinaryKind.MUL, value, extent))
     return value

@@ -18,8 +18,9 @@ LOWER = "outline-kernels,lower-to-triton"
 CHECK_MANY = """
 import json, sys
 from comet.runtime.child import report
+from comet.runtime.request import Request
 for path in sys.argv[1:]:
-    print(json.dumps(report(path, "interpreter", 3, False)))
+    print(json.dumps(report(Request(path, "interpreter", 3))))
 """
 
 

@@ -1,6 +1,6 @@
 """What emitted modules need to run: no part of the compiler is imported from here."""
 
 from comet.runtime.command import main
-from comet.runtime.program import Program, Tensor, expect_tensor
+from comet.runtime.program import Program, RankProgram, Tensor, expect_tensor
 
-__all__ = ["Program", "Tensor", "expect_tensor", "main"]
+__all__ = ["Program", "RankProgram", "Tensor", "expect_tensor", "main"]

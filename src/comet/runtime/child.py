@@ -1,12 +1,21 @@
-"""The child process of `comet-run`: MODULE BACKEND SEED [json] [bench]."""
+"""The child process of `comet-run`: REQUEST, in JSON."""
+
+from __future__ import annotations
 
 import json
 import math
 import os
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
-from comet.runtime.program import load_module, program_of
+from comet.runtime.program import Program, RankProgram, load_module, program_of
+from comet.runtime.request import INTERPRETED, Request, request_of
+
+if TYPE_CHECKING:
+    from comet.runtime.check import CheckResult
+
+Facts = dict[str, object]
 
 
 def expect_gpu() -> None:
@@ -16,35 +25,67 @@ def expect_gpu() -> None:
     if not torch.cuda.is_available():
         raise ValueError(
             "this torch cannot use the GPU; install one that can, or run with "
-            "--backend interpreter"
+            "--backend interpreter, or scheduler for several ranks"
         )
 
 
-def report(module: str, backend: str, seed: int, bench: bool) -> dict[str, object]:
+def report(request: Request) -> Facts:
     """Check the module, time it where asked, and return what is to be printed."""
-    program = program_of(load_module(module), module)
+    if request.backend not in INTERPRETED:
+        expect_gpu()
+    program = program_of(load_module(request.module), request.module)
+    if isinstance(program, RankProgram):
+        return _report_of_ranks(program, request)
+    return _report_of_one(program, request)
+
+
+def _report_of_one(program: Program, request: Request) -> Facts:
     from comet.runtime.check import check
 
-    if backend == "gpu":
-        expect_gpu()
-
-    device = "cpu" if backend == "interpreter" else "cuda"
-    result = check(program, seed, device)
-    finite = math.isfinite(result.max_error)
-    facts: dict[str, object] = {
-        "ok": result.ok,
-        "max_error": result.max_error if finite else None,
-        "tolerance": result.tolerance,
-        "ranks": 1,
-        "backend": backend,
-        "seed": seed,
-        "seconds": result.seconds,
-    }
-    if bench:
+    if request.ranks not in (None, 1):
+        raise ValueError(f"--ranks {request.ranks}: the module was compiled for 1 rank")
+    device = "cpu" if request.backend == "interpreter" else "cuda"
+    facts = _facts(check(program, request.seed, device), 1, request)
+    if request.bench:
         from comet.runtime.bench import bench_microseconds
 
-        facts["microseconds"] = bench_microseconds(program, seed)
+        facts["microseconds"] = bench_microseconds(program, request.seed)
     return facts
+
+
+def _report_of_ranks(program: RankProgram, request: Request) -> Facts:
+    """Run all ranks; what stops them is a fact, not an error of this program."""
+    from comet.runtime.check_ranks import check_ranks
+    from comet.runtime.rank_backends import FAILURES, backend
+
+    if request.ranks not in (None, program.ranks):
+        raise ValueError(
+            f"--ranks {request.ranks}: the module was compiled for "
+            f"{program.ranks} ranks"
+        )
+    run = backend(request)
+    try:
+        result = check_ranks(request.module, request.seed, request.epochs, run)
+    except FAILURES as error:
+        facts = _facts(None, program.ranks, request)
+        facts["failure"] = f"{type(error).__name__}: {error}"
+        return facts
+    facts = _facts(result, program.ranks, request)
+    facts["epochs"] = request.epochs
+    return facts
+
+
+def _facts(result: CheckResult | None, ranks: int, request: Request) -> Facts:
+    finite = result is not None and math.isfinite(result.max_error)
+    return {
+        "ok": result is not None and result.ok,
+        "max_error": result.max_error if result is not None and finite else None,
+        "tolerance": None if result is None else result.tolerance,
+        "ranks": ranks,
+        "backend": request.backend,
+        "seed": request.seed,
+        "seconds": None if result is None else result.seconds,
+    }
 
 
 def failure(module: str, error: Exception) -> str:
@@ -59,15 +100,19 @@ def failure(module: str, error: Exception) -> str:
     )
 
 
-def as_text(facts: dict[str, object]) -> str:
-    """Return the facts as a sentence for people."""
+def as_text(facts: Facts) -> str:
+    """Return the facts as a sentence for people, or the report of what went wrong."""
+    where = f"{facts['backend']}, seed {facts['seed']}"
+    if facts.get("ranks", 1) != 1:
+        where = f"{facts['ranks']} ranks, {where}"
+    if "failure" in facts:
+        return f"WRONG ({where}): {facts['failure']}"
     verdict = "right" if facts["ok"] else "WRONG"
     error = facts["max_error"]
     text = (
         f"{verdict}: largest relative error "
         f"{'not finite' if error is None else format(error, '.3g')}, "
-        f"tolerance {facts['tolerance']:.3g} "
-        f"({facts['backend']}, seed {facts['seed']}, {facts['seconds']:.2f} s)"
+        f"tolerance {facts['tolerance']:.3g} ({where}, {facts['seconds']:.2f} s)"
     )
     if "microseconds" in facts:
         text += f"; {facts['microseconds']:.2f} us per call"
@@ -76,9 +121,9 @@ def as_text(facts: dict[str, object]) -> str:
 
 def main() -> int:
     """Do what the parent process asks for; return the exit code."""
-    module, backend, seed, *flags = sys.argv[1:]
+    request = request_of(sys.argv[1])
     try:
-        facts = report(module, backend, int(seed), "bench" in flags)
+        facts = report(request)
     except ValueError as error:
         print(f"comet-run: error: {error}", file=sys.stderr)
         return 1
@@ -86,9 +131,9 @@ def main() -> int:
         # A kernel may fail in any way: in the compiler, the interpreter, the driver.
         if os.environ.get("COMET_TRACEBACK"):
             traceback.print_exc()
-        print(f"comet-run: error: {failure(module, error)}", file=sys.stderr)
+        print(f"comet-run: error: {failure(request.module, error)}", file=sys.stderr)
         return 1
-    print(json.dumps(facts) if "json" in flags else as_text(facts))
+    print(json.dumps(facts) if request.as_json else as_text(facts))
     return 0 if facts["ok"] else 1
 
 

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-BACKENDS = ("interpreter", "gpu")
+from comet.runtime.request import INTERPRETED, MANY_RANKS, ONE_RANK, Request
+
 DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd")
 
 
@@ -28,22 +29,28 @@ def argument_parser() -> argparse.ArgumentParser:
         description="Run a module emitted by `comet-opt -t triton`, and check it "
         "against the numpy reference that it carries.",
     )
-    parser.add_argument("module", help="the emitted Python file")
-    parser.add_argument(
-        "--check", action="store_true", help="fail unless the result is right (default)"
-    )
-    parser.add_argument(
-        "--bench", action="store_true", help="measure the time on a GPU as well"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--ranks", type=int, default=1, help="number of ranks")
-    parser.add_argument(
+    add = parser.add_argument
+    add("module", help="the emitted Python file")
+    add("--check", action="store_true", help="fail unless the result is right; default")
+    add("--bench", action="store_true", help="measure the time on a GPU as well")
+    add("--seed", type=int, default=0, help="seed of inputs and of the scheduler")
+    add("--json", action="store_true", help="print one JSON object")
+    add("--ranks", type=int, default=None, help="ranks the module was compiled for")
+    add(
         "--backend",
         default=None,
-        help="interpreter (on the CPU) or gpu; by default gpu where there is one",
+        help="one rank: interpreter or gpu; several: scheduler, processes, gpu or "
+        "distributed. By default gpu where there is one, else interpreter or scheduler",
     )
+    add("--resident", type=int, default=None, help="programs of a rank at a time")
+    add("--epochs", type=int, default=5, help="launches with fresh data; several ranks")
     return parser
+
+
+def is_for_ranks(module: str) -> bool:
+    """Whether an emitted module is for several ranks."""
+    text = Path(module).read_text(encoding="utf-8", errors="replace")
+    return "\nPROGRAM = RankProgram(" in text
 
 
 def problem_with(args: argparse.Namespace) -> str | None:
@@ -52,15 +59,49 @@ def problem_with(args: argparse.Namespace) -> str | None:
         return f"there is no file {args.module}"
     if args.seed < 0:
         return f"--seed {args.seed} is negative; seeds are 0, 1, 2, ..."
-    if args.ranks != 1:
+    for name in ("epochs", "resident"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            return f"--{name} {value} is too small; it is at least 1"
+    if args.ranks not in (None, 1) and not is_for_ranks(args.module):
         return f"--ranks {args.ranks}: the module was compiled for 1 rank"
-    if args.backend not in (None, *BACKENDS):
-        return f"--backend {args.backend} is unknown; choose {' or '.join(BACKENDS)}"
-    if args.backend == "gpu" and not has_gpu():
-        return "--backend gpu: this machine has no GPU; use --backend interpreter"
-    if args.bench and (args.backend == "interpreter" or not has_gpu()):
+    return _problem_with_backend(args)
+
+
+def _problem_with_backend(args: argparse.Namespace) -> str | None:
+    backend, many = args.backend, is_for_ranks(args.module)
+    known = MANY_RANKS if many else ONE_RANK
+    if backend not in (None, *ONE_RANK, *MANY_RANKS):
+        return f"--backend {backend} is unknown; choose {' or '.join(known)}"
+    if backend is not None and backend not in known:
+        ranks = "several ranks" if many else "one rank"
+        return (
+            f"--backend {backend}: {args.module} is for {ranks}; choose "
+            f"{' or '.join(known)}"
+        )
+    if backend in ("gpu", "distributed") and not has_gpu():
+        instead = "scheduler" if many else "interpreter"
+        return f"--backend {backend}: this machine has no GPU; use --backend {instead}"
+    if args.bench and (backend in INTERPRETED or not has_gpu()):
         return "--bench measures on a GPU only; the interpreter's times mean nothing"
+    if args.bench and many:
+        return "--bench is for one rank; benchmarks/ladder.py times several"
     return None
+
+
+def request_from(args: argparse.Namespace) -> Request:
+    """Return what the child process is to do."""
+    without = "scheduler" if is_for_ranks(args.module) else "interpreter"
+    return Request(
+        module=args.module,
+        backend=args.backend or ("gpu" if has_gpu() else without),
+        seed=args.seed,
+        ranks=args.ranks,
+        resident=args.resident,
+        epochs=args.epochs,
+        as_json=args.json,
+        bench=args.bench,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,9 +110,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if (problem := problem_with(args)) is not None:
         print(f"comet-run: error: {problem}", file=sys.stderr)
         return 1
-    backend = args.backend or ("gpu" if has_gpu() else "interpreter")
-    command = [sys.executable, "-m", "comet.runtime.child", args.module, backend]
-    command += [str(args.seed)]
-    command += [flag for flag in ("json", "bench") if getattr(args, flag)]
-    environment = dict(os.environ, TRITON_INTERPRET=str(int(backend == "interpreter")))
+    request = request_from(args)
+    command = [sys.executable, "-m", "comet.runtime.child", request.text()]
+    interpret = request.backend in INTERPRETED
+    environment = dict(os.environ, TRITON_INTERPRET=str(int(interpret)))
     return subprocess.run(command, env=environment, check=False).returncode

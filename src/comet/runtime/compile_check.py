@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,24 @@ from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from comet.runtime.program import load_module, program_of
+from comet.runtime import ranks
+from comet.runtime.check_ranks import IdleRank, local_shape
+from comet.runtime.program import Program, RankProgram, load_module, program_of
 
 TARGETS: Mapping[str, GPUTarget] = {
     "sm_90": GPUTarget("cuda", 90, 32),
     "gfx942": GPUTarget("hip", "gfx942", 64),
 }
 
-POINTERS = {torch.float16: "*fp16", torch.bfloat16: "*bf16", torch.float32: "*fp32"}
+POINTERS = {
+    torch.float16: "*fp16",
+    torch.bfloat16: "*bf16",
+    torch.float32: "*fp32",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+}
+WRITE_THROUGH = ".wt"
+"""The cache modifier of stores that a signal publishes, on AMD GPUs."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Launch:
     kernel: JITFunction
     signature: Mapping[str, str]
     """Triton's type of every parameter."""
-    constexprs: Mapping[str, int]
+    constexprs: Mapping[str, int | str]
     options: Mapping[str, int]
     """num_warps and num_stages."""
 
@@ -74,12 +84,36 @@ class _Recorder:
     def __getitem__(self, grid: tuple[int, ...]) -> _Recorder:
         return self
 
-    def __call__(self, *tensors: torch.Tensor, **keywords: int) -> None:
-        options = {n: keywords.pop(n) for n in ("num_warps", "num_stages")}
-        types = [POINTERS[tensor.dtype] for tensor in tensors]
-        signature = dict(zip(self._kernel.arg_names, types, strict=False))
-        signature |= dict.fromkeys(keywords, "constexpr")
-        self._launches.append(Launch(self._kernel, signature, keywords, options))
+    def __call__(self, *arguments: object, **keywords: Any) -> None:
+        self._launches.append(_noted(self._kernel, arguments, keywords))
+
+
+class _RecordingRank(IdleRank):
+    """A rank that notes what it would launch."""
+
+    def __init__(self, world: int, launches: list[Launch]):
+        super().__init__(world)
+        self._launches = launches
+
+    def launch_together(self, *launches: ranks.Launch) -> None:
+        for launch in launches:
+            noted = _noted(launch.kernel, launch.arguments, launch.keywords)
+            self._launches.append(noted)
+
+
+def _noted(
+    kernel: Any, arguments: Sequence[object], keywords: Mapping[str, Any]
+) -> Launch:
+    """Return what a launch asks the compiler for."""
+    options = {name: keywords[name] for name in ("num_warps", "num_stages")}
+    constexprs = {n: value for n, value in keywords.items() if n not in options}
+    types = [
+        POINTERS[value.dtype] if isinstance(value, torch.Tensor) else "i32"
+        for value in arguments
+    ]
+    signature = dict(zip(kernel.arg_names, types, strict=False))
+    signature |= dict.fromkeys(constexprs, "constexpr")
+    return Launch(kernel, signature, constexprs, options)
 
 
 def recorded_launches(path: str) -> list[Launch]:
@@ -87,22 +121,37 @@ def recorded_launches(path: str) -> list[Launch]:
     module = load_module(path)
     program = program_of(module, path)
     launches: list[Launch] = []
+    if isinstance(program, RankProgram):
+        plan = program.plan(_RecordingRank(program.ranks, launches))
+        plan(*_without_data(program, program.ranks))
+        return launches
     for name, value in vars(module).items():
         if isinstance(value, JITFunction) and value.__module__ == module.__name__:
             setattr(module, name, _Recorder(value, launches))
-    program.launch(
-        *(
-            torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype), device="meta")
-            for tensor in program.inputs
-        )
-    )
+    program.launch(*_without_data(program, 1))
     return launches
+
+
+def _without_data(program: Program | RankProgram, world: int) -> list[torch.Tensor]:
+    """Return the inputs of one rank, without data."""
+    return [
+        torch.empty(
+            local_shape(tensor, world),
+            dtype=getattr(torch, tensor.dtype),
+            device="meta",
+        )
+        for tensor in program.inputs
+    ]
 
 
 def compile_launch(launch: Launch, target: str) -> Any:
     """Compile one kernel as it is launched; pointers are 16-byte aligned."""
     positions = {name: index for index, name in enumerate(launch.kernel.arg_names)}
-    constexprs = {(positions[n],): value for n, value in launch.constexprs.items()}
+    cache = "" if target.startswith("sm_") else WRITE_THROUGH
+    constexprs = {
+        (positions[name],): cache if isinstance(value, str) else value
+        for name, value in launch.constexprs.items()
+    }
     aligned = {
         (positions[name],): [["tt.divisibility", 16]]
         for name, type in launch.signature.items()

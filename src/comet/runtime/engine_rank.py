@@ -40,6 +40,10 @@ class EngineRank(Rank):
         """Run the kernels to their end, in turns with everybody else."""
         self._engine.launch(self.actor, launches)
 
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Return a tensor of nan: what nobody computed is seen in the results."""
+        return torch.full(shape, torch.nan).to(dtype)
+
     def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
         """Copy at once: launches have ended when they return."""
         tensor.copy_(value)

@@ -80,6 +80,11 @@ class Heap:
         return tensor
 
     @property
+    def used(self) -> int:
+        """The number of bytes up to the end of the last allocation."""
+        return self._used
+
+    @property
     def base(self) -> int:
         """The address of the first byte."""
         return self._memory.data_ptr()

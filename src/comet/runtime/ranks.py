@@ -56,6 +56,26 @@ class Rank(ABC):
     heap: Heap
     heap_bases: torch.Tensor
     """Where the heap of each rank is, as seen from this one: int64[world]."""
+    device: str = "cpu"
+    """Where tensors of this rank are."""
+    write_through: str = ""
+    """The cache modifier of stores that a signal publishes: ".wt" on AMD GPUs."""
+
+    def programs(self, count: int) -> int:
+        """
+        Return what a kernel of `count` programs a rank gets as PROGRAMS.
+
+        0: every rank launches its own.
+        """
+        return 0
+
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Return a new tensor that no other rank sees, with undefined contents."""
+        return torch.empty(shape, dtype=dtype, device=self.device)
+
+    def zeros(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Return a new tensor of zeros that no other rank sees."""
+        return torch.zeros(shape, dtype=dtype, device=self.device)
 
     def launch(
         self,

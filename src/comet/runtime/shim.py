@@ -6,8 +6,8 @@ rank, base addresses of the symmetric heap. A pointer always points into the cur
 rank's own heap; the functions translate it to the same object on the other rank.
 `heap_bases` is any table of addresses, int64[world]: of one heap, or of one allocation.
 
-Three verbs are comet's own: `rebase`, `signal` and `wait`. Flags are 32-bit counters
-that only grow.
+The verbs `place`, `own`, `rebase`, `signal`, `wait` and the epochs are comet's own.
+Flags are 32-bit counters that only grow.
 """
 
 # Triton has no type stubs, and a kernel's parameters have no Python types.
@@ -36,6 +36,34 @@ def rebase(pointer, current, remote, heap_bases, align: tl.constexpr = 16):
     if INTERPRETED:
         tl.static_assert(address % align == 0, "rebase: the pointer is less aligned")
     return tl.multiple_of(address.to(pointer.dtype), align)
+
+
+@triton.jit
+def place(rank, programs: tl.constexpr):
+    """
+    Return the rank that this program works for, and its number among that rank's.
+
+    `programs` is 0 where each rank launches its own kernel. Else one launch has so many
+    programs for each rank, those of rank 0 first.
+    """
+    program = tl.program_id(0)
+    if programs > 0:
+        rank = program // programs
+        program = program % programs
+    return rank, program
+
+
+@triton.jit
+def own(pointer, rank, heap_bases, programs: tl.constexpr):
+    """
+    Return the own rank's copy of what a parameter of the kernel points to.
+
+    Where one launch has the programs of all ranks, parameters point to rank 0's copies,
+    which are all in the heap.
+    """
+    if programs > 0:
+        pointer = rebase(pointer, 0, rank, heap_bases)
+    return pointer
 
 
 @triton.jit

@@ -147,13 +147,3 @@ func.func @f(%x: tensor<6x8xf32, #compound.dims<M, N @HBM>>) -> tensor<6xf32, #c
   func.return %y : tensor<6xf32, #compound.dims<M @HBM>>
 }
 
-// -----
-
-// CHECK: lower-to-triton: two grid axes split A; use one with the product of their factors
-func.func @f(%x: tensor<8xf32, #compound.dims<A @HBM>>) -> tensor<8xf32, #compound.dims<A @HBM>> {
-  %y = schedule.spatial on grid [g0: A = 2, g1: A = 2] ins(%x : tensor<8xf32, #compound.dims<A @HBM>>) outs(tensor<8xf32, #compound.dims<A @HBM>>) {
-  ^bb0(%x1: tensor<2xf32, #compound.dims<A @REG>>):
-    schedule.yield %x1 : tensor<2xf32, #compound.dims<A @REG>>
-  }
-  func.return %y : tensor<8xf32, #compound.dims<A @HBM>>
-}

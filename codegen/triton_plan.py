@@ -1,0 +1,197 @@
+"""Prints what every rank does: a class that allocates once and launches many times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import DiagnosticException
+
+from comet.codegen.numpy_reference import longest_sum, summed_terms
+from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
+from comet.codegen.triton_expressions import type_name
+from comet.codegen.triton_kernels import IMPORTED, comment_of, parameter_names
+from comet.dialects import tl
+from comet.dialects.compound_dims import names_of
+from comet.dialects.tl_types import shape_of
+
+DOUBLE = INDENT * 2
+ALLOCATIONS = (tl.HeapZerosOp, tl.ZerosOp, tl.EmptyOp)
+
+
+def plan_of(function: func.FuncOp) -> tl.PlanOp | None:
+    """Return the plan for several ranks that a function consists of, if it is one."""
+    first = function.body.block.first_op
+    return first if isinstance(first, tl.PlanOp) else None
+
+
+def class_name(function: func.FuncOp) -> str:
+    """Return the name of the class of a function's plan: AgGemm of ag_gemm."""
+    parts = function.sym_name.data.split("_")
+    return "".join(part[:1].upper() + part[1:] for part in parts) or "Plan"
+
+
+@dataclass
+class RankPlanPrinter:
+    """Prints the class that one rank's host program calls."""
+
+    module: ModuleOp
+    function: func.FuncOp
+    plan: tl.PlanOp
+
+    def __post_init__(self):
+        self._names = Names((*IMPORTED, "expect_tensor", "rank", "self"))
+        self._variables: dict[SSAValue, str] = {}
+
+    def lines(self) -> list[str]:
+        """
+        Return the lines of the class.
+
+        Raises `DiagnosticException` for operations that are no part of a plan.
+        """
+        name = self.function.sym_name.data
+        arguments = self.plan.body.block.args
+        if not arguments:
+            raise DiagnosticException(
+                f"@{name} takes no tensor, so that ranks have nothing to share"
+            )
+        lines = [
+            f"class {class_name(self.function)}:",
+            f'{INDENT}"""',
+            f"{INDENT}What one rank does for @{name}, called with its share of inputs.",
+            "",
+            f"{INDENT}Everything is allocated here, once; a call only launches.",
+            f"{INDENT}Results are the same memory every time.",
+            f'{INDENT}"""',
+            "",
+            f"{INDENT}def __init__(self, rank: Rank) -> None:",
+            f"{DOUBLE}self.rank = rank",
+        ]
+        for op in self.plan.body.block.ops:
+            if isinstance(op, ALLOCATIONS):
+                lines += self._allocation(op)
+        lines.append(f"{DOUBLE}rank.barrier()  # flags are zero before anybody signals")
+        return [*lines, "", *self._call()]
+
+    def _allocation(self, op: tl.HeapZerosOp | tl.ZerosOp | tl.EmptyOp) -> list[str]:
+        name = self._names.fresh(op.result.name_hint or "buffer")
+        self._variables[op.result] = f"self.{name}"
+        shape, dtype = shape_and_type(op.result.type)
+        arguments = f"{shape}, torch.{dtype}"
+        match op:
+            case tl.HeapZerosOp():
+                made = f'rank.heap.zeros({arguments}, "{name}")'
+            case tl.ZerosOp():
+                made = f"rank.zeros({arguments})"
+            case _:
+                made = f"rank.empty({arguments})"
+        return wrapped(f"self.{name} = {made}", DOUBLE)
+
+    def _call(self) -> list[str]:
+        arguments = self.plan.body.block.args
+        names = [self._names.fresh(arg.name_hint or "x") for arg in arguments]
+        self._variables |= dict(zip(arguments, names, strict=True))
+        parameters = ", ".join(f"{name}: torch.Tensor" for name in names)
+        count = len(self.plan.outs)
+        returned = "torch.Tensor" if count == 1 else "tuple[torch.Tensor, ...]"
+        lines = wrapped(f"def __call__(self, {parameters}) -> {returned}:", INDENT)
+        lines.append(f'{DOUBLE}"""Launch the kernels; other ranks do the same."""')
+        lines.append(f"{DOUBLE}rank = self.rank")
+        for argument, name in zip(arguments, names, strict=True):
+            shape, dtype = shape_and_type(argument.type)
+            lines += wrapped(
+                f'expect_tensor("{name}", {name}, {shape}, "{dtype}")', DOUBLE
+            )
+        for op in self.plan.body.block.ops:
+            lines += self._statement(op)
+        return lines
+
+    def _statement(self, op: Operation) -> list[str]:
+        comment = comment_of(op)
+        lines = [] if comment is None else [f"{DOUBLE}# {comment}"]
+        match op:
+            case tl.RankOp():
+                self._variables[op.result] = "rank.rank"
+            case tl.HeapBasesOp():
+                self._variables[op.result] = "rank.heap_bases"
+            case tl.LaunchOp():
+                lines += self._launch(op)
+            case tl.BarrierOp():
+                lines.append(f"{DOUBLE}rank.barrier()")
+            case tl.PlanYieldOp():
+                names = [self._variables[value] for value in op.arguments]
+                lines += wrapped(f"return {', '.join(names)}", DOUBLE)
+            case _ if not isinstance(op, ALLOCATIONS):
+                raise DiagnosticException(
+                    f"{op.name} in @{self.function.sym_name.data} is no part of a "
+                    "plan; run lower-to-triton first"
+                )
+            case _:
+                pass
+        return lines
+
+    def _launch(self, op: tl.LaunchOp) -> list[str]:
+        kernel = SymbolTable.lookup_symbol(self.module, op.kernel)
+        assert isinstance(kernel, tl.KernelOp)
+        grid = tuple_of([str(extent) for extent in op.grid.get_values()])
+        arguments = [kernel.sym_name.data, grid]
+        arguments += [self._variables[value] for value in op.arguments]
+        names = parameter_names(kernel)
+        for parameter in kernel.body.block.args:
+            match parameter.type:
+                case tl.ConstexprType():
+                    value = str(parameter.type.value.data)
+                case tl.CacheModifierType():
+                    value = "rank.write_through"
+                case tl.ProgramsType():
+                    value = f"rank.programs({op.grid.get_values()[0]})"
+                case _:
+                    continue
+            arguments.append(f"{names[parameter.index]}={value}")
+        arguments.append(f"num_warps={op.warps.value.data}")
+        arguments.append(f"num_stages={op.stages.value.data}")
+        return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)
+
+
+def shape_and_type(type: Attribute) -> tuple[str, str]:
+    """Return the shape and the name of the element type of a tensor, as text."""
+    return tuple_of([str(extent) for extent in shape_of(type)]), type_name(type)
+
+
+def rank_program_lines(
+    function: func.FuncOp, plan: tl.PlanOp, reference: func.FuncOp
+) -> list[str]:
+    """Return the lines that describe a program of several ranks."""
+    terms = summed_terms(reference)
+    inputs = [
+        _tensor(outer.type, split.data, terms.get(inner, 1))
+        for outer, split, inner in zip(
+            plan.ins, plan.ins_split, reference.body.block.args, strict=True
+        )
+    ]
+    outputs = [
+        _tensor(value.type, split.data, 1)
+        for value, split in zip(plan.outs, plan.outs_split, strict=True)
+    ]
+    fields = [
+        f"plan={class_name(function)}",
+        f"reference={reference.sym_name.data}",
+        f"ranks={plan.ranks.value.data}",
+        f"inputs={tuple_of(inputs)}",
+        f"outputs={tuple_of(outputs)}",
+        f"terms={longest_sum(reference)}",
+    ]
+    return wrapped(f"PROGRAM = RankProgram({', '.join(fields)})", "")
+
+
+def _tensor(type: Attribute, split: str, terms: int) -> str:
+    shape, dtype = shape_and_type(type)
+    fields = [shape, f'"{dtype}"']
+    if terms > 1:
+        fields.append(f"terms={terms}")
+    if split:
+        fields.append(f"split={names_of(type).index(split)}")
+    return f"Tensor({', '.join(fields)})"

@@ -1,0 +1,422 @@
+"""
+How `lower-to-triton` writes channels: inboxes that are waited for, pushes, signals.
+
+An inbox is [slot][source][message] in the receiver's memory; a staged value is [slot]
+and the value, in the sender's. Who sends and who receives is visited own rank first,
+then the next one, so that ranks do not all turn to the same peer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import tl
+from comet.dialects.compound_dims import extents_of, names_of
+from comet.dialects.dataflow_channel import ChannelMode, ChannelType, block_extent
+from comet.dialects.dataflow_flags import FlagsType
+from comet.dialects.tl_types import BinaryKind, CompareKind
+from comet.passes.lower_to_triton_ranks import RankParameters
+from comet.passes.lower_to_triton_slices import DimSlice, Row, inner_slice
+from comet.passes.lower_to_triton_values import (
+    MAX_INDEX,
+    Buffer,
+    Gathered,
+    Owner,
+    Scope,
+    Stride,
+    Tile,
+    placed,
+    row_major,
+    scaled,
+    scope_in,
+    store_tile,
+)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The flags of a channel, as a kernel sees them."""
+
+    pointer: SSAValue
+    type: FlagsType
+    writers: int
+    """How many signals a flag gets in each epoch."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A channel whose memory has been laid out, as a kernel sees it."""
+
+    type: ChannelType
+    slots: int
+    pointer: SSAValue
+    name: str
+
+    def in_memory(self, scope: Scope) -> tuple[Stride, tuple[int, ...]]:
+        """Return the names and extents of what one sender has in one slot."""
+        pushed = self.type.mode is ChannelMode.PUSH
+        extents = extents_of(self.type.message if pushed else self.type.sent)
+        constexprs = scope.constexprs
+        names = [constexprs.extent_name(dim, size) for dim, size in extents.items()]
+        return tuple(names), tuple(extents.values())
+
+    def is_wide(self, world: int) -> bool:
+        """Whether 32 bits are too few to count the elements of all slots."""
+        sources = world if self.type.mode is ChannelMode.PUSH else 1
+        sent = prod(extents_of(self.type.sent).values())
+        return self.slots * sources * sent > MAX_INDEX
+
+
+@dataclass(frozen=True)
+class Received(Buffer):
+    """What all ranks gave to a channel, before it is known from which one to load."""
+
+    channel: Channel | None = None
+    flags: Flags | None = None
+    arrivals: int = 0
+    """The signals to wait for in each epoch; 0 where a barrier took care."""
+
+    @property
+    def gather(self) -> str:
+        """The dimension along which the senders' values lie side by side."""
+        assert self.channel is not None
+        names = names_of(self.channel.type.received)
+        return self.dims[names.index(self.channel.type.gather)]
+
+
+def ranks_of(scope: Scope) -> RankParameters:
+    """
+    Return what the kernel knows of ranks.
+
+    Raises `PassFailedException` in a kernel of one rank.
+    """
+    if scope.ranks is None:
+        raise PassFailedException(
+            "lower-to-triton: channels join ranks, and the program stands in no "
+            "collective.spmd; run insert-collectives on the function first"
+        )
+    return scope.ranks
+
+
+def _combined(
+    scope: Scope, kind: BinaryKind, lhs: SSAValue, rhs: SSAValue | int
+) -> SSAValue:
+    """Insert an integer operation; a neutral constant leaves the value as it is."""
+    if isinstance(rhs, int):
+        if rhs == 1 and kind in (BinaryKind.MUL, BinaryKind.FLOORDIV):
+            return lhs
+        rhs = scope.insert(tl.ConstantOp.of(rhs, i32))
+    return scope.insert(tl.BinaryOp(kind, lhs, rhs))
+
+
+def peer_at(scope: Scope, index: SSAValue, hint: str) -> SSAValue:
+    """Return the rank that comes `index` after the own one."""
+    ranks, add = ranks_of(scope), scope.prologue.add
+    after = add(tl.BinaryOp(BinaryKind.ADD, ranks.rank, index))
+    return add(tl.BinaryOp(BinaryKind.MOD, after, ranks.world_size), hint)
+
+
+def loop_over_peers(scope: Scope, hint: str, comment: str) -> tuple[Scope, SSAValue]:
+    """Insert a loop over all ranks, own one first; return its scope and the rank."""
+    zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+    loop = tl.ForOp(zero, ranks_of(scope).world_size, one, [])
+    loop.attributes["tl.comment"] = StringAttr(comment)
+    scope.builder.insert(loop)
+    loop.body.block.args[0].name_hint = "i"
+    inner = scope_in(loop.body.block, scope)
+    return inner, peer_at(inner, loop.body.block.args[0], hint)
+
+
+def owned_slice(
+    scope: Scope, part: DimSlice, row: Row, peer: SSAValue
+) -> tuple[DimSlice, Owner]:
+    """Return the share that a rank has of a dimension, at most `row.tile` elements."""
+    first = peer
+    if row.tile > 1:
+        name = scope.constexprs.extent_name(row.dim, row.tile)
+        share = scope.constexprs.extent(name)
+        hint = f"start_{row.dim.lower()}"
+        first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, share), hint)
+    whole = replace(row, split=True)
+    inside = inner_slice(part, whole, first, scope.prologue)
+    return replace(inside, unit=0), Owner(peer, first)
+
+
+def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
+    """Wait for one source; return what it gave, as memory that can be loaded."""
+    channel = received.channel
+    assert channel is not None
+    _wait(scope, received, owner.rank)
+    base = _message(scope, channel, owner.rank)
+    base.name_hint = f"{channel.name}_box"
+    origins = {received.gather: owner.first}
+    return _buffer(scope, received, base, origins)
+
+
+def from_all(scope: Scope, received: Received) -> Buffer:
+    """Wait for all sources; return what they gave, as memory that can be loaded."""
+    channel = received.channel
+    assert channel is not None
+    ranks = ranks_of(scope)
+    if received.flags is not None:
+        inner, source = loop_over_peers(scope, "source", "wait for all sources")
+        _wait(inner, received, source)
+    names, _ = channel.in_memory(scope)
+    pushed = channel.type.mode is ChannelMode.PUSH
+    share, gather = channel.type.source_share, received.gather
+    name = scope.constexprs.extent_name(channel.type.gather, share)
+    base = _slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
+    message = names if pushed else ()
+    buffer = _buffer(scope, received, base, {})
+    return replace(buffer, gathered=Gathered(gather, share, name, message, ranks))
+
+
+def _buffer(
+    scope: Scope, received: Received, base: SSAValue, origins: dict[str, SSAValue]
+) -> Buffer:
+    """Return the memory of one sender's value, under the names of what is received."""
+    channel = received.channel
+    assert channel is not None
+    names, extents = channel.in_memory(scope)
+    sent = names_of(channel.type.sent)
+    strides = dict(zip(sent, row_major(names), strict=True))
+    return Buffer(
+        base,
+        received.dims,
+        extents,
+        tuple(strides.get(dim) for dim in names_of(channel.type.received)),
+        origins,
+    )
+
+
+def _slot(scope: Scope, channel: Channel, pointer: SSAValue, sources: int) -> SSAValue:
+    """Return where the slot of this epoch begins."""
+    ranks = ranks_of(scope)
+    names, _ = channel.in_memory(scope)
+    slot = ranks.slot(channel.slots)
+    if sources > 1:
+        slot = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
+    offset = scaled(scope, slot, names, channel.is_wide(ranks.world))
+    return scope.insert(tl.AddPtrOp(pointer, offset))
+
+
+def _message(scope: Scope, channel: Channel, source: SSAValue) -> SSAValue:
+    """Return where that begins which a source gave to this rank."""
+    ranks = ranks_of(scope)
+    if channel.type.mode is ChannelMode.PUSH:
+        return _in_inbox(scope, channel, channel.pointer, source)
+    there = tl.RebaseOp(channel.pointer, ranks.rank, source, ranks.bases)
+    pointer = _slot(scope, channel, scope.insert(there, "there"), 1)
+    if channel.type.split is None:
+        return pointer
+    offset = _own_share(scope, channel, channel.type.split)
+    return scope.insert(tl.AddPtrOp(pointer, offset))
+
+
+def _own_share(scope: Scope, channel: Channel, split: str) -> SSAValue:
+    """Return where the own share begins in a value that is split over the ranks."""
+    share = extents_of(channel.type.received)[split]
+    name = scope.constexprs.extent_name(split, share)
+    first = tl.BinaryOp(
+        BinaryKind.MUL, ranks_of(scope).rank, scope.constexprs.extent(name)
+    )
+    names, _ = channel.in_memory(scope)
+    stride = row_major(names)[names_of(channel.type.sent).index(split)]
+    return scaled(scope, scope.insert(first), stride)
+
+
+def _in_inbox(
+    scope: Scope, channel: Channel, inbox: SSAValue, source: SSAValue
+) -> SSAValue:
+    """Return where the message of a source begins in an inbox."""
+    ranks = ranks_of(scope)
+    names, _ = channel.in_memory(scope)
+    slot = ranks.slot(channel.slots)
+    row = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
+    row = scope.insert(tl.BinaryOp(BinaryKind.ADD, row, source))
+    offset = scaled(scope, row, names, channel.is_wide(ranks.world))
+    return scope.insert(tl.AddPtrOp(inbox, offset))
+
+
+def _wait(scope: Scope, received: Received, source: SSAValue) -> None:
+    """Wait until the blocks that the current slices touch are there from a source."""
+    channel, flags = received.channel, received.flags
+    if flags is None or channel is None:
+        return
+    ranks = ranks_of(scope)
+    target = ranks.awaited(received.arrivals)
+    flag, extents = source, extents_of(channel.type.message)
+    for block in flags.type.blocks:
+        size = block_extent(extents[block.dim], block.factor)
+        scope, index = _block_touched(scope, block.dim, size, block.factor)
+        flag = _combined(scope, BinaryKind.MUL, flag, block.factor)
+        flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+    pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
+    scope.builder.insert(tl.WaitOp(pointer, target))
+
+
+def _block_touched(
+    scope: Scope, dim: str, size: int, count: int
+) -> tuple[Scope, SSAValue]:
+    """Return a block of the current slice; of several, in a loop over all."""
+    part, owner = scope.slices[dim], scope.owners.get(dim)
+    start = None if owner is not None and part.start is owner.first else part.start
+    if start is not None and owner is not None:
+        start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
+    zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+    last: SSAValue = scope.insert(tl.ConstantOp.of(count, i32))
+    if start is not None:
+        first = _combined(scope, BinaryKind.FLOORDIV, start, size)
+        if is_in_one_block(part, size):
+            return scope, first
+        first.name_hint = "first"
+        last = _combined(scope, BinaryKind.ADD, start, part.length + size - 1)
+        last = _combined(scope, BinaryKind.FLOORDIV, last, size)
+        count_ = scope.insert(tl.ConstantOp.of(count, i32))
+        last = scope.insert(tl.BinaryOp(BinaryKind.MIN, last, count_), "end")
+        zero = first
+    elif count == 1:
+        return scope, zero
+    loop = tl.ForOp(zero, last, one, [])
+    scope.builder.insert(loop)
+    index = loop.body.block.args[0]
+    index.name_hint = "block"
+    return scope_in(loop.body.block, scope), index
+
+
+def is_in_one_block(part: DimSlice, size: int) -> bool:
+    """Whether no slice touches two blocks of so many elements."""
+    return part.unit > 0 and size % part.unit == 0 and part.length <= part.unit
+
+
+@dataclass(frozen=True)
+class PushTo:
+    """Stores tiles of a value to the inbox of every receiver."""
+
+    channel: Channel
+
+    def __call__(self, scope: Scope, tile: Tile, comment: str) -> None:
+        """Store one tile, to its only receiver or to all, the own rank first."""
+        split = self.channel.type.split
+        comment = f"push: {comment}"
+        if split is not None and split in scope.owners:
+            self._store(scope, tile, scope.owners[split], comment, None)
+            return
+        inner, peer = loop_over_peers(scope, "dest", f"push to {self.channel.name}")
+        if split is None:
+            self._store(inner, tile, Owner(peer, peer), comment, None)
+            return
+        share = extents_of(self.channel.type.received)[split]
+        name = scope.constexprs.extent_name(split, share)
+        size = inner.constexprs.extent(name)
+        first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
+        first.name_hint = f"start_{split.lower()}"
+        within = self._within(inner, split, first, size)
+        self._store(inner, tile, Owner(peer, first), comment, within)
+
+    def _within(
+        self, scope: Scope, split: str, first: SSAValue, size: SSAValue
+    ) -> SSAValue | None:
+        """Return which elements of the slice are in the share that begins at first."""
+        offsets = scope.slices[split].offsets()
+        assert offsets is not None
+        axes = scope.axes(names_of(self.channel.type.sent))
+        offsets = placed(scope, split, offsets, axes)
+        after = scope.insert(tl.CmpOp(CompareKind.GE, offsets, first))
+        end = scope.insert(tl.BinaryOp(BinaryKind.ADD, first, size))
+        before = scope.insert(tl.CmpOp(CompareKind.LT, offsets, end))
+        return scope.insert(tl.BinaryOp(BinaryKind.AND, after, before))
+
+    def _store(
+        self,
+        scope: Scope,
+        tile: Tile,
+        owner: Owner,
+        comment: str,
+        within: SSAValue | None,
+    ) -> None:
+        ranks, channel = ranks_of(scope), self.channel
+        there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
+        base = _in_inbox(scope, channel, scope.insert(there, "there"), ranks.rank)
+        base.name_hint = f"{channel.name}_box"
+        names, extents = channel.in_memory(scope)
+        split = channel.type.split
+        origins = {} if split is None else {split: owner.first}
+        dims = names_of(channel.type.sent)
+        target = Buffer(base, dims, extents, row_major(names), origins)
+        store_tile(scope, target, tile, comment, ranks.cache(), within)
+
+
+@dataclass(frozen=True)
+class StageIn:
+    """Stores tiles of a value to the own memory, from which others load it."""
+
+    channel: Channel
+
+    def __call__(self, scope: Scope, tile: Tile, comment: str) -> None:
+        """Store one tile."""
+        channel = self.channel
+        base = _slot(scope, channel, channel.pointer, 1)
+        base.name_hint = f"{channel.name}_box"
+        names, extents = channel.in_memory(scope)
+        dims = names_of(channel.type.sent)
+        target = Buffer(base, dims, extents, row_major(names))
+        cache = ranks_of(scope).cache()
+        store_tile(scope, target, tile, f"stage: {comment}", cache)
+
+
+def signal(scope: Scope, channel: Channel, flags: Flags) -> None:
+    """Tell receivers that one more tile is there, of the block that it belongs to."""
+    split = channel.type.split
+    if split is not None and split in scope.owners:
+        _signal(scope, channel, flags, scope.owners[split].rank)
+        return
+    comment = f"tell everybody of {channel.name}"
+    inner, peer = loop_over_peers(scope, "dest", comment)
+    _signal(inner, channel, flags, peer)
+
+
+def _signal(scope: Scope, channel: Channel, flags: Flags, dest: SSAValue) -> None:
+    ranks = ranks_of(scope)
+    flag, extents = ranks.rank, extents_of(channel.type.message)
+    for block in flags.type.blocks:
+        size = block_extent(extents[block.dim], block.factor)
+        flag = _combined(scope, BinaryKind.MUL, flag, block.factor)
+        index = _block_made(scope, channel, block.dim, size, block.factor)
+        if index is not None:
+            flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+    pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
+    peer = (ranks.rank, dest, ranks.bases)
+    op: Operation
+    if flags.writers == 1:
+        op = tl.SignalOp(pointer, ranks.epoch(), *peer)
+    else:
+        op = tl.SignalAddOp(pointer, scope.insert(tl.ConstantOp.of(1, i32)), *peer)
+    scope.builder.insert(op)
+
+
+def _block_made(
+    scope: Scope, channel: Channel, dim: str, size: int, count: int
+) -> SSAValue | None:
+    """
+    Return the block that the program's slice belongs to, None where there is one.
+
+    Raises `PassFailedException` where a slice belongs to two.
+    """
+    part, owner = scope.slices[dim], scope.owners.get(dim)
+    if count == 1:
+        return None
+    if part.start is None or not is_in_one_block(part, size):
+        raise PassFailedException(
+            f"lower-to-triton: programs make tiles of {part.length} along {dim}, and "
+            f"{channel.name} is signalled in blocks of {size}; cut both alike"
+        )
+    start = part.start
+    if owner is not None:
+        start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
+    return _combined(scope, BinaryKind.FLOORDIV, start, size)

@@ -1,0 +1,181 @@
+"""How `lower-to-triton` writes launch plans, on one GPU and on several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.builder import Builder
+from xdsl.dialects import func
+from xdsl.dialects.builtin import TensorType, i32
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import dataflow, tl
+from comet.dialects.collective_mesh import lookup_mesh
+from comet.dialects.collective_spmd import SpmdOp, YieldOp
+from comet.dialects.compound_dims import element_type_of, extents_of
+from comet.dialects.dataflow_channel import ChannelMode, InboxOp
+from comet.dialects.dataflow_flags import FlagsOp
+from comet.dialects.tl_plan import (
+    BarrierOp,
+    HeapBasesOp,
+    HeapZerosOp,
+    PlanOp,
+    PlanYieldOp,
+    RankOp,
+    ZerosOp,
+)
+from comet.passes.lower_to_triton_kernel import LoweredKernel
+
+COUNTERS = TensorType(i32, [2])
+"""The number of launches that have ended, and of programs that have."""
+
+
+@dataclass(frozen=True)
+class FoundProgram:
+    """The program that a function consists of, and who runs it."""
+
+    program: dataflow.ProgramOp
+    spmd: SpmdOp | None
+    ranks: int
+
+
+def find_program(function: func.FuncOp) -> FoundProgram:
+    """
+    Return the program that a function consists of, on one GPU or on every rank.
+
+    Raises `PassFailedException` if it is anything else.
+    """
+    first = function.body.block.first_op
+    if isinstance(first, SpmdOp) and isinstance(first.next_op, func.ReturnOp):
+        program = first.body.block.first_op
+        if isinstance(program, dataflow.ProgramOp) and isinstance(
+            program.next_op, YieldOp
+        ):
+            mesh = lookup_mesh(first, first.mesh.string_value())
+            return FoundProgram(program, first, prod(mesh.axis_extents.values()))
+    if not isinstance(first, dataflow.ProgramOp) or not isinstance(
+        first.next_op, func.ReturnOp
+    ):
+        raise PassFailedException(
+            f"lower-to-triton: @{function.sym_name.data} is not one dataflow.program; "
+            "run outline-kernels first"
+        )
+    return FoundProgram(first, None, 1)
+
+
+def lower_program(found: FoundProgram, lowered: Sequence[LoweredKernel]) -> None:
+    """Replace a program by buffers and launches, in order."""
+    program, spmd = found.program, found.spmd
+    if spmd is None:
+        builder = Builder(InsertPoint.before(program))
+        results = _PlanLowering(builder, program.ins, 1).lower(program, lowered)
+        for result, value in zip(program.results_, results, strict=True):
+            result.replace_all_uses_with(value)
+        program.detach()
+        program.erase()
+        return
+    body = Block(arg_types=[arg.type for arg in spmd.body.block.args])
+    for argument, old in zip(body.args, spmd.body.block.args, strict=True):
+        argument.name_hint = old.name_hint
+    builder = Builder(InsertPoint.at_end(body))
+    positions: dict[SSAValue, SSAValue] = dict(
+        zip(spmd.body.block.args, body.args, strict=True)
+    )
+    ins = [positions[value] for value in program.ins]
+    results = _PlanLowering(builder, ins, found.ranks).lower(program, lowered)
+    values: dict[SSAValue, SSAValue] = dict(zip(program.results_, results, strict=True))
+    builder.insert(PlanYieldOp(*(values[value] for value in spmd.yielded)))
+    splits = [next(iter(sharding), "") for _, _, sharding in spmd.boundary()]
+    count = len(spmd.ins)
+    plan = PlanOp(
+        found.ranks,
+        spmd.ins,
+        splits[:count],
+        splits[count:],
+        [out.type for out in spmd.outs],
+        Region(body),
+    )
+    Builder(InsertPoint.before(spmd)).insert(plan)
+    for old, new in zip(spmd.outs, plan.outs, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    spmd.detach()
+    spmd.erase()
+
+
+class _PlanLowering:
+    """Writes the steps of a launch plan."""
+
+    def __init__(self, builder: Builder, ins: Sequence[SSAValue], ranks: int):
+        self._builder = builder
+        self._ins = ins
+        self._ranks = ranks
+        self._values: dict[SSAValue, SSAValue] = {}
+
+    def lower(
+        self, program: dataflow.ProgramOp, lowered: Sequence[LoweredKernel]
+    ) -> list[SSAValue]:
+        """Write all steps; return the results of the program."""
+        self._values |= zip(program.body.block.args, self._ins, strict=True)
+        kernels = iter(lowered)
+        for op in program.body.block.ops:
+            self._step(op, kernels)
+        terminator = program.body.block.last_op
+        assert isinstance(terminator, dataflow.YieldOp)
+        return [self._values[value] for value in terminator.values]
+
+    def _step(self, op: Operation, kernels: Iterator[LoweredKernel]) -> None:
+        match op:
+            case dataflow.BufferOp():
+                self._allocate(op.result, tl.EmptyOp(op.result.type))
+            case InboxOp():
+                self._allocate(op.result, HeapZerosOp(_inbox_type(op, self._ranks)))
+            case FlagsOp():
+                flags = HeapZerosOp(TensorType(i32, op.type.shape))
+                self._allocate(op.result, flags)
+            case dataflow.KernelOp():
+                self._launch(op, next(kernels))
+            case dataflow.BarrierOp():
+                # The launches of one rank follow each other on a stream.
+                if self._ranks > 1 and op.local is None:
+                    self._builder.insert(BarrierOp())
+            case _:
+                pass
+
+    def _allocate(self, value: SSAValue, op: Operation) -> None:
+        self._builder.insert(op)
+        op.results[0].name_hint = value.name_hint
+        self._values[value] = op.results[0]
+
+    def _launch(self, op: dataflow.KernelOp, made: LoweredKernel) -> None:
+        """Write one launch, after what only this kernel needs."""
+        insert, name = self._builder.insert, op.sym_name.data
+        outs = [self._values[value] for value in op.outs]
+        ins = [self._values[value] for value in op.ins]
+        arguments = [*ins, *outs]
+        for type in made.scratch:
+            arguments.append(insert(tl.EmptyOp(type)).result)
+            arguments[-1].name_hint = "scratch"
+        if made.has_epoch:
+            arguments.append(insert(ZerosOp(COUNTERS)).result)
+            arguments[-1].name_hint = f"{name}_counters"
+        if self._ranks > 1:
+            arguments.append(insert(RankOp()).result)
+            arguments.append(insert(HeapBasesOp(self._ranks)).result)
+        launch, warps = made.launch, made.launch.warps
+        insert(tl.LaunchOp(name, made.grid, arguments, warps, launch.stages))
+        self._values |= dict(zip(op.results_, outs, strict=True))
+
+
+def _inbox_type(op: InboxOp, ranks: int) -> Attribute:
+    """Return the type of an inbox's memory: slots, sources if any, elements."""
+    channel, slots = op.type, op.slots.value.data
+    if channel.mode is ChannelMode.PUSH:
+        shape = (slots, ranks, *extents_of(channel.message).values())
+    else:
+        shape = (slots, *extents_of(channel.sent).values())
+    return TensorType(element_type_of(channel.sent), shape)

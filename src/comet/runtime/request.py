@@ -1,0 +1,39 @@
+"""What `comet-run` asks of its child process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+ONE_RANK = ("interpreter", "gpu")
+"""Back ends for programs of one rank."""
+MANY_RANKS = ("scheduler", "processes", "gpu", "distributed")
+"""Back ends for programs of several ranks."""
+INTERPRETED = ("interpreter", "scheduler", "processes")
+"""Back ends that need no GPU."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run of one module."""
+
+    module: str
+    backend: str
+    seed: int = 0
+    ranks: int | None = None
+    """What the user says; None: as many as the module is for."""
+    resident: int | None = None
+    """How many programs of a rank run at the same time; None: all."""
+    epochs: int = 5
+    """Launches of a program of several ranks, with fresh data and without a reset."""
+    as_json: bool = False
+    bench: bool = False
+
+    def text(self) -> str:
+        """Return the request as one argument of a command."""
+        return json.dumps(asdict(self))
+
+
+def request_of(text: str) -> Request:
+    """Return the request that `Request.text` wrote."""
+    return Request(**json.loads(text))
