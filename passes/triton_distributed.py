@@ -42,6 +42,12 @@ class TritonDistributedPass(ModulePass):
     dim: str = "N"
     """The dimension that ranks share, if nothing says how they do."""
 
+    pattern: Literal["bsp", "wait", "pull", "push", "fused"] = "bsp"
+    """How ranks synchronise, see `bsp-to-dataflow`."""
+
+    blocks: str | None = None
+    """See `bsp-to-dataflow`."""
+
     stream: bool = True
     """Write reductions that need one another as one running fold."""
 
@@ -70,6 +76,8 @@ class TritonDistributedPass(ModulePass):
         if self.ranks > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
             yield from self._to_exchanges(level)
         yield from self._to_kernels(level)
+        if self.ranks > 1:
+            yield from self._to_channels()
         yield from self._to_triton()
 
     def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
@@ -110,6 +118,16 @@ class TritonDistributedPass(ModulePass):
             yield FusePass(strategy=self.strategy, between=self.between)
         yield TilePass(factors=self.factors)
         yield OutlineKernelsPass()
+
+    def _to_channels(self) -> Iterator[ModulePass]:
+        """Yield what connects the ranks, and proves that they wait for each other."""
+        from comet.passes.bsp_to_dataflow import BspToDataflowPass
+        from comet.passes.lower_channels import LowerChannelsPass
+        from comet.passes.verify_sync import VerifySyncPass
+
+        yield BspToDataflowPass(self.pattern, self.blocks)
+        yield LowerChannelsPass()
+        yield VerifySyncPass()
 
     def _to_triton(self) -> Iterator[ModulePass]:
         from comet.passes.annotate_cost import AnnotateCostPass
