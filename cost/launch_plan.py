@@ -7,7 +7,7 @@ All ranks run the same plan. `program_plan.py` reads it from a `dataflow.program
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from comet.cost.gpu import Device, KernelWork
@@ -24,6 +24,37 @@ class Machine:
     """Seconds to start one kernel: `device.launch`, or less where a graph is played."""
     skew: float = 0.0
     """How much longer the slowest rank takes for a kernel, as a share of its time."""
+
+
+def virtual_ranks(machine: Machine) -> Machine:
+    """
+    Return what all ranks of a machine are when they share one of its GPUs.
+
+    Each has an equal part of the multiprocessors, rates and caches; peers are as far as
+    device memory, whose cache all ranks share. Kernels of all ranks are one launch, so
+    that the end of one is a barrier.
+    """
+    device, ranks = machine.device, machine.net.ranks
+    part = replace(
+        device,
+        multiprocessors=max(device.multiprocessors // ranks, 1),
+        tensor={name: rate / ranks for name, rate in device.tensor.items()},
+        vector={name: rate / ranks for name, rate in device.vector.items()},
+        hbm_bandwidth=device.hbm_bandwidth / ranks,
+        l2_bytes=device.l2_bytes // ranks,
+        l2_bandwidth=device.l2_bandwidth / ranks,
+    )
+    net = Interconnect(
+        ranks=ranks,
+        bandwidth=part.hbm_bandwidth,
+        links=1,
+        latency=device.load_latency,
+        load_latency=device.load_latency,
+        signal=2 * device.load_latency,
+        barrier=0.0,
+        caches=1,
+    )
+    return replace(machine, device=part, net=net, skew=0.0)
 
 
 @dataclass(frozen=True)

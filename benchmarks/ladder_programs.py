@@ -1,0 +1,116 @@
+"""The programs of benchmarks/ladder.py: samples at other sizes, compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.passes import PassPipeline
+from xdsl.universe import Universe
+
+from comet.cost.launch_plan import Machine, virtual_ranks
+from comet.cost.taxes import Taxes, price_plan
+from comet.dialects.arch import attached_system
+from comet.dialects.dataflow import ProgramOp
+from comet.passes.attach_hardware import AttachHardwarePass
+from comet.passes.decompose import DecomposePass
+from comet.passes.exchange_terms import ExchangeTermsPass
+from comet.passes.fuse import FusePass
+from comet.passes.gpu_levels import gpu_levels
+from comet.passes.insert_collectives import InsertCollectivesPass
+from comet.passes.launch_plans import in_place, machine_for, plan_of
+from comet.passes.outline_kernels import OutlineKernelsPass
+from comet.passes.place_collectives import PlaceCollectivesPass
+from comet.passes.select_ranks import SelectRanksPass
+from comet.passes.stream import StreamPass
+from comet.passes.tile import TilePass
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+
+COLUMNS, DEPTH = 3584, 8192
+"""N and K of AG+GEMM in the paper; N is one of eight shares of 28672."""
+
+HEADS, QUERIES, HEAD_SIZE = 12, 8, 128
+"""Of flash decode in the paper: heads of keys, queries for each, their size."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function at one size, for some ranks."""
+
+    name: str
+    ranks: int
+    text: str
+
+
+def ag_gemm(rows: int, ranks: int) -> Case:
+    """Return AG+GEMM with that many rows M."""
+    sizes = {64: rows, 128: DEPTH, 96: COLUMNS}
+    return Case(f"AG+GEMM M={rows}", ranks, resized("ag_gemm", sizes))
+
+
+def flash_decode(batch: int, keys: int, ranks: int) -> Case:
+    """Return flash decode with that many keys on every rank."""
+    sizes = {4: batch, 2: HEADS, 3: QUERIES, 256: keys * ranks}
+    sizes |= {32: HEAD_SIZE, 16: HEAD_SIZE}
+    text = resized("flash_decode", sizes)
+    return Case(f"flash decode B={batch} KV={keys}", ranks, text)
+
+
+def resized(sample: str, sizes: Mapping[int, int]) -> str:
+    """Return the text of a sample with other extents in its tensor types."""
+
+    def tensor(found: re.Match[str]) -> str:
+        extents = (sizes[int(extent)] for extent in found[1].split("x"))
+        return f"tensor<{'x'.join(map(str, extents))}x{found[2]}>"
+
+    text = (SAMPLES / f"{sample}.mlir").read_text()
+    return re.sub(r"tensor<(\d+(?:x\d+)*)x([a-z]\w*)>", tensor, text)
+
+
+def launch_plan(case: Case, hardware: str) -> ModuleOp:
+    """Return a case as kernels, collectives and barriers."""
+    context = Context()
+    for name, factory in Universe.get_multiverse().all_dialects.items():
+        context.register_dialect(name, factory)
+    module = Parser(context, case.text).parse_module()
+    passes = (
+        AttachHardwarePass(str(SAMPLES / "hardware" / f"{hardware}.yaml")),
+        SelectRanksPass(case.ranks),
+        DecomposePass(accumulator="f32"),
+        StreamPass(),
+        InsertCollectivesPass(),
+        PlaceCollectivesPass(),
+        ExchangeTermsPass(),
+        FusePass(strategy="auto"),
+        TilePass(),
+        OutlineKernelsPass(),
+    )
+    PassPipeline(passes).apply(context, module)
+    return module
+
+
+def predicted(
+    module: ModuleOp,
+    *,
+    graph: bool = False,
+    resident: bool = False,
+    one_gpu: bool = False,
+) -> Taxes:
+    """
+    Return where the time of a launch plan goes, by the model.
+
+    `graph`: replayed from a captured graph. `resident`: inputs that peers pull lie in
+    symmetric memory. `one_gpu`: all ranks share one GPU.
+    """
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    system = attached_system(module)
+    machine: Machine = machine_for(program, system, graph=graph)
+    plan = plan_of(program, machine, gpu_levels(system))
+    plan = in_place(plan) if resident else plan
+    return price_plan(plan, virtual_ranks(machine) if one_gpu else machine)

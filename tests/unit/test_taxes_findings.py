@@ -1,0 +1,147 @@
+"""
+What the model finds at the sizes of arXiv 2511.02168, on eight MI300X.
+
+All numbers come from compiled samples and the hardware file; nothing runs. Where a
+pattern wins, a machine without the cause is shown to take the win away.
+"""
+
+from dataclasses import replace
+from functools import cache
+from statistics import geometric_mean
+
+import pytest
+from ladder_programs import ag_gemm, flash_decode, launch_plan
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.cost.interconnect import Interconnect
+from comet.cost.launch_plan import Machine, Plan
+from comet.cost.taxes import price_plan
+from comet.dialects.arch import attached_system
+from comet.dialects.dataflow import ProgramOp
+from comet.passes.choose_pattern import Candidate, PatternName, with_pattern
+from comet.passes.gpu_levels import gpu_levels
+from comet.passes.launch_plans import in_place, machine_for, plan_of
+
+MACHINE = "mi300x8"
+FEW, MANY = (1, 4, 16), (64, 256, 1024, 4096)
+"""Rows M of AG+GEMM on both sides of the crossover."""
+KEYS = (8192, 32768, 131072, 524288)
+"""Keys on every rank."""
+
+
+def planned(module: ModuleOp) -> tuple[Plan, Machine]:
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    system = attached_system(module)
+    machine = machine_for(program, system)
+    return plan_of(program, machine, gpu_levels(system)), machine
+
+
+@cache
+def gemm(rows: int, pattern: PatternName, ranks: int = 8) -> tuple[Plan, Machine]:
+    """Return AG+GEMM as the paper runs it: A lies in symmetric memory."""
+    whole = launch_plan(ag_gemm(rows, ranks), MACHINE)
+    plan, machine = planned(with_pattern(whole, Candidate(pattern)))
+    return in_place(plan), machine
+
+
+@cache
+def decode(keys: int, pattern: PatternName | None, batch: int, ranks: int = 8) -> float:
+    """Return the seconds of flash decode; without a pattern, with collectives."""
+    module = launch_plan(flash_decode(batch, keys, ranks), MACHINE)
+    if pattern is not None:
+        module = with_pattern(module, Candidate(pattern))
+    return price_plan(*planned(module)).total
+
+
+def seconds(rows: int, pattern: PatternName, ranks: int = 8, **net: float) -> float:
+    """Return the time of AG+GEMM, on a machine with other links if any are given."""
+    plan, machine = gemm(rows, pattern, ranks)
+    changed: Interconnect = replace(machine.net, **net)
+    return price_plan(plan, replace(machine, net=changed)).total
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_pull_wins_for_few_rows(ranks: int):
+    for rows in FEW:
+        pull, push = seconds(rows, "pull", ranks), seconds(rows, "push", ranks)
+        assert pull < push < seconds(rows, "bsp", ranks)
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_push_wins_for_many_rows(ranks: int):
+    for rows in MANY:
+        pull, push = seconds(rows, "pull", ranks), seconds(rows, "push", ranks)
+        assert push < pull
+        assert push < seconds(rows, "bsp", ranks)
+
+
+@pytest.mark.parametrize(("ranks", "below", "above"), [(2, 31, 33), (4, 20, 24)])
+def test_the_crossover_of_few_ranks(ranks: int, below: int, above: int):
+    assert seconds(below, "pull", ranks) < seconds(below, "push", ranks)
+    assert seconds(above, "push", ranks) < seconds(above, "pull", ranks)
+
+
+def test_the_crossover_of_eight_ranks():
+    assert seconds(18, "pull") < seconds(18, "push")
+    assert seconds(21, "push") < seconds(21, "pull")
+
+
+def test_pull_wins_by_the_launch_and_the_flags_that_it_lacks():
+    lead = seconds(16, "push") - seconds(16, "pull")
+    plan, machine = gemm(16, "push")
+    free = replace(machine, launch=0.0)
+    pulled, _ = gemm(16, "pull")
+    assert price_plan(plan, free).total < price_plan(pulled, free).total
+    assert 0 < lead < machine.launch
+    far = seconds(16, "pull", load_latency=2e-6)
+    assert seconds(16, "push") < far
+
+
+def test_push_wins_because_its_bytes_cross_a_link_once():
+    rows = 64
+    assert 2 * seconds(rows, "push") < seconds(rows, "pull")
+    wide = 100 * 448e9
+    pull, push = (seconds(rows, p, bandwidth=wide) for p in ("pull", "push"))
+    assert pull < push
+    pull, push = (seconds(rows, p, caches=1, links=1) for p in ("pull", "push"))
+    assert pull < push
+
+
+def test_fewer_taxes_up_the_ladder():
+    costs = {p: price_plan(*gemm(256, p)) for p in ("bsp", "wait", "push")}
+    assert costs["wait"].synchronization < costs["bsp"].synchronization
+    assert costs["push"].total <= costs["wait"].total * 1.001
+    assert costs["push"].busy == pytest.approx(costs["bsp"].busy, rel=0.02)
+
+
+@pytest.mark.parametrize("batch", [1, 16])
+def test_fused_flash_decode_is_faster_than_bsp_at_every_length(batch: int):
+    gains = [decode(keys, None, batch) / decode(keys, "fused", batch) for keys in KEYS]
+    assert all(gain > 1 for gain in gains)
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_what_fusing_saves_is_a_constant():
+    saved = [decode(keys, None, 1) - decode(keys, "fused", 1) for keys in KEYS]
+    assert max(saved) < 1.2 * min(saved)
+    assert geometric_mean(
+        decode(KEYS[0], None, batch) / decode(KEYS[0], "fused", batch)
+        for batch in (1, 16)
+    ) == pytest.approx(1.2, abs=0.1)
+
+
+@pytest.mark.parametrize("pattern", [None, "fused"])
+def test_decoding_scales_from_one_to_eight_ranks(pattern: PatternName | None):
+    keys = 524288
+    alone = decode(keys, None, 1, ranks=1)
+    shared = [decode(keys // n, pattern, 1, ranks=n) for n in (2, 4, 8)]
+    speedups = [alone / each for each in shared]
+    assert speedups == sorted(speedups)
+    assert speedups[-1] > 4
+    assert all(up <= n for up, n in zip(speedups, (2, 4, 8), strict=True))
+
+
+def test_fused_decoding_scales_better_than_bsp():
+    for ranks in (2, 4, 8):
+        keys = 524288 // ranks
+        assert decode(keys, "fused", 1, ranks) < decode(keys, None, 1, ranks)
