@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects import dataflow
 from comet.dialects.compound_dims import extents_of
-from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow import KernelOp, PullOp, ReadOp, WaitOp
 from comet.dialects.dataflow_channel import ChannelMode
 from comet.dialects.schedule import SpatialOp
 from comet.passes.bsp_to_dataflow_plan import Transfer
@@ -119,12 +119,12 @@ def take(kernel: KernelOp, index: int, channel: SSAValue, transfer: Transfer) ->
     argument = body.insert_arg(channel.type, index)
     argument.name_hint = "channel"
     reads = transfer.type.mode is ChannelMode.PUSH
-    op = (dataflow.ReadOp if reads else dataflow.PullOp)(argument)
+    op = (ReadOp if reads else PullOp)(argument)
     op.result.name_hint = before.name_hint
-    builder = Builder(InsertPoint.at_start(body))
+    first = next(op for op in body.ops if not isinstance(op, WaitOp | ReadOp | PullOp))
     if transfer.signals:
-        builder.insert(dataflow.WaitOp(argument))
-    builder.insert(op)
+        insert_before(first, WaitOp(argument))
+    insert_before(first, op)
     before.replace_all_uses_with(op.result)
     body.erase_arg(before)
     kernel.operands[index] = channel

@@ -53,24 +53,27 @@ def even_power(extent: int, most: int) -> int:
 
 
 def communication_tiles(
-    extents: Mapping[str, int], blocks: Mapping[str, int]
+    extents: Mapping[str, int], awaited: Mapping[str, int]
 ) -> dict[str, int]:
     """
     Choose the tiles of a copy kernel for a message of these extents.
 
-    `blocks` has the dimensions that readers wait for block by block, and the most
-    elements of a block along each. The others share what is left of a program's work,
-    the innermost first.
+    `awaited` has the dimensions that readers wait for block by block, and the tiles
+    that they read: blocks are no smaller, where a program has work for more. What is
+    left of a program's work goes to the other dimensions, the innermost first, and then
+    to larger blocks.
     """
     work = max(SMALLEST, min(LARGEST, prod(extents.values()) // PROGRAMS))
     tiles: dict[str, int] = {}
-    for dim, most in blocks.items():
-        tiles[dim] = even_power(extents[dim], min(most, ROWS))
-        work = max(1, work // tiles[dim])
+    for dim, read in awaited.items():
+        tiles[dim] = even_power(extents[dim], min(read, ROWS))
     for dim in reversed(tuple(extents)):
+        left = max(1, work // prod(tiles.values()))
         if dim not in tiles:
-            tiles[dim] = _power_within(extents[dim], work)
-            work = max(1, work // tiles[dim])
+            tiles[dim] = _power_within(extents[dim], left)
+    for dim in reversed(tuple(awaited)):
+        left = max(1, work // prod(tiles.values()))
+        tiles[dim] = even_power(extents[dim], tiles[dim] * left)
     return {dim: tiles[dim] for dim in extents}
 
 
