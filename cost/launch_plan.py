@@ -103,6 +103,8 @@ class Part:
     """Bytes of `work.device_bytes` that one kernel leaves in memory for another."""
     copies: bool = False
     """Whether it moves data and computes nothing."""
+    counts: bool = False
+    """Whether it reads the number of the launch, which says where channels lie."""
     sends: tuple[Send, ...] = ()
     receives: tuple[Receive, ...] = ()
 

@@ -235,6 +235,8 @@ class _Player:
         turns = len(self.ranks) if by_source else 1
         share = self._slowness(rank) / (waves * turns)
         task = _Task(self, rank)
+        if part.counts:
+            task.add("signal", time.waves * self.machine.device.load_latency)
         for wave in range(waves):
             for turn in range(turns):
                 for receive in part.receives:

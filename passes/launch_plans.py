@@ -135,7 +135,9 @@ def _without_waits(part: Part, channels: set[str]) -> Part:
     receives = (
         replace(r, waits=r.waits and r.channel not in channels) for r in part.receives
     )
-    return replace(part, receives=tuple(receives))
+    used = {each.channel for each in (*part.sends, *part.receives)}
+    counts = part.counts and not used <= channels
+    return replace(part, receives=tuple(receives), counts=counts)
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,8 @@ class _Reader:
         if launch is not None:
             numbers = LaunchNumbers(launch.warps, launch.stages)
         traffic = tensor_traffic(summary, blocks, gpu)
+        sends = tuple(_sends(kernel, node))
+        receives = tuple(_receives(kernel, node, summary, blocks))
         values = dict.fromkeys((*node.ins, *node.outs))
         copies = not summary.dots and not summary.vectors
         kept = [
@@ -183,8 +187,9 @@ class _Reader:
             kernel_work(summary, blocks, numbers, gpu),
             intermediates=sum((*kept, *swept)),
             copies=copies,
-            sends=tuple(_sends(kernel, node)),
-            receives=tuple(_receives(kernel, node, summary, blocks)),
+            counts=bool(sends or receives),
+            sends=sends,
+            receives=receives,
         )
 
     def _is_intermediate(self, value: SSAValue) -> bool:

@@ -49,6 +49,8 @@ def test_channels_are_messages(pattern: str):
     channel = sender.sends[0].channel
     assert sender.sends == (Send(channel, SHARE, pushes, True, 4, of_input=True),)
     assert sender.copies
+    assert sender.counts
+    assert receiver.counts
     assert sender.intermediates == sender.work.device_bytes == 2 * SHARE
     expected = Receive(channel, SHARE, not pushes, True, True, 3, by_block=True)
     assert receiver.receives == (expected,)
@@ -70,5 +72,6 @@ def test_inputs_in_symmetric_memory_need_no_copy():
     assert [step.name for step in pulled] == ["gemm"]
     (part,) = kernel(pulled, "gemm").parts
     assert not part.receives[0].waits
+    assert not part.counts
     assert part.receives[0].remote
     assert in_place(plan("push")) == plan("push")

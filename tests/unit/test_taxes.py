@@ -258,6 +258,16 @@ def test_flags_cost_the_sender_and_the_receiver() -> None:
     assert looks * 0.999 < difference < looks + tells
 
 
+def test_the_number_of_the_launch_is_read_first() -> None:
+    part = Part("a", replace(WORK, programs=4 * 304, registers=200 * 1024))
+    without, counting = (
+        price_plan((Launch("a", (replace(part, counts=counts),)),), NODE)
+        for counts in (False, True)
+    )
+    looks = 4 * GPU.load_latency
+    assert counting.synchronization - without.synchronization == pytest.approx(looks)
+
+
 def test_a_collective_starts_when_all_are_there() -> None:
     steps = taxes_by_step(play(BSP, NODE))
     gather = steps["gather"]
