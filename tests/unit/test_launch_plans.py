@@ -5,8 +5,10 @@ from rank_plans import hardware_pass, program_text
 from semantics import parse_module, run_passes
 
 from comet.cost.launch_plan import Barrier, Exchange, Launch, Plan, Receive, Send
+from comet.cost.taxes import Taxes
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
+from comet.passes.choose_pattern import program_cost
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.launch_plans import in_place, machine_for, plan_of, ranks_of
 
@@ -75,3 +77,16 @@ def test_inputs_in_symmetric_memory_need_no_copy():
     assert not part.counts
     assert part.receives[0].remote
     assert in_place(plan("push")) == plan("push")
+
+
+@pytest.mark.parametrize("pattern", ["bsp", "wait", "pull", "push"])
+def test_lowered_channels_cost_the_same(pattern: str):
+    text = program_text("bsp")
+    connect = f"{hardware_pass()},bsp-to-dataflow{{pattern={pattern}}}"
+    before = run_passes(parse_module(text), connect)
+    after = run_passes(before, "lower-channels")
+    prices: list[Taxes] = []
+    for module in (before, after):
+        (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+        prices.append(program_cost(program, attached_system(module)))
+    assert prices[0] == prices[1]
