@@ -5,8 +5,9 @@ Needs programs of kernels, collectives and barriers, as `outline-kernels` makes 
 Every collective becomes a channel, by one of five patterns: `bsp` keeps a kernel that
 sends, and the barriers; `wait` has consumers wait for each rank instead; `push` for
 each block of rows; with `pull` they load from the memory of the sender; with `fused`
-the kernel that makes a value sends each tile as it is made. Rejects a pattern that does
-not apply, with those that do.
+the kernel that makes a value sends each tile as it is made. `auto` takes the pattern
+and the tiles that the cost model finds cheapest. Rejects a pattern that does not apply,
+with those that do.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from comet.passes.bsp_to_dataflow_plan import (
     FORMS,
     Pattern,
     Transfer,
-    check_collectives,
+    check_collective,
     collective_of,
     describe_sent,
     made_by_kernel,
@@ -58,7 +59,7 @@ class BspToDataflowPass(ModulePass):
 
     name = "bsp-to-dataflow"
 
-    pattern: Literal["bsp", "wait", "pull", "push", "fused"] = "bsp"
+    pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
     """How producers, collectives and consumers synchronise."""
 
     blocks: str | None = None
@@ -66,13 +67,24 @@ class BspToDataflowPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
+        functions = functions_at(op, self.name, IRLevel.DATAFLOW)
+        if self.pattern == "auto":
+            self._cheapest(op).apply(ctx, op)
+            return
         pattern, blocks = Pattern(self.pattern), parse_blocks(self.blocks)
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+        for function in functions:
             program = program_of(function)
             if program is not None and _exchanges(program):
                 registers = gpu_levels(attached_system(op)).registers
                 check_blocks(program, blocks)
                 rewrite(program, pattern, blocks, registers)
+
+    def _cheapest(self, module: ModuleOp) -> BspToDataflowPass:
+        """Return this pass with the pattern and the tiles that cost least."""
+        from comet.passes.choose_pattern import choose_pattern
+
+        best = choose_pattern(module).best
+        return BspToDataflowPass(best.pattern, self.blocks or best.blocks)
 
 
 def program_of(function: FuncOp) -> ProgramOp | None:
@@ -126,7 +138,7 @@ def rewrite(
     """Make every collective of a program a channel."""
     exchanges = _exchanges(program)
     for kernel in exchanges:
-        check_collectives(kernel, pattern)
+        check_collective(kernel, pattern)
     if pattern is Pattern.FUSED:
         check_fused(exchanges)
     for kernel in exchanges:

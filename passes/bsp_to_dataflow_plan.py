@@ -86,15 +86,20 @@ def collective_of(kernel: KernelOp) -> CollectiveOp | None:
     return next((op for op in ops if isinstance(op, CollectiveOp)), None)
 
 
-def check_collectives(kernel: KernelOp, pattern: Pattern) -> None:
-    """Raise `PassFailedException` if a kernel is a collective that computes."""
+def check_collective(kernel: KernelOp, pattern: Pattern) -> None:
+    """Raise `PassFailedException` unless a collective's kernel only moves a value."""
     collective = collective_of(kernel)
-    if collective is not None and not isinstance(collective, Exchange):
+    assert collective is not None
+    what = None
+    if not isinstance(collective, Exchange):
+        what = f"{collective.name} does more than move values; run exchange-terms"
+    elif list(kernel.body.block.ops)[-2] is not collective:
+        what = "it changes what it gathers; do that in a kernel of its own"
+    if what is not None:
         raise PassFailedException(
             f"bsp-to-dataflow: pattern={pattern} does not apply to "
-            f"@{kernel.sym_name.data}: {collective.name} is no move of values that a "
-            "channel can make; run exchange-terms, after which all patterns but fused "
-            "apply"
+            f"@{kernel.sym_name.data}: {what} before fuse, then bsp, wait, pull, push "
+            "and fused apply"
         )
 
 

@@ -1,0 +1,242 @@
+"""The passes from collectives to flags: programs mean the same after each of them."""
+
+import re
+from functools import cache
+
+import pytest
+from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective_base import CollectiveOp
+from comet.dialects.dataflow import BarrierOp, ChannelOp, InboxOp, KernelOp, SignalOp
+
+PATTERNS = ("bsp", "wait", "pull", "push", "fused")
+SIZES = {"M": 13, "N": 21, "K": 10}
+LOWER = "fuse{strategy=auto},tile,outline-kernels"
+NO_PRODUCER = ("ag_gemm", "ag_gemm_rows", "ring_attention", "expert_gemm")
+"""What sends inputs only, which no kernel makes."""
+CASES = [
+    (name, pattern)
+    for name in (*TEXTS, *SHARED_TEXTS)
+    for pattern in PATTERNS
+    if not (pattern == "fused" and name in NO_PRODUCER)
+]
+
+
+@cache
+def bsp(name: str, ranks: int) -> ModuleOp:
+    """Return a program of kernels, collectives and barriers."""
+    passes = sharded(ranks, "N") if name in TEXTS else on_ranks(ranks)
+    text = {**TEXTS, **SHARED_TEXTS}[name].format(**SIZES)
+    return run_passes(parse_module(text), f"{passes},{LOWER}")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize(("name", "pattern"), CASES)
+def test_channels_mean_what_collectives_did(name: str, pattern: str, ranks: int):
+    before = bsp(name, ranks)
+    after = run_passes(before, f"bsp-to-dataflow{{pattern={pattern}}}")
+    assert not any(isinstance(op, CollectiveOp) for op in after.walk())
+    assert_same_meaning(before, after, "f")
+    lowered = run_passes(after, "lower-channels,verify-sync")
+    assert not any(isinstance(op, ChannelOp) for op in lowered.walk())
+    assert_same_meaning(before, lowered, "f")
+
+
+@pytest.mark.parametrize("name", NO_PRODUCER)
+def test_fused_needs_a_kernel_that_makes_what_is_sent(name: str):
+    reason = r"pattern=fused does not apply to @\w+: no kernel makes %\w+, an input"
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(bsp(name, 2), "bsp-to-dataflow{pattern=fused}")
+
+
+def test_one_device_needs_no_channel():
+    before = bsp("ag_gemm", 1)
+    assert str(run_passes(before, "bsp-to-dataflow{pattern=fused}")) == str(before)
+
+
+def test_only_bsp_keeps_barriers_of_all_ranks():
+    for pattern in PATTERNS:
+        after = run_passes(
+            bsp("gemm_all_reduce", 4), f"bsp-to-dataflow{{pattern={pattern}}}"
+        )
+        barriers = [op for op in after.walk() if isinstance(op, BarrierOp)]
+        signals = [op for op in after.walk() if isinstance(op, SignalOp)]
+        assert any(op.local is None for op in barriers) == (pattern == "bsp")
+        assert bool(signals) == (pattern != "bsp")
+
+
+def test_fused_has_one_kernel_less():
+    counts = {
+        pattern: sum(
+            isinstance(op, KernelOp)
+            for op in run_passes(
+                bsp("gemm_all_reduce", 4), f"bsp-to-dataflow{{pattern={pattern}}}"
+            ).walk()
+        )
+        for pattern in ("push", "fused", "pull")
+    }
+    assert counts == {"push": 3, "fused": 2, "pull": 2}
+
+
+def test_inboxes_have_a_slot_for_the_rank_that_is_ahead():
+    after = run_passes(bsp("ag_gemm", 4), "bsp-to-dataflow,lower-channels")
+    (inbox,) = (op for op in after.walk() if isinstance(op, InboxOp))
+    assert inbox.slots.value.data == 2
+
+
+PROGRAM = """
+!L = tensor<8x8xf32, #compound.dims<M, K @HBM>>
+!V = tensor<8x8xf32, #compound.dims<N, K @HBM>>
+!G = tensor<8x64xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!Q = tensor<8x64xf32, #compound.dims<N, K @HBM>>
+collective.mesh @h200x8 {rank = 8} at {rank = "HBM"}
+func.func @f(%x: !G) -> (!G, !G) {
+  %all, %more = collective.spmd on @h200x8 ins(%x : !G) sharded [{K = ["rank"]}]
+      outs(!G, !G) sharded [{}, {}] {
+  ^bb0(%l: !L):
+    %r, %s = dataflow.program ins(%l : !L) {
+    ^bb0(%x1: !L):
+      %made = dataflow.buffer : !L
+      %e = dataflow.kernel @make ins(%x1 : !L) outs(%made : !L) {
+      ^bb0(%x2: !L):
+        %n = schedule.spatial on grid [g0: M = 4] ins(%x2 : !L) outs(!L) {
+        ^bb0(%t: !T):
+          %y = compound.map exp %t : !T -> !T
+          schedule.yield %y : !T
+        }
+        dataflow.yield %n : !L
+      } -> !L
+      dataflow.barrier
+      %whole = dataflow.buffer : !G
+      %g = dataflow.kernel @gather ins(%e : !L) outs(%whole : !G) {
+      ^bb0(%e1: !L):
+        %y = collective.all_gather "K" %e1 on @h200x8 ["rank"] : !L -> !G
+        dataflow.yield %y : !G
+      } -> !G
+      dataflow.barrier
+      %buffer = dataflow.buffer : !G
+      %h = dataflow.kernel @twice ins(%g : !G) outs(%buffer : !G) {
+      ^bb0(%g1: !G):
+        %n = schedule.spatial on grid [g0: M = 4] ins(%g1 : !G) outs(!G) {
+        ^bb0(%t: tensor<2x64xf32, #compound.dims<M, K @REG>>):
+          %y = compound.map add %t, %t : tensor<2x64xf32, #compound.dims<M, K @REG>>,
+              tensor<2x64xf32, #compound.dims<M, K @REG>>
+              -> tensor<2x64xf32, #compound.dims<M, K @REG>>
+          schedule.yield %y : tensor<2x64xf32, #compound.dims<M, K @REG>>
+        }
+        dataflow.yield %n : !G
+      } -> !G
+      dataflow.yield %g, %h : !G, !G
+    } -> !G, !G
+    collective.yield %r, %s : !G, !G
+  }
+  func.return %all, %more : !G, !G
+}
+"""
+
+
+def transformed(text: str, options: str) -> ModuleOp:
+    """Return a program in text after the pass."""
+    module = parse_module(text)
+    return run_passes(module, f"{H200X8},bsp-to-dataflow{{{options}}}")
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_what_is_gathered_may_be_a_result_too(pattern: str):
+    before = parse_module(PROGRAM)
+    after = transformed(PROGRAM, f"pattern={pattern}")
+    names = [op.sym_name.data for op in after.walk() if isinstance(op, KernelOp)]
+    assert "gather_land" in names
+    assert_same_meaning(before, after, "f")
+    lowered = run_passes(after, "lower-channels,verify-sync")
+    assert_same_meaning(before, lowered, "f")
+
+
+@pytest.mark.parametrize("pattern", ["fused", "pull"])
+def test_what_is_sent_may_have_other_readers(pattern: str):
+    text = PROGRAM.replace("yield %g, %h : !G, !G", "yield %e, %h : !L, !G")
+    text = text.replace("} -> !G, !G\n    collective.yield %r, %s : !G, !G", "LEFT")
+    text = text.replace("LEFT", "} -> !L, !G\n    collective.yield %r, %s : !L, !G")
+    text = text.replace("sharded [{}, {}]", 'sharded [{K = ["rank"]}, {}]')
+    before, after = parse_module(text), transformed(text, f"pattern={pattern}")
+    assert_same_meaning(before, after, "f")
+
+
+def edited(*edits: tuple[str, str]) -> str:
+    """Return the program after edits, each of which changes it."""
+    text = PROGRAM
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+NOT_FUSED = {
+    "gives on what it has not made on its grid": edited(
+        ("dataflow.yield %n : !L", "dataflow.yield %x2 : !L")
+    ),
+    "takes it under other dimension names": edited(
+        ("%whole = dataflow.buffer : !G", "%whole = dataflow.buffer : !Q"),
+        ("outs(%whole : !G)", "outs(%whole : !Q)"),
+        (
+            '%y = collective.all_gather "K" %e1 on @h200x8 ["rank"] : !L -> !G\n'
+            "        dataflow.yield %y : !G\n      } -> !G",
+            "%v = compound.rename %e1 : !L -> !V\n"
+            '%y = collective.all_gather "K" %v on @h200x8 ["rank"] : !V -> !Q\n'
+            "        dataflow.yield %y : !Q\n      } -> !Q",
+        ),
+        (
+            "ins(%g : !G) outs(%buffer : !G) {\n      ^bb0(%g1: !G):\n",
+            "ins(%g : !Q) outs(%buffer : !G) {\n      ^bb0(%q: !Q):\n"
+            "        %g1 = compound.rename %q : !Q -> !G\n",
+        ),
+        ("yield %g, %h : !G, !G", "yield %h, %h : !G, !G"),
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", NOT_FUSED)
+def test_a_producer_that_cannot_send_is_named(reason: str):
+    before = parse_module(NOT_FUSED[reason])
+    with pytest.raises(PassFailedException, match=f"does not apply .*{reason}"):
+        transformed(NOT_FUSED[reason], "pattern=fused")
+    for pattern in ("bsp", "wait", "pull", "push"):
+        after = transformed(NOT_FUSED[reason], f"pattern={pattern}")
+        assert_same_meaning(before, after, "f")
+
+
+def test_blocks_are_cut_as_asked():
+    after = transformed(PROGRAM, 'pattern=push blocks="gather: M=2 K=4"')
+    (channel,) = (op for op in after.walk() if isinstance(op, ChannelOp))
+    assert "blocks [M = 2]" in str(channel)
+    assert "[g0: M = 2, g1: K = 4]" in str(after)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reason"),
+    [
+        ("N=2", "blocks cuts N, which nothing that is sent has; there are K, M"),
+        ("sum: M=2", "blocks is for @sum, which is no collective of the program"),
+        ("M=3", "cuts 8 elements into tiles of 3; choose a factor that gives a power"),
+        ("M=0", "plan row 'M=0' of"),
+    ],
+)
+def test_blocks_that_do_not_fit(blocks: str, reason: str):
+    with pytest.raises(PassFailedException, match=re.escape(reason)):
+        transformed(PROGRAM, f'pattern=push blocks="{blocks}"')
+
+
+def test_a_collective_that_computes_is_rejected():
+    text = edited(
+        (
+            "dataflow.yield %y : !G",
+            "%z = compound.map exp %y : !G -> !G\n        dataflow.yield %z : !G",
+        )
+    )
+    reason = "does not apply to @gather: it changes what it gathers; do that in"
+    with pytest.raises(PassFailedException, match=reason):
+        transformed(text, "pattern=push")
