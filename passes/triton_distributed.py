@@ -42,7 +42,7 @@ class TritonDistributedPass(ModulePass):
     dim: str = "N"
     """The dimension that ranks share, if nothing says how they do."""
 
-    pattern: Literal["bsp", "wait", "pull", "push", "fused"] = "bsp"
+    pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
     """How ranks synchronise, see `bsp-to-dataflow`."""
 
     blocks: str | None = None

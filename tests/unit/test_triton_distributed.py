@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
-from gpu_ranks import H200X8, SHARED_TEXTS, sharded
+from gpu_ranks import H200X8, SHARED_TEXTS, on_ranks, sharded
 from semantics import parse_module, run_passes
 from triton_modules import LOWER, check_all, emitted
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.passes.choose_pattern import choose_pattern
 from comet.passes.decompose import keep_reference
 from comet.passes.functions import compute_functions
 from comet.passes.triton_distributed import TritonDistributedPass
@@ -128,3 +129,13 @@ def test_functions_at_two_levels_are_refused() -> None:
         module.body.block.add_op(op)
     with pytest.raises(PassFailedException, match="schedule and graph levels"):
         run_passes(module, "triton-distributed")
+
+
+def test_auto_takes_the_pattern_that_costs_least() -> None:
+    text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
+    bsp = run_passes(parse_module(text), f"{on_ranks(4)},fuse,tile,outline-kernels")
+    best = choose_pattern(bsp).best
+    assert best.pattern != "bsp"
+    tiles = "" if best.blocks is None else f' blocks="{best.blocks}"'
+    chosen = run_passes(bsp, f"bsp-to-dataflow{{pattern={best.pattern}{tiles}}}")
+    assert str(run_passes(bsp, "bsp-to-dataflow{pattern=auto}")) == str(chosen)
