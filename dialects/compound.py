@@ -58,6 +58,7 @@ from comet.dialects.compound_named import (
     GemmSiluOp,
     GemmSoftmaxOp,
 )
+from comet.dialects.compound_rename import RenameOp
 from comet.dialects.compound_scan import SsmScanOp
 
 
@@ -313,38 +314,6 @@ class CastOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op keeps the order of dimensions")
         element_type_of(self.input)
         float_type_of(self.result)
-
-
-@irdl_op_definition
-class RenameOp(IRDLOperation):
-    """
-    View a value under other dimension names, axis by axis.
-
-    ```mlir
-    %k = compound.rename %x : tensor<4x2xf32, #compound.dims<M, N>>
-        -> tensor<4x2xf32, #compound.dims<N, K>>
-    ```
-    """
-
-    name = "compound.rename"
-    input = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
-
-    def __init__(self, input: SSAValue, result_type: Attribute):
-        super().__init__(operands=[input], result_types=[result_type])
-
-    @property
-    def renaming(self) -> dict[str, str]:
-        """The result's name for each of the operand's names."""
-        return dict(zip(names_of(self.input), names_of(self.result), strict=True))
-
-    def verify_(self) -> None:
-        shapes = [tuple(extents_of(v).values()) for v in (self.input, self.result)]
-        _check_one_type(self, [element_type_of(v) for v in (self.input, self.result)])
-        if shapes[0] != shapes[1] or level_of(self.input) != level_of(self.result):
-            raise VerifyException(f"'{self.name}' op keeps shape and level")
 
 
 @irdl_op_definition

@@ -93,6 +93,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return SelectRanksPass
 
+    def get_split() -> type[ModulePass]:
+        from comet.passes.split import SplitPass
+
+        return SplitPass
+
     def get_stream() -> type[ModulePass]:
         from comet.passes.stream import StreamPass
 
@@ -131,6 +136,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "place-collectives": get_place_collectives,
         "raise-comet": get_raise_comet,
         "select-ranks": get_select_ranks,
+        "split": get_split,
         "stream": get_stream,
         "tile": get_tile,
         "triton-distributed": get_triton_distributed,

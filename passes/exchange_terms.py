@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AnyFloat, ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -24,7 +24,7 @@ from comet.dialects.collective import (
     ReduceScatterOp,
 )
 from comet.dialects.compound import ReduceOp
-from comet.dialects.compound_dims import element_type_of, extents_of, tensor
+from comet.dialects.compound_dims import Element, element_type_of, extents_of, tensor
 from comet.passes.levels import IRLevel, functions_at
 from comet.passes.shardings import part_dim
 
@@ -49,7 +49,7 @@ class Exchange:
     op: AllReduceOp | ReduceScatterOp
     dim: str
     """The new dimension, with the terms of one instance per element."""
-    terms: TensorType[AnyFloat]
+    terms: TensorType[Element]
     """The type of all terms of what an instance reduces."""
 
 

@@ -92,8 +92,10 @@ class LocalBody:
     def sharding(self, outer: SSAValue) -> Sharding:
         """Return how a value is sharded when it need not be moved."""
         if isinstance(outer.owner, RenameOp):
-            inner = self.sharding(outer.owner.input)
-            return {outer.owner.renaming[dim]: axes for dim, axes in inner.items()}
+            rename = outer.owner
+            inner = self.sharding(rename.input).items()
+            seen = {rename.renaming[dim]: axes for dim, axes in inner}
+            return {d: a for d, a in seen.items() if self._keeps_shares(rename, {d: a})}
         if outer in self._held:
             return sharding_of_state(self.states[self._held[outer]])
         return self.arguments.get(outer, {})
@@ -119,16 +121,28 @@ class LocalBody:
                 axes = wanted.get(index.dim, ())
                 whole = index.extent if axes else None
                 return self.insert(IndexOp(type_, whole, axes), outer.name_hint)
-            case RenameOp() as rename:
+            case RenameOp() as rename if self._keeps_shares(rename, wanted):
                 old = {new: name for name, new in rename.renaming.items()}
                 inner = {old[dim]: axes for dim, axes in wanted.items()}
-                local = RenameOp(self.fetch(rename.input, inner), type_)
+                local = RenameOp(self.fetch(rename.input, inner), type_, rename.cut)
                 return self.insert(local, outer.name_hint)
+            case RenameOp():
+                self.hold(outer, self.fetch(outer, {}))
+                return self._reshard(outer, wanted)
             case _ if outer in self.arguments:
                 self.hold(outer, self._input(outer, self.arguments[outer]))
                 return self._reshard(outer, wanted)
             case _:
                 return self._input(outer, wanted)
+
+    def _keeps_shares(self, rename: RenameOp, wanted: Sharding) -> bool:
+        """Return whether shares of the result are views of shares of the operand."""
+        extents, old = extents_of(rename.result), set(rename.renaming.values())
+        return rename.cut is None or all(
+            dim in old and extents[dim] % self.mesh.size(axes) == 0
+            for dim, axes in wanted.items()
+            if dim not in names_of(rename.input)
+        )
 
     def _input(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
         type_ = local_type(outer.type, wanted, self.mesh)

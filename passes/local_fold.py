@@ -1,5 +1,5 @@
 """
-The partials of a fold over a sharded dimension: gathered, then merged by a local fold.
+The partials of a fold over a shared dimension: laid side by side, merged by a fold.
 
 A fold of a known form joins all partials of a chunk at once. Of any other only the
 merge of two is known, so its partials are merged element by element.
@@ -29,22 +29,25 @@ def merge_partials(
     body: LocalBody, local: FoldOp, axes: tuple[str, ...]
 ) -> Sequence[SSAValue]:
     """Append the all-gathers of a fold's results over `axes`, and their merge."""
-    form = form_of(local)
     count = body.mesh.size(axes)
     dim = part_dim(axes)
     stacks = [_stack(body, out, dim, count, axes) for out in local.outs]
-    inits = list(local.init)
-    if form is None:
-        step = _merge_step(local, stacks, dim)
-    else:
-        step = form.join_region(
-            dim, [s.type for s in stacks], [out.type for out in local.outs]
-        )
-    merged = FoldOp(dim, stacks, inits, step, local.merge.clone())
-    for old, new in zip(local.outs, merged.outs, strict=True):
-        new.name_hint = old.name_hint
+    merged = merging_fold(local, dim, stacks)
     body.insert(merged)
     return merged.outs
+
+
+def merging_fold(fold: FoldOp, dim: str, stacks: Sequence[SSAValue]) -> FoldOp:
+    """Return the fold that merges partials of `fold`, which are laid along `dim`."""
+    form, carries = form_of(fold), [out.type for out in fold.outs]
+    if form is None:
+        step = _merge_step(fold, stacks, dim)
+    else:
+        step = form.join_region(dim, [stack.type for stack in stacks], carries)
+    merged = FoldOp(dim, stacks, list(fold.init), step, fold.merge.clone())
+    for old, new in zip(fold.outs, merged.outs, strict=True):
+        new.name_hint = old.name_hint
+    return merged
 
 
 def _stack(

@@ -239,8 +239,7 @@ class _KernelLowering:
             if isinstance(op, IndexOp):
                 buffers[op.result] = _buffer(op.result, None)
             if isinstance(op, RenameOp):
-                renaming = op.renaming
-                buffers[op.result] = buffers[op.input].renamed(renaming)
+                buffers[op.result] = _viewed(op, buffers[op.input])
         return buffers
 
     def _received(
@@ -312,6 +311,18 @@ class _KernelLowering:
         return Buffer(
             self._owned(pointer), dims, tuple(shape.values()), row_major(dims)
         )
+
+
+def _viewed(op: RenameOp, buffer: Buffer) -> Buffer:
+    """Return the memory of `buffer` under the names that `op` gives."""
+    if op.cut is None:
+        return buffer.renamed(op.renaming)
+    if buffer.origins or buffer.gathered is not None:
+        raise PassFailedException(
+            f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
+            "seen in parts; split a dimension that is not gathered"
+        )
+    return _buffer(op.result, buffer.pointer)
 
 
 def _buffer(value: SSAValue, pointer: SSAValue | None) -> Buffer:

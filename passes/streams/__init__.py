@@ -1,6 +1,9 @@
 """The streaming forms that `stream` knows: one file and one entry per form."""
 
+from xdsl.ir import Region
+
 from comet.dialects.compound import FoldOp
+from comet.dialects.compound_dims import names_of
 from comet.passes.streams.attention import AttentionForm
 from comet.passes.streams.form import Form
 from comet.passes.streams.softmax import SoftmaxForm
@@ -11,15 +14,20 @@ FORMS: tuple[Form, ...] = (AttentionForm(), SoftmaxForm(), WelfordForm())
 
 
 def form_of(fold: FoldOp) -> Form | None:
-    """Return the form whose step and merge a fold has, None if it has another's."""
+    """Return the form whose step (or join) and merge a fold has, None if another's."""
+    return next((form for form in FORMS if _has_form(fold, form)), None)
+
+
+def _has_form(fold: FoldOp, form: Form) -> bool:
     carries = [value.type for value in fold.init]
-    for form in FORMS:
-        if len(fold.ins) != len(form.inputs) or len(form.carries) != len(carries):
-            continue
-        step = form.step_region(fold.dim.data, [v.type for v in fold.ins], carries)
-        merge = form.merge_region(carries)
-        if fold.step.is_structurally_equivalent(
-            step
-        ) and fold.merge.is_structurally_equivalent(merge):
-            return form
-    return None
+    if len(form.carries) != len(carries):
+        return False
+    inputs, dim = [value.type for value in fold.ins], fold.dim.data
+    steps: list[Region] = []
+    if len(inputs) == len(form.inputs) and not fold.element_by_element:
+        steps.append(form.step_region(dim, inputs, carries))
+    if len(inputs) == len(carries) and all(dim in names_of(type_) for type_ in inputs):
+        steps.append(form.join_region(dim, inputs, carries))
+    return any(fold.step.is_structurally_equivalent(step) for step in steps) and (
+        fold.merge.is_structurally_equivalent(form.merge_region(carries))
+    )

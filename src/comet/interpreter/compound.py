@@ -97,7 +97,18 @@ def _(op: CastOp, machine: Machine, args: Values) -> Values:
 def _(op: RenameOp, machine: Machine, args: Values) -> Values:
     (value,), names = args, op.renaming
     lengths = {names[dim]: length for dim, length in value.lengths.items()}
-    return (Tensor(value.axes, names_of(op.result), value.data, lengths),)
+    data = value.data if op.cut is None else _in_parts(op, value)
+    return (Tensor(value.axes, names_of(op.result), data, lengths),)
+
+
+def _in_parts(op: RenameOp, value: Tensor) -> Array:
+    """Return the data with the axis that `op` splits as two."""
+    if op.cut in value.lengths:
+        raise InterpretationError(
+            f"'{op.name}' op splits {op.cut}, of which an instance has a part"
+        )
+    extents = tuple(extents_of(op.result).values())
+    return value.data.reshape(*value.data.shape[: len(value.axes)], *extents)
 
 
 @evaluate.register

@@ -1,6 +1,6 @@
 // RUN: COMET_ROUNDTRIP
 // RUN: COMET_GENERIC_ROUNDTRIP
-// The named compound ops beside gemm_softmax and gemm_layernorm, and positions.
+// The named compound ops beside gemm_softmax and gemm_layernorm, positions, and views.
 
 func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, %v: tensor<2xf16>,
     %q: tensor<1x2x3x4xf16>, %k: tensor<1x2x5x4xf16>, %w: tensor<1x2x5x6xf16>,
@@ -20,6 +20,7 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
   %r12 = compound.expert_gemm %x, %e : (tensor<2x3x4xf16>, tensor<2x4x5xf16>) -> tensor<2x3x5xf16>
   %r13 = compound.flash_decode %q, %k, %w, %n : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
   %r14 = compound.index of 30 over ["x", "y"] : tensor<8xf32, #compound.dims<N>>
+  %r15 = compound.rename %r14 split "N" : tensor<8xf32, #compound.dims<N>> -> tensor<2x4xf32, #compound.dims<P, Q>>
   func.return
 }
 
@@ -39,6 +40,7 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-NEXT:   %r12 = compound.expert_gemm %x, %e : (tensor<2x3x4xf16>, tensor<2x4x5xf16>) -> tensor<2x3x5xf16>
 // CHECK-NEXT:   %r13 = compound.flash_decode %q, %k, %w, %n : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
 // CHECK-NEXT:   %r14 = compound.index of 30 over ["x", "y"] : tensor<8xf32, #compound.dims<N>>
+// CHECK-NEXT:   %r15 = compound.rename %r14 split "N" : tensor<8xf32, #compound.dims<N>> -> tensor<2x4xf32, #compound.dims<P, Q>>
 
 // CHECK-GENERIC:      "func.func"
 // CHECK-GENERIC-NEXT: ^{{.*}}
@@ -57,3 +59,4 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-GENERIC-NEXT: %r12 = "compound.expert_gemm"(%x, %e) : (tensor<2x3x4xf16>, tensor<2x4x5xf16>) -> tensor<2x3x5xf16>
 // CHECK-GENERIC-NEXT: %r13 = "compound.flash_decode"(%q, %k, %w, %n) : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
 // CHECK-GENERIC-NEXT: %r14 = "compound.index"() <{whole = 30 : i64, axes = ["x", "y"]}> : () -> tensor<8xf32, #compound.dims<N>>
+// CHECK-GENERIC-NEXT: %r15 = "compound.rename"(%r14) <{split = "N"}> : (tensor<8xf32, #compound.dims<N>>) -> tensor<2x4xf32, #compound.dims<P, Q>>

@@ -159,3 +159,15 @@
 %n = "test.op"() : () -> tensor<4xi32, #compound.dims<M>>
 // CHECK: 'compound.rename' op mixes element types i32 and f32; make the conversion explicit with compound.cast
 %r = compound.rename %n : tensor<4xi32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<N>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op splits K, which tensor<4x6xf32, #compound.dims<M, N>> does not have
+%r = compound.rename %x split "K" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<4x2x3xf32, #compound.dims<M, P, Q>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op keeps shape and level
+%r = compound.rename %x split "N" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<4x4x2xf32, #compound.dims<M, P, Q>>

@@ -1,0 +1,36 @@
+// RUN: comet-opt %s --split-input-file --verify-diagnostics -p 'split{dim=K parts=4}' | filecheck %s
+
+func.func @f(%x: tensor<4x6xf32, #compound.dims<M, K>>) -> tensor<4xf32, #compound.dims<M>> {
+  %m = compound.reduce max %x : tensor<4x6xf32, #compound.dims<M, K>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %m : tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK: split: K = 6 of @f has no 4 parts of one extent; parts may be 1, 2, 3, 6
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, K>>) -> tensor<4x8xf32, #compound.dims<M, K>> {
+  %m = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<4x8xf32, #compound.dims<M, K>>
+  func.return %m : tensor<4x8xf32, #compound.dims<M, K>>
+}
+
+// CHECK: split: @f returns a value with K; split a dimension that is reduced
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, K>>) -> tensor<4xf32, #compound.dims<M>> {
+  %y = compound.rename %x : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<4x8xf32, #compound.dims<M, N>>
+  %m = compound.reduce max %y : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %m : tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK: split: 'compound.rename' of @f reads K as one dimension; split another one
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compound.dims<M>> {
+  %m = compound.reduce max %x : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %m : tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK: split: no value has the dimension K; the dimensions of the module are M, N

@@ -1,0 +1,224 @@
+"""`split`: the same meaning for any parts, on one rank and on several, and errors."""
+
+import random
+from functools import partial
+from pathlib import Path
+
+import pytest
+from named_ops import NAMED_OPS, NamedOp
+from programs import mesh_text
+from semantics import assert_same_meaning, parse_module, run_passes
+from trees import random_tree
+from triton_modules import check_all, emitted, hardware
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import AllGatherOp, CollectiveOp
+from comet.dialects.compound import FoldOp, RenameOp
+from comet.dialects.compound_dims import names_of
+
+RANKS = (1, 2, 3, 4, 8)
+REDUCED = [
+    (op, dim)
+    for op in NAMED_OPS
+    for dim in op.odd
+    if dim not in op.kind.RESULT and op.name != "ssm_scan"
+]
+
+
+@pytest.mark.parametrize("stream", ["", "stream,"])
+@pytest.mark.parametrize("parts", [1, 3, 12])
+@pytest.mark.parametrize(
+    ("op", "dim"), REDUCED, ids=lambda part: getattr(part, "title", part)
+)
+def test_named_ops(op: NamedOp, dim: str, parts: int, stream: str):
+    before = parse_module(op.text({**op.odd, dim: 12}))
+    after = run_passes(before, f"decompose,{stream}split{{dim={dim} parts={parts}}}")
+    tree = partial(random_tree, generator=random.Random(parts))
+    assert_same_meaning(before, after, "main", chunks=tree)
+
+
+STATISTICS = """
+func.func @main(%x: tensor<3x12xf32, #compound.dims<M, N>>)
+    -> (tensor<3xf32, #compound.dims<M>>, tensor<3xf32, #compound.dims<M>>) {
+  %share = compound.fill 0.08333333333333333 : tensor<f32, #compound.dims<>>
+  %sum = compound.reduce add %x
+    : tensor<3x12xf32, #compound.dims<M, N>> -> tensor<3xf32, #compound.dims<M>>
+  %mean = compound.map mult %sum, %share : tensor<3xf32, #compound.dims<M>>,
+    tensor<f32, #compound.dims<>> -> tensor<3xf32, #compound.dims<M>>
+  %centred = compound.map sub %x, %mean : tensor<3x12xf32, #compound.dims<M, N>>,
+    tensor<3xf32, #compound.dims<M>> -> tensor<3x12xf32, #compound.dims<M, N>>
+  %square = compound.map mult %centred, %centred
+    : tensor<3x12xf32, #compound.dims<M, N>>, tensor<3x12xf32, #compound.dims<M, N>>
+    -> tensor<3x12xf32, #compound.dims<M, N>>
+  %squares = compound.reduce add %square
+    : tensor<3x12xf32, #compound.dims<M, N>> -> tensor<3xf32, #compound.dims<M>>
+  func.return %mean, %squares
+    : tensor<3xf32, #compound.dims<M>>, tensor<3xf32, #compound.dims<M>>
+}
+"""
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("stream", ["", "stream,"])
+@pytest.mark.parametrize("parts", [1, 2, 4, 6])
+def test_mean_and_variance(parts: int, stream: str, ranks: int):
+    """The count of a running mean has no dimension, and one per part afterwards."""
+    before = parse_module(mesh_text({"rank": ranks}) + STATISTICS)
+    split = f"{stream}split{{dim=N parts={parts}}}"
+    assert_same_meaning(before, run_passes(before, split), "main")
+    shared = "distribute{dim=N_part axes=rank},insert-collectives"
+    assert_same_meaning(before, run_passes(before, f"{split},{shared}"), "main")
+    early = f"distribute{{dim=N axes=rank}},{split},insert-collectives"
+    assert_same_meaning(before, run_passes(before, early), "main")
+
+
+UNKNOWN = """
+collective.mesh @mesh {rank = 2}
+!X = tensor<3x12xf32, #compound.dims<M, N>>
+!C = tensor<3x1xf32, #compound.dims<M, N>>
+!M = tensor<3xf32, #compound.dims<M>>
+func.func @main(%x: !X) -> (!M, !M) {
+  %low = compound.fill -1.0e30 : !M
+  %zero = compound.fill 0.0 : !M
+  %one = compound.fill 1.0 : !M
+  %m, %n = compound.fold over "N" ins(%x : !X) init(%low, %zero : !M, !M) CHUNK
+    %top = compound.reduce max %c : CHUNKTYPE -> !M
+    %now = compound.map max %old, %top : !M, !M -> !M
+    compound.yield %now, %one : !M, !M
+  } merge {
+  ^bb1(%p: !M, %q: !M, %r: !M, %s: !M):
+    %now = compound.map max %p, %r : !M, !M -> !M
+    compound.yield %now, %one : !M, !M
+  } -> !M, !M
+  func.return %m, %n : !M, !M
+}
+"""
+
+
+@pytest.mark.parametrize("chunk", ["!X", "!C"])
+@pytest.mark.parametrize("parts", [2, 3])
+def test_a_fold_of_no_known_form(parts: int, chunk: str):
+    """Its partials are merged one by one; a yielded constant is spread over parts."""
+    head = f"step {{\n  ^bb0(%c: {chunk}, %old: !M, %count: !M):"
+    text = UNKNOWN.replace("CHUNKTYPE", chunk).replace("CHUNK", head)
+    before = parse_module(text)
+    split = f"split{{dim=N parts={parts}}}"
+    assert_same_meaning(before, run_passes(before, split), "main")
+    shared = f"{split},distribute{{dim=N_part axes=rank}},insert-collectives"
+    assert_same_meaning(before, run_passes(before, shared), "main")
+
+
+def decode(keys: int, ranks: int) -> str:
+    """Return flash_decode with the keys shared by ranks, and their mesh."""
+    types = ["tensor<2x1x3x5xf32>", *(f"tensor<2x1x{keys}x{d}xf32>" for d in (5, 4))]
+    shard = '{collective.shard = {S = ["rank"]}}'
+    result = "tensor<2x1x3x4xf32>"
+    operands = f"({', '.join(types)}, tensor<2xi32>)"
+    return f"""{mesh_text({"rank": ranks})}
+func.func @main(%q: {types[0]}, %k: {types[1]} {shard}, %v: {types[2]} {shard},
+    %lens: tensor<2xi32>) -> {result} {{
+  %o = compound.flash_decode %q, %k, %v, %lens {shard} : {operands} -> {result}
+  func.return %o : {result}
+}}
+"""
+
+
+@pytest.mark.parametrize("stream", ["", "stream,"])
+@pytest.mark.parametrize("parts", [1, 4, 6, 24])
+@pytest.mark.parametrize("ranks", RANKS)
+def test_shares_of_ranks_in_parts(ranks: int, parts: int, stream: str):
+    before = parse_module(decode(24, ranks))
+    passes = f"decompose,{stream}split{{dim=S parts={parts}}},insert-collectives"
+    shared = run_passes(before, passes)
+    placed = run_passes(shared, "place-collectives,exchange-terms")
+    for seed in range(3):
+        assert_same_meaning(before, shared, "main", seed=seed)
+        assert_same_meaning(before, placed, "main", seed=seed)
+
+
+def test_what_ranks_exchange():
+    """Each rank merges the partials of its own parts before it gives them away."""
+    passes = "decompose,stream,split{dim=S parts=8},insert-collectives"
+    after = run_passes(parse_module(decode(24, 4)), passes)
+    folds = [op.dim.data for op in after.walk() if isinstance(op, FoldOp)]
+    assert folds == ["S_in", "S_parts", "rank_part"]
+    found = [op for op in after.walk() if isinstance(op, CollectiveOp)]
+    assert [type(op) for op in found] == [AllGatherOp] * 3
+    assert all("S_parts" not in names_of(op.input) for op in found)
+    merging = [op for op in after.walk() if isinstance(op, FoldOp)]
+    assert not any(fold.element_by_element for fold in merging)
+
+
+def test_shares_are_viewed_where_they_lie():
+    """No rank moves keys or values if its share is a number of whole parts."""
+    passes = "decompose,stream,split{dim=S parts=4},insert-collectives"
+    for ranks, moved in ((2, False), (4, False), (3, True)):
+        after = run_passes(parse_module(decode(24, ranks)), passes)
+        views = [op for op in after.walk() if isinstance(op, RenameOp) and op.cut]
+        gathered = [isinstance(op.input.owner, AllGatherOp) for op in views]
+        assert gathered[:2] == [moved, moved]
+
+
+def test_kernels_with_more_programs_than_results(tmp_path: Path):
+    """One kernel makes partials of every part, another merges them."""
+    shard = '{collective.shard = {S = ["rank"]}}'
+    text = decode(24, 1).replace(shard, "").replace("collective.mesh @mesh", "// ")
+    pipeline = (
+        f"{hardware('h200x1.yaml')},decompose,stream,split{{dim=S parts=4}},"
+        "fuse{strategy=partial},tile,outline-kernels,lower-to-triton"
+    )
+    source = emitted(text, pipeline)
+    assert source.count("@triton.jit") == 2
+    (report,) = check_all({"decode": source}, tmp_path).values()
+    assert report["ok"], report
+
+
+def test_names_that_are_taken():
+    text = """
+    func.func @main(%x: tensor<4x6xf32, #compound.dims<N_part, N>>)
+        -> tensor<4xf32, #compound.dims<N_part>> {
+      %y = compound.reduce add %x : tensor<4x6xf32, #compound.dims<N_part, N>>
+        -> tensor<4xf32, #compound.dims<N_part>>
+      func.return %y : tensor<4xf32, #compound.dims<N_part>>
+    }"""
+    before = parse_module(text)
+    after = run_passes(before, "split{dim=N parts=2}")
+    assert_same_meaning(before, after, "main")
+    assert "<N_part, N_part_, N_in>" in str(after)
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        ("split{dim=Q parts=2}", "no value has the dimension Q; .* B, D, E, H, M, N"),
+        (
+            "split{dim=N parts=5}",
+            r"N = 12 of @main has no 5 .* may be 1, 2, 3, 4, 6, 12",
+        ),
+        ("split{dim=N parts=0}", "has no 0 parts"),
+        (
+            "split{dim=M parts=5}",
+            "@main returns a value with M; split a dimension that",
+        ),
+    ],
+)
+def test_rejects(passes: str, message: str):
+    op = next(op for op in NAMED_OPS if op.title == "attention")
+    module = parse_module(op.text({**op.odd, "N": 12}))
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, f"decompose,{passes}")
+
+
+def test_rejects_a_dimension_with_two_names():
+    op = next(op for op in NAMED_OPS if op.title == "ssm_scan")
+    module = parse_module(op.text({**op.odd, "S": 4}))
+    with pytest.raises(
+        PassFailedException, match=r"'compound.rename' .* reads S as one"
+    ):
+        run_passes(module, "decompose,split{dim=S parts=2}")
+
+
+def test_rejects_the_graph_level():
+    module = parse_module(NAMED_OPS[0].text(NAMED_OPS[0].odd))
+    with pytest.raises(PassFailedException, match="run decompose first"):
+        run_passes(module, "split{dim=K parts=1}")
