@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import BoolAttr, ModuleOp
+from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
@@ -31,6 +32,10 @@ SHARED = ("N",)
 SHARED_BY_FOLDS = ("B", "H", "M")
 """Those that are shared if none is named and N is streamed."""
 
+AUTO = ("auto",)
+
+Dims: TypeAlias = tuple[str, ...]
+
 Share: TypeAlias = tuple[str, tuple[str, ...]]
 """A dimension, and the mesh axes that share it."""
 
@@ -49,7 +54,9 @@ class CometAcceleratorPass(ModulePass):
     dim: tuple[str, ...] | None = None
     """
     The dimensions that clusters and cores share; each takes as many of the outermost
-    axes left as divide it. If unset it is N, and B, H and M where N is streamed.
+    axes left as divide it. `auto` takes N or the result's other dimensions, whichever
+    is cheaper, as does none at all where `op`, `at`, `kind`, `strategy` and `factors`
+    are left open too. Otherwise it is N, and B, H and M where N is streamed.
     """
 
     op: str | None = None
@@ -67,10 +74,19 @@ class CometAcceleratorPass(ModulePass):
     at: str | None = None
     """The level of the explicit collectives; the shared buffer's if unset."""
 
-    kind: Literal["allreduce", "reduce_scatter_all_gather", "gather", "auto"] = "auto"
+    kind: Literal[
+        "allreduce",
+        "reduce_scatter_all_gather",
+        "reduce_broadcast",
+        "gather",
+        "auto",
+    ] = "auto"
     """See `place-collectives`."""
 
     strategy: Literal["none", "apart", "partial", "full", "auto"] = "auto"
+    """See `fuse`."""
+
+    chunks: Literal["shared", "root", "auto"] = "auto"
     """See `fuse`."""
 
     factors: str = "auto"
@@ -116,26 +132,22 @@ class CometAcceleratorPass(ModulePass):
 
     def compile(self, ctx: Context, op: ModuleOp, *, stream: bool) -> None:
         """Run the passes after `decompose`."""
-        parts = self.parts(op, attached_system(op), stream=stream)
-        PassPipeline(tuple(parts)).apply(ctx, op)
+        dims = self.shared(ctx, op, stream=stream)
+        spread = self.spread(op, attached_system(op), dims, stream=stream)
+        PassPipeline((*spread, *self.map())).apply(ctx, op)
 
-    def parts(
-        self, module: ModuleOp, system: SystemOp, *, stream: bool
+    def spread(
+        self, module: ModuleOp, system: SystemOp, dims: Sequence[str], *, stream: bool
     ) -> Iterator[ModulePass]:
-        """Yield the passes after `decompose`, in order."""
-        from comet.passes.annotate_cost import AnnotateCostPass
-        from comet.passes.bind import BindPass
+        """Yield the passes after `decompose` that share `dims` between instances."""
         from comet.passes.distribute import DistributePass
-        from comet.passes.fuse import FusePass
         from comet.passes.insert_collectives import InsertCollectivesPass
-        from comet.passes.lower_to_comet import LowerToCometPass
         from comet.passes.place_collectives import PlaceCollectivesPass
         from comet.passes.stream import StreamPass
-        from comet.passes.tile import TilePass
 
         if stream:
             yield StreamPass()
-        for dim, axes in shares(module, system, self.shared(module, stream=stream)):
+        for dim, axes in shares(module, system, dims):
             yield DistributePass(dim=dim, axes=axes, op=self.op)
             cores = tuple(a for a in axes if a in memory_chain(system).core_axes)
             if self.op is not None and cores:
@@ -143,19 +155,65 @@ class CometAcceleratorPass(ModulePass):
         yield InsertCollectivesPass()
         at = self.at if self.at is not None else memory_chain(system).shared
         yield PlaceCollectivesPass(at=at, kind=self.kind)
-        yield FusePass(strategy=self.strategy)
+
+    def map(self) -> Iterator[ModulePass]:
+        """Yield the passes that make a mapping of what is shared."""
+        from comet.passes.annotate_cost import AnnotateCostPass
+        from comet.passes.bind import BindPass
+        from comet.passes.fuse import FusePass
+        from comet.passes.lower_to_comet import LowerToCometPass
+        from comet.passes.tile import TilePass
+
+        yield FusePass(strategy=self.strategy, chunks=self.chunks)
         yield TilePass(factors=self.factors)
         yield BindPass(kind=self.bind)
         yield AnnotateCostPass(model=self.model)
         yield LowerToCometPass()
 
-    def shared(self, module: ModuleOp, *, stream: bool) -> tuple[str, ...]:
-        """Return the dimensions to share; those not named by the user may be absent."""
-        if self.dim is not None:
+    def shared(self, ctx: Context, module: ModuleOp, *, stream: bool) -> Dims:
+        """Return the dimensions to share, and note them if the cost decides."""
+        if self.dim is not None and self.dim != AUTO:
             return self.dim
         known = {name for value in values_of(module) for name in names_of(value)}
-        usual = SHARED_BY_FOLDS if stream else SHARED
-        return tuple(dim for dim in usual if dim in known)
+        usual = tuple(dim for dim in SHARED_BY_FOLDS if dim in known)
+        if stream:
+            return usual
+        if self.dim is None and self.is_pinned():
+            return tuple(dim for dim in SHARED if dim in known)
+        return self.cheapest(ctx, module, known)
+
+    def is_pinned(self) -> bool:
+        """Return whether options that depend on what is shared are given."""
+        unset = self.op is None and self.at is None
+        open_ = self.kind == self.strategy == self.factors == "auto"
+        return not (unset and open_)
+
+    def cheapest(self, ctx: Context, module: ModuleOp, known: AbstractSet[str]) -> Dims:
+        """Return the dimensions whose sharing costs least, and note them."""
+        from comet.passes.distribute_auto import (
+            SHARED_DIMS,
+            STRATEGIES,
+            candidates,
+            cheapest_dims,
+        )
+
+        system = attached_system(module)
+        choices = [
+            dims for dims in candidates(module) if all(dim in known for dim in dims)
+        ]
+        if not choices:
+            return ()
+        strategies = STRATEGIES if self.strategy == "auto" else (self.strategy,)
+        found = cheapest_dims(
+            ctx,
+            module,
+            choices,
+            lambda dims: self.spread(module, system, dims, stream=False),
+            strategies,
+        )
+        for func in compute_functions(module):
+            func.attributes[SHARED_DIMS] = StringAttr(",".join(found))
+        return found
 
 
 def has_attention(module: ModuleOp) -> bool:
