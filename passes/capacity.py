@@ -152,16 +152,15 @@ class _Walk:
         """Return the bytes of a result in one instance of its level."""
         if (carried := _carried_in(result)) is not None:
             return self.result(carried)
-        node = result.owner
+        node, size_of = result.owner, self.sizes.bytes_of
+        share = node.yielded[result.index] if isinstance(node, NodeOp) else result
+        if share is result or level_of(share) != level_of(result):
+            return size_of(result)
         if isinstance(node, SpatialOp):
-            share = node.yielded[result.index]
-            if level_of(share) == level_of(result):
-                return self.sizes.bytes_of(share)
-        elif isinstance(node, NodeOp) and node.initial_carries():
-            share = node.yielded[result.index]
-            if isinstance(share, OpResult):
-                return self.result(share)
-        return self.sizes.bytes_of(result)
+            return self.result(share) if isinstance(share, OpResult) else size_of(share)
+        if isinstance(share, OpResult) and isinstance(share.owner, SpatialOp):
+            return size_of(result) // np.maximum(size_of(share), 1) * self.result(share)
+        return size_of(result)
 
 
 def _carried_in(result: OpResult) -> OpResult | None:

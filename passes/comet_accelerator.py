@@ -89,6 +89,9 @@ class CometAcceleratorPass(ModulePass):
     chunks: Literal["shared", "root", "auto"] = "auto"
     """See `fuse`."""
 
+    chunks: Literal["shared", "root", "auto"] = "auto"
+    """See `fuse`."""
+
     factors: str = "auto"
     """See `tile`."""
 

@@ -34,6 +34,12 @@ class FusePass(ModulePass):
     cheapest of these.
     """
 
+    chunks: Literal["shared", "root", "auto"] = "shared"
+    """
+    On accelerators, where the loop of a fold stands: over the shared buffer, or over
+    the outermost level, so that chunks come in while others are worked on; the cheaper.
+    """
+
     between: Literal["recompute", "spill", "auto"] = "auto"
     """
     On GPUs, what two sweeps over a row do about a product that both need: compute it
@@ -54,10 +60,11 @@ class FusePass(ModulePass):
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
                 continue
             _check_positions(func)
-            if self.strategy == "auto":
-                fuse_auto.fuse_function(func, system)
+            first, *others = fuse_auto.ways(func, self.strategy, self.chunks)
+            if others:
+                fuse_auto.fuse_function(func, system, (first, *others))
             else:
-                fuse_accelerator.fuse_function(func, system, self.strategy)
+                fuse_accelerator.fuse_function(func, system, *first)
 
 
 def _check_positions(func: FuncOp) -> None:

@@ -34,13 +34,14 @@ from comet.passes.fuse_accelerator_borders import (
 from comet.passes.fuse_accelerator_folds import (
     Segment,
     Unit,
+    check_carries,
     chunks_of,
     has_contraction,
-    readers_of,
     segments,
     with_carries,
     with_steps,
 )
+from comet.passes.fuse_accelerator_residents import resident_values
 from comet.passes.memory_chain import MemoryChain, memory_chain
 from comet.passes.retile import retile
 from comet.passes.tile_tree import (
@@ -55,6 +56,8 @@ from comet.passes.tile_tree import (
     ops_of,
 )
 
+Chunks: TypeAlias = Literal["shared", "root"]
+"""The level that folds take their chunks from."""
 Strategy: TypeAlias = Literal["none", "apart", "partial", "full"]
 
 
@@ -67,33 +70,39 @@ class FusePlan:
     program: FlatProgram
 
 
-def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
+def fuse_function(
+    func: FuncOp, system: SystemOp, strategy: Strategy, chunks: Chunks = "shared"
+) -> None:
     """
     Turn the elementary ops of `func` into a tile tree on `system`, without factors.
 
     Raises PassFailedException for ops that no leaf can hold and for hardware that is
     no chain of root, clusters and cores.
     """
-    apply_plan(func, plan_fusion(func, system, strategy))
+    apply_plan(func, plan_fusion(func, system, strategy, chunks))
 
 
-def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusePlan:
+def plan_fusion(
+    func: FuncOp, system: SystemOp, strategy: Strategy, chunks: Chunks = "shared"
+) -> FusePlan:
     """Return how the ops of `func` are nested under `strategy`; changes nothing."""
     chain = memory_chain(system)
     program = with_steps(flatten(func, system.system_name))
     for op in program.ops:
         _check_placed(op)
     dissolved = dissolved_collectives(program, chain)
-    groups = [
-        _cluster(group, program, chain, strategy, dissolved)
+    trees = tuple(
+        _tree(group, program, chain, strategy, chunks, dissolved)
         for group in _root_groups(program, strategy)
-    ]
-    trees = tuple(Temporal(chain.root, (group,)) for group in groups)
+    )
     aliases = dissolved | chunks_of(program.ops)
     nest = _nest(chain, frozenset(), aliases)
     partial = frozenset(dissolved.values())
-    kept = set(_resident(trees, program, nest, partial, strategy))
+    spills = strategy == "partial"
+    kept = set(resident_values(trees, chain.out, nest, program, partial, spills=spills))
     resident = frozenset(with_carries(kept, program.ops))
+    if chunks == "root":
+        check_carries(program, resident)
     return FusePlan(trees, _nest(chain, resident, aliases), program)
 
 
@@ -205,15 +214,16 @@ def _is_contraction(unit: Unit) -> bool:
     return isinstance(unit[0], ContractOp)
 
 
-def _cluster(
+def _tree(
     units: Sequence[Unit],
     program: FlatProgram,
     chain: MemoryChain,
     strategy: Strategy,
+    chunks: Chunks,
     aliases: Mapping[SSAValue, SSAValue],
-) -> Spatial:
-    """Return the node that spreads `units` over the clusters."""
-    children: list[Tree] = []
+) -> Temporal:
+    """Return the nest of `units`; its clusters turn folds over, or it does itself."""
+    groups: list[tuple[Segment, tuple[Tree, ...]]] = []
     for segment in segments(units):
         items = list(_items(segment, program, chain, aliases))
         # Row statistics are looped over the row where nothing is fused, so that their
@@ -221,11 +231,39 @@ def _cluster(
         tail = len(items)
         while strategy == "none" and tail > 1 and isinstance(items[tail - 1], Leaf):
             tail -= 1
-        node = Temporal(chain.shared, tuple(items[:tail]), segment.fold)
-        children += (node, *items[tail:])
+        inner = segment.fold if chunks == "shared" else None
+        node = Temporal(chain.shared, tuple(items[:tail]), inner)
+        groups.append((segment, (node, *items[tail:])))
+    if chunks == "shared":
+        inside = tuple(tree for _, trees in groups for tree in trees)
+        return Temporal(chain.root, (_cluster(units, inside, program, chain),))
+    children: list[Tree] = []
+    for segment, trees in groups:
+        cluster = _cluster(_work(segment), trees, program, chain)
+        fold = segment.fold
+        children.append(
+            cluster if fold is None else Temporal(chain.root, (cluster,), fold)
+        )
+    return Temporal(chain.root, tuple(children))
+
+
+def _cluster(
+    units: Sequence[Unit],
+    inside: tuple[Tree, ...],
+    program: FlatProgram,
+    chain: MemoryChain,
+) -> Spatial:
+    """Return the node that spreads `units`, nested as `inside`, over the clusters."""
     ops = [op for unit in units for op in unit]
     rows = _rows(ops, chain.cluster_axes, program)
-    return Spatial(chain.shared, program.mesh, rows, tuple(children))
+    return Spatial(chain.shared, program.mesh, rows, inside)
+
+
+def _work(segment: Segment) -> tuple[Unit, ...]:
+    """Return the units of a segment, those of one step of its fold among them."""
+    if segment.fold is None:
+        return segment.units
+    return (*segment.units, *_units(list(segment.fold.step.block.ops)[:-1]))
 
 
 def _items(
@@ -240,11 +278,8 @@ def _items(
     In the step of a fold they are as few as can be: a node without a transfer, which
     only turns carries over, is none that the COMET files could count.
     """
-    if segment.fold is None:
-        return _stages(segment.units, program, chain, aliases)
-    step = list(segment.fold.step.block.ops)[:-1]
-    units = (*segment.units, *_units(step))
-    return _stages(units, program, chain, aliases, closed=False)
+    closed = segment.fold is None
+    return _stages(_work(segment), program, chain, aliases, closed=closed)
 
 
 def _stages(
@@ -349,73 +384,6 @@ def _split_dim(
     return next(iter(dims), None)
 
 
-def _resident(
-    trees: Sequence[Temporal],
-    program: FlatProgram,
-    nest: Nest,
-    partial: frozenset[SSAValue],
-    strategy: Strategy,
-) -> Iterator[SSAValue]:
-    """
-    Yield the values that stay in the cores between two nodes of one cluster.
-
-    Both nodes have to spread them alike, and nobody else may want them. `partial` are
-    the values that the end of a node completes.
-    """
-    for cluster in (child for tree in trees for child in tree.children):
-        home = dict(_homes(cluster))
-        for op, maker in home.items():
-            if strategy == "partial" and isinstance(op, ContractOp):
-                continue
-            for value in op.results:
-                if (
-                    value not in partial
-                    and value not in program.outputs
-                    and all(
-                        _reads_in_core(value, user, maker, home.get(user))
-                        for user in readers_of(value, nest)
-                    )
-                ):
-                    yield value
-
-
-@dataclass(frozen=True)
-class _Home:
-    """Where an op stands: the node over the cores, and the one around that."""
-
-    stage: Spatial
-    group: Tree
-
-
-def _homes(cluster: Tree) -> Iterator[tuple[Operation, _Home]]:
-    for group in _children(cluster):
-        for stage in _children(group):
-            if isinstance(stage, Spatial):
-                yield from ((op, _Home(stage, group)) for op in ops_of(stage))
-
-
-def _reads_in_core(
-    value: SSAValue, user: Operation, maker: _Home, reader: _Home | None
-) -> bool:
-    """
-    Return whether `user` finds `value` in the core that made it.
-
-    A fold takes the chunks that it does not make from the shared buffer: the COMET
-    files count the steps of a loop by what they fetch.
-    """
-    if reader is None or isinstance(user, ContractOp):
-        return False
-    fold = reader.group.fold if isinstance(reader.group, Temporal) else None
-    chunked = fold is not None and fold.dim.data in names_of(value)
-    return reader.stage.rows == maker.stage.rows and (
-        reader.group is maker.group or not chunked
-    )
-
-
-def _children(tree: Tree) -> tuple[Tree, ...]:
-    return () if isinstance(tree, Leaf) else tree.children
-
-
 @dataclass(frozen=True)
 class _Levels:
     """At which level a value lives in the body of a node."""
@@ -428,7 +396,7 @@ class _Levels:
         """Return the level of `value` in the body of `node`, or outside of all."""
         chain = self.chain
         place = chain.root if node is None else node.place
-        if place == chain.shared and value in self.resident:
+        if place != chain.out and node is not None and value in self.resident:
             return chain.out
         if place != chain.out or node is None:
             return place

@@ -69,6 +69,17 @@ def _check_fold(fold: FoldOp, program: FlatProgram) -> None:
         )
 
 
+def check_carries(program: FlatProgram, resident: AbstractSet[SSAValue]) -> None:
+    """Raise PassFailedException for a fold whose carries do not stay in the cores."""
+    for fold in program.ops:
+        if isinstance(fold, FoldOp) and not set(carries_of(fold)) <= resident:
+            raise PassFailedException(
+                f"fuse: carries of 'compound.fold' over {fold.dim.data} do not stay in "
+                "the cores and would cross the outermost level in every step; use "
+                "chunks=shared, or a strategy that fuses more"
+            )
+
+
 def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
     """Return, for what the steps of folds read, the values they are chunks of."""
     return {

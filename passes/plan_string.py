@@ -99,16 +99,24 @@ def node_level(node: NodeOp) -> str:
         return GRID
     if node.initial_carries() and _on_mesh(node):
         return FOLD
-    return level_of(node.outs[0]) or ""
+    return _shared_level(node) or level_of(node.outs[0]) or ""
 
 
 def _on_mesh(node: NodeOp) -> bool:
-    above = node.parent_op()
-    while isinstance(above, NodeOp):
-        if isinstance(above, SpatialOp):
-            return above.mesh_name is not None
-        above = above.parent_op()
-    return False
+    """Return whether `node` holds nodes that are spread over a mesh."""
+    inner = (op for op in node.body.walk() if isinstance(op, SpatialOp))
+    return any(op.mesh_name is not None for op in inner)
+
+
+def _shared_level(node: NodeOp) -> str | None:
+    """Return the level that nodes over a mesh in `node` fetch from, if any do."""
+    for op in node.body.block.ops:
+        if isinstance(op, SpatialOp) and op.mesh_name is not None:
+            outer, inner = (*op.ins, *op.outs), (*op.tiles, *op.yielded)
+            for whole, tile in zip(outer, inner, strict=True):
+                if level_of(whole) != level_of(tile):
+                    return level_of(whole)
+    return None
 
 
 def node_kinds(node: NodeOp) -> frozenset[str]:

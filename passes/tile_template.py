@@ -129,19 +129,20 @@ class Template:
         return tuple((self.letters[dim], f) for dim, f in rows if dim in known)
 
     @cached_property
-    def owners(self) -> Mapping[tuple[int, str], TemporalOp]:
+    def owners(self) -> Mapping[tuple[int, str], tuple[TemporalOp, ...]]:
         """
-        The node that a node of the problem is, for each operation below it.
+        The nodes that a node of the problem is, for each operation below it.
 
-        Nodes outside of all others become one in the problem, its root.
+        Nodes outside of all others become one in the problem, its root, and so do
+        nodes that stand directly in one another.
         """
         leaves = paths_of(self.problem.root, ())
         ops = [op for op in self.func.walk() if isinstance(op, COMPUTE)]
-        found: dict[tuple[int, str], TemporalOp] = {}
+        found: dict[tuple[int, str], tuple[TemporalOp, ...]] = {}
         for (leaf, path), op in zip(leaves, ops, strict=True):
             around = () if op.parent is None else self.above[op.parent]
-            for tile, node in zip(path, around, strict=True):
-                found[tile, leaf.operation] = node
+            for tile, nodes in zip(path, nested(around), strict=True):
+                found[tile, leaf.operation] = nodes
         return found
 
     def problem_for(self, plan: Mapping[Key, Rows]) -> Problem:
@@ -150,7 +151,10 @@ class Template:
 
         Raises CostError if loops that become those of one node differ in order.
         """
-        rows = {place: self.rows(node, plan) for place, node in self.owners.items()}
+        rows = {
+            place: tuple(row for node in nodes for row in self.rows(node, plan))
+            for place, nodes in self.owners.items()
+        }
         return with_factors(self.problem, rows)
 
 
@@ -209,13 +213,14 @@ class Candidates:
         tiles = [n for n in walk(problem.root) if isinstance(n, Tile) and not n.spatial]
         for tile in tiles:
             for place, entry in enumerate(tile.entries):
-                node = owners[tile.index, entry.tag]
-                rows = {letters[d]: f for d, f in self.factors(node).items()}
+                nodes = owners[tile.index, entry.tag]
+                looped = [row for node in nodes for row in self.factors(node).items()]
+                rows = {letters[dim]: factor for dim, factor in looped}
                 for dim in set(problem.operation[entry.tag].dims) & set(rows):
                     factors[tile.index, place, 0, dim] = rows[dim].astype(np.float64)
             if tile.is_leaf:
-                node = owners[tile.index, tile.leaf.operation]
-                shares = self.shares[node.body.block]
+                innermost = owners[tile.index, tile.leaf.operation][-1]
+                shares = self.shares[innermost.body.block]
                 named = {letters[dim]: share for dim, share in shares.items()}
                 steps |= _steps(tile.leaf, problem, named)
         return Mappings(problem, factors, steps)
@@ -237,6 +242,18 @@ class Candidates:
             for factor in self.factors(node).values():
                 turns = turns * factor
         return turns
+
+
+def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
+    """Yield nodes, outermost first, those together that stand in one another."""
+    group: tuple[TemporalOp, ...] = ()
+    for node in nodes:
+        if group and node.parent_op() is not group[-1]:
+            yield group
+            group = ()
+        group = (*group, node)
+    if group:
+        yield group
 
 
 def _steps(
@@ -300,23 +317,43 @@ def _keys(nodes: Sequence[TemporalOp]) -> dict[TemporalOp, Key]:
     Return the plan key of each node: its level, and the class of its ops if one.
 
     Where a node of several classes is in one of several nests, the keys have the number
-    of the nest as well: an entry for a class alone would reach the node too.
+    of the nest as well: an entry for a class alone would reach the node too. For that
+    reason a node shares its rows with one of several classes in its nest and level.
     """
     nests = {nest_number(node) for node in nodes}
     classes = {node: node_kinds(node) & set(CLASSES) for node in nodes}
     numbered = len(nests) > 1 and any(len(kinds) > 1 for kinds in classes.values())
     keys: dict[TemporalOp, Key] = {}
+    mixed = {_place(node) for node, kinds in classes.items() if len(kinds) > 1}
     for node, kinds in classes.items():
         parts = [nest_number(node)] if numbered else []
-        parts += kinds if len(kinds) == 1 else []
+        parts += kinds if len(kinds) == 1 and _place(node) not in mixed else []
         keys[node] = node_level(node), "/".join(parts) or None
     return keys
+
+
+def _place(node: TemporalOp) -> tuple[str, str]:
+    """Return the level and the nest of a node."""
+    return node_level(node), nest_number(node)
 
 
 def _bare_rows(node: NodeOp) -> tuple[LoopAttr, ...]:
     """Return the rows that `node` has without factors: none, or those of its fold."""
     dims = node.factors if node.initial_carries() else ()
     return tuple(LoopAttr(dim, 1) for dim in dims)
+
+
+def _wasteful(node: TemporalOp) -> set[Combiner]:
+    """
+    Return the combiners that results of `node` may not need.
+
+    Partial folds cannot be merged between iterations, and within a fold an iteration
+    must not turn over again what another one has.
+    """
+    above = node.parent_op()
+    while isinstance(above, NodeOp) and not above.initial_carries():
+        above = above.parent_op()
+    return {Combiner.FOLD, Combiner.SAME} if above else {Combiner.FOLD}
 
 
 def _can_loop(node: TemporalOp, dim: str) -> bool:
@@ -329,7 +366,7 @@ def _can_loop(node: TemporalOp, dim: str) -> bool:
     set_rows(node, (LoopAttr(dim, 1),))
     try:
         assign_combiners(root)
-        return Combiner.FOLD not in node.combiners
+        return not set(node.combiners) & _wasteful(node)
     except VerifyException:
         return False
     finally:

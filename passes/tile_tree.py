@@ -89,6 +89,11 @@ class Nest:
                 yield from self.users(alias)
 
 
+def children_of(tree: Tree) -> tuple[Tree, ...]:
+    """Return the trees right below `tree`."""
+    return () if isinstance(tree, Leaf) else tree.children
+
+
 def ops_of(tree: Tree) -> Iterator[Operation]:
     """Yield the ops of a tree, in order; after its step, a fold and its yield."""
     if isinstance(tree, Leaf):

@@ -14,7 +14,8 @@ from comet.dialects.arch import attached_system
 from comet.dialects.comet import DeclareOp, TileOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound_dims import level_of
-from comet.dialects.schedule import TemporalOp
+from comet.dialects.cost import estimate_of
+from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.capacity import Sizes, demands
 from comet.passes.carries import in_place
 from comet.passes.tile_accelerator import search
@@ -25,7 +26,12 @@ FOLDED = [op for op in NAMED_OPS if op.title in ("attention", "gemm_softmax")]
 ATTENTION = next(op for op in NAMED_OPS if op.title == "attention")
 HEADS = {"B": 2, "H": 4, "M": 64, "N": 48, "D": 16, "E": 32}
 """Two batch entries of four heads; M divides by 16 cores, and N by them does not."""
-CHUNKS = "DRAM: B=2 H=4; fold: N=4"
+QUARTERS = "DRAM: B=2 H=4; fold: N=4"
+CHUNKS = ("shared", "root")
+each_way = pytest.mark.parametrize(
+    ("strategy", "chunks"),
+    [(s, c) for s in STRATEGIES for c in CHUNKS if (s, c) != ("none", "root")],
+)
 
 
 def spmd(dim: str, machine: int = 16) -> str:
@@ -36,10 +42,13 @@ def spmd(dim: str, machine: int = 16) -> str:
     )
 
 
-def flash(strategy: str = "full", factors: str = "") -> ModuleOp:
+def flash(
+    strategy: str = "full", factors: str = "", chunks: str = "shared"
+) -> ModuleOp:
     """Return attention of HEADS as a tile tree, with factors if there are any."""
     tile = f',tile{{factors="{factors}"}}' if factors else ""
-    pipeline = f"{spmd('M')},fuse{{strategy={strategy}}}{tile}"
+    fuse = f"fuse{{strategy={strategy} chunks={chunks}}}"
+    pipeline = f"{spmd('M')},{fuse}{tile}"
     return run_passes(parse_module(ATTENTION.text(HEADS)), pipeline)
 
 
@@ -49,33 +58,39 @@ def loop_of(module: ModuleOp) -> TemporalOp:
     return loop
 
 
-@pytest.mark.parametrize("machine", [4, 16])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@each_way
 @pytest.mark.parametrize(
     ("op", "dim"),
     [(op, dim) for op in FOLDED for dim in op.odd if dim != "N"],
     ids=lambda part: getattr(part, "title", part),
 )
-def test_the_loop_means_the_same(op: NamedOp, dim: str, strategy: str, machine: int):
+def test_the_loop_means_the_same(op: NamedOp, dim: str, strategy: str, chunks: str):
     before = parse_module(op.text(op.odd))
-    pipeline = f"{spmd(dim, machine)},fuse{{strategy={strategy}}}"
-    assert_same_meaning(before, run_passes(before, pipeline), "main")
+    pipeline = f"{spmd(dim)},fuse{{strategy={strategy} chunks={chunks}}}"
+    if (dim, chunks) == ("E", "root"):
+        with pytest.raises(PassFailedException, match="do not stay in the cores"):
+            run_passes(before, pipeline)
+    else:
+        assert_same_meaning(before, run_passes(before, pipeline), "main")
 
 
 @pytest.mark.parametrize(
     "factors",
     ["fold: N=4", "DRAM: B=2 H=4; fold: N=16", "DRAM: H=4 M=2; OB/contract: B=2"],
 )
-def test_chunks_mean_the_same(factors: str):
+@pytest.mark.parametrize("chunks", CHUNKS)
+def test_chunks_mean_the_same(factors: str, chunks: str):
     before = parse_module(ATTENTION.text(HEADS))
-    assert_same_meaning(before, flash(factors=factors), "main")
+    assert_same_meaning(before, flash(factors=factors, chunks=chunks), "main")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_chosen_chunks_mean_the_same(strategy: str):
+@each_way
+def test_chosen_chunks_mean_the_same(strategy: str, chunks: str):
     before = parse_module(ATTENTION.text(HEADS))
-    after = run_passes(flash(strategy), "tile,bind")
+    after = run_passes(flash(strategy, chunks=chunks), "tile,bind")
     assert_same_meaning(before, after, "main")
+    lowered = run_passes(after, "annotate-cost,lower-to-comet")
+    assert check(write_files(lowered)) == []
 
 
 def test_the_loop_makes_its_chunks_and_keeps_its_carries_in_the_cores():
@@ -85,6 +100,32 @@ def test_the_loop_makes_its_chunks_and_keeps_its_carries_in_the_cores():
     assert [row.dim for row in loop.loops] == ["N"]
     assert {level_of(value) for value in (*loop.carry, *loop.outs)} == {"OB"}
     assert [level_of(value) for value in loop.ins] == ["GB"] * 3
+
+
+def test_chunks_come_from_the_root_while_carries_stay_in_the_cores():
+    loop = loop_of(flash(chunks="root"))
+    assert not isinstance(loop.parent_op(), SpatialOp)
+    assert {level_of(value) for value in (*loop.carry, *loop.outs)} == {"OB"}
+    assert [level_of(value) for value in loop.ins] == ["DRAM"] * 3
+
+
+def test_the_place_of_the_loop_is_chosen_by_cost():
+    pipeline = f"{spmd('M')},fuse{{strategy=full chunks=auto}},tile,annotate-cost"
+    tree = run_passes(parse_module(ATTENTION.text(HEADS)), pipeline)
+    chosen = only_function(tree)
+    found = {place: latency(flash(chunks=place)) for place in CHUNKS}
+    assert str(chosen.attributes["comet.chunks"]).strip('"') == min(
+        found, key=lambda place: found[place]
+    )
+    estimate = estimate_of(chosen)
+    assert estimate is not None
+    assert estimate.latency == min(found.values())
+
+
+def latency(tree: ModuleOp) -> float:
+    """Return the latency of the best factors that the search finds."""
+    template = make_template(only_function(tree), attached_system(tree))
+    return search(template).estimate.latency
 
 
 def test_unfused_folds_read_scores_from_the_root():
@@ -98,6 +139,12 @@ def test_unfused_folds_read_scores_from_the_root():
 
 def test_the_maximum_alone_needs_room_for_old_and_new():
     assert in_place(loop_of(flash())) == (False, True, True)
+
+
+def test_what_a_loop_repeats_is_not_made_in_place():
+    again = flash(factors="DRAM: B=2 H=4; fold: N=4; GB: E=2", chunks="root")
+    assert in_place(loop_of(again)) == (False, False, True)
+    assert_same_meaning(parse_module(ATTENTION.text(HEADS)), again, "main")
 
 
 def test_carries_take_the_room_of_one_core():
@@ -116,7 +163,7 @@ def test_carries_take_the_room_of_one_core():
 
 
 def test_the_files_name_what_is_turned_over_in_place_once():
-    lowered = run_passes(flash(factors=CHUNKS), "bind,lower-to-comet")
+    lowered = run_passes(flash(factors=QUARTERS), "bind,lower-to-comet")
     ops = [op for op in lowered.walk() if isinstance(op, DeclareOp)]
     declared = {op.operation.data: op for op in ops}
     reads = {name: [t.data for t in op.ins] for name, op in declared.items()}
@@ -128,19 +175,13 @@ def test_the_files_name_what_is_turned_over_in_place_once():
 
 
 def test_no_product_adds_up_over_the_chunks():
-    lowered = run_passes(flash(factors=CHUNKS), "bind,lower-to-comet")
+    lowered = run_passes(flash(factors=QUARTERS), "bind,lower-to-comet")
     entries = [e for t in lowered.walk() if isinstance(t, TileOp) for e in t.entries]
     assert not any(entry.rmw for entry in entries)
     inner = "DRAM: B=2 H=4; fold: N=2; OB/contract: N=2 M=2"
     summed = run_passes(flash(factors=inner), "bind,lower-to-comet")
     entries = [e for t in summed.walk() if isinstance(t, TileOp) for e in t.entries]
     assert {e.tensor for e in entries if e.rmw} == {"ev"}
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_files_break_no_rule(strategy: str):
-    lowered = run_passes(flash(strategy), "tile,bind,annotate-cost,lower-to-comet")
-    assert check(write_files(lowered)) == []
 
 
 def test_the_search_cuts_the_keys_where_rows_do_not_fit():
@@ -185,3 +226,8 @@ func.func @main(%a : !D, %z : !S) -> !S {
 """
     with pytest.raises(PassFailedException, match="starts from no constant"):
         run_passes(parse_module(text), f"{attached(16)},fuse")
+
+
+def test_rejects_carries_that_would_cross_the_root():
+    with pytest.raises(PassFailedException, match="over N do not stay in the cores"):
+        flash("none", chunks="root")
