@@ -89,9 +89,6 @@ class CometAcceleratorPass(ModulePass):
     chunks: Literal["shared", "root", "auto"] = "auto"
     """See `fuse`."""
 
-    chunks: Literal["shared", "root", "auto"] = "auto"
-    """See `fuse`."""
-
     factors: str = "auto"
     """See `tile`."""
 
