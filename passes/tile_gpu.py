@@ -151,7 +151,8 @@ def _cheapest_row(
     numbers = LaunchNumbers(table[:, -2], table[:, -1])
     time = price(summary, columns, numbers, gpu)
     fitting = np.greater(fits(summary, columns, numbers, gpu), 0)
-    ranks = np.where(fitting, rank(time), np.inf)
+    programs = summary.programs(columns)
+    ranks = np.where(fitting, rank(time, programs, gpu), np.inf)
     best = int(np.argmin(ranks))
     if not np.isfinite(ranks[best]):
         return None
