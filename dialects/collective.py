@@ -187,6 +187,47 @@ class BroadcastOp(CollectiveOp):
         self.verify_root(self.root.value.data)
 
 
+@irdl_op_definition
+class RootReduceOp(CollectiveOp):
+    """
+    Reduce over the group to the root; elsewhere the result is undefined.
+
+    ```mlir
+    %r = collective.reduce add %x root 0 on @edge ["cx"] : tensor<8xf16, ..>
+        -> tensor<8xf16, ..>
+    ```
+    """
+
+    name = "collective.reduce"
+    kind = prop_def(ReduceKindAttr)
+    root = prop_def(IntegerAttr[I64])
+    result = result_def()
+    assembly_format = (
+        f"$kind $input `root` $root `on` $mesh $axes {PLACE} attr-dict `:` "
+        "type($input) `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        kind: ReduceKind,
+        input: SSAValue,
+        root: int,
+        mesh: str,
+        axes: Sequence[str],
+    ):
+        super().__init__(
+            operands=[input],
+            result_types=[input.type],
+            properties=collective_properties(
+                mesh, axes, kind=ReduceKindAttr(kind), root=IntegerAttr(root, i64)
+            ),
+        )
+
+    def verify_shape(self) -> None:
+        super().verify_shape()
+        self.verify_root(self.root.value.data)
+
+
 class RootedSplitOp(CollectiveOp, ABC):
     """A collective between the whole on the root and a share on every instance."""
 
@@ -403,6 +444,7 @@ Collective = Dialect(
         AllGatherOp,
         ReduceScatterOp,
         BroadcastOp,
+        RootReduceOp,
         GatherOp,
         ScatterOp,
         AllToAllOp,

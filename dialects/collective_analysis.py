@@ -314,6 +314,13 @@ def _(op: collective.AllReduceOp, states: States) -> State:
 
 
 @transfer.register
+def _(op: collective.RootReduceOp, states: States) -> State:
+    state = _finished(op, states[op.input], str(op.kind.data))
+    root = {op.axis_names: op.root.value.data}
+    return replace(state, rooted={**state.rooted, **root})
+
+
+@transfer.register
 def _(op: collective.ReduceScatterOp, states: States) -> State:
     state = _finished(op, states[op.input], str(op.kind.data))
     return _scattered(op, state, op.dim.data)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from comet.dialects.collective import BroadcastOp, GatherOp, ScatterOp
+from comet.dialects.collective import BroadcastOp, GatherOp, RootReduceOp, ScatterOp
 
 Roots = Mapping[tuple[str, ...], int]
 """The one instance that holds a value, of each group that is given by its axes."""
@@ -25,7 +25,7 @@ def roots_after(op: Operation, roots: Mapping[SSAValue, Roots]) -> Roots:
     joined: dict[tuple[str, ...], int] = {}
     for operand in op.operands:
         joined |= roots.get(operand, {})
-    if isinstance(op, GatherOp):
+    if isinstance(op, GatherOp | RootReduceOp):
         joined[op.axis_names] = op.root.value.data
     elif isinstance(op, BroadcastOp | ScatterOp):
         joined.pop(op.axis_names, None)

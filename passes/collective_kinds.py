@@ -14,6 +14,7 @@ from comet.dialects.collective import (
     BroadcastOp,
     GatherOp,
     ReduceScatterOp,
+    RootReduceOp,
 )
 from comet.dialects.collective_base import AlgorithmAttr, CollectiveOp, TokenType
 from comet.dialects.compound import ReduceOp
@@ -25,18 +26,20 @@ from comet.dialects.compound_dims import (
 )
 from comet.dialects.cost import annotate
 from comet.passes.collective_prices import Price, Pricer, payload_of
+from comet.passes.gather_to_root import ROOT
 from comet.passes.shardings import part_dim
 
-Kind = Literal["allreduce", "reduce_scatter_all_gather", "gather"]
+Kind = Literal["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"]
 """
-One op; a reduction of shares that are then gathered; or all terms gathered at instance
-0, reduced there and sent back.
+One op; a reduction of shares that are then gathered; a reduction to instance 0, which
+sends its result back; or all terms gathered there, reduced and sent back.
 """
 
 
 PARTS: dict[Kind, tuple[str, ...]] = {
     "allreduce": ("all_reduce",),
     "reduce_scatter_all_gather": ("reduce_scatter", "all_gather"),
+    "reduce_broadcast": ("reduce", "broadcast"),
     "gather": ("gather", "broadcast"),
 }
 """The collectives of each form, by the names of `comet.cost.algorithms`."""
@@ -110,6 +113,10 @@ def ops_of_form(
     """
     if kind == "gather":
         return _through_root(op)
+    if kind == "reduce_broadcast":
+        mesh, axes = op.mesh.string_value(), op.axis_names
+        reduce = RootReduceOp(op.kind.data, op.input, ROOT, mesh, axes)
+        return [reduce, BroadcastOp(reduce.result, ROOT, mesh, axes)]
     assert scatter_dim is not None
     return _through_shares(op, scatter_dim)
 
@@ -128,6 +135,6 @@ def _through_root(op: AllReduceOp) -> list[Operation]:
     terms = part_dim(axes)
     extents = extents_of(op.input) | {terms: op.group_size}
     type_ = tensor(extents, element_type_of(op.input))
-    gather = GatherOp(terms, op.input, 0, mesh, axes, type_)
+    gather = GatherOp(terms, op.input, ROOT, mesh, axes, type_)
     reduce = ReduceOp(op.kind.data, gather.result, op.result.type)
-    return [gather, reduce, BroadcastOp(reduce.result, 0, mesh, axes)]
+    return [gather, reduce, BroadcastOp(reduce.result, ROOT, mesh, axes)]

@@ -37,6 +37,7 @@ IN_FILES: dict[str, CollectiveKind] = {
     "all_reduce": CollectiveKind.ALL_REDUCE,
     "all_gather": CollectiveKind.ALL_GATHER,
     "broadcast": CollectiveKind.BROADCAST,
+    "reduce": CollectiveKind.REDUCTION,
     "gather": CollectiveKind.GATHER,
     "scatter": CollectiveKind.SCATTER,
 }
@@ -149,7 +150,7 @@ class ByFiles:
             self.ranks,
             self.ranks,
         )
-        reduces = named is CollectiveKind.ALL_REDUCE
+        reduces = named in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCTION)
         cycles = exchange_cycles(
             exchange, self.level, payload.element_bytes, reduces=reduces
         )

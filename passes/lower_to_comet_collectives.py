@@ -16,6 +16,7 @@ from comet.dialects.collective import (
     CollectiveOp,
     GatherOp,
     ReduceScatterOp,
+    RootReduceOp,
     ScatterOp,
     SendOp,
 )
@@ -27,6 +28,7 @@ COLLECTIVES: dict[type[CollectiveOp], CollectiveKind | None] = {
     AllReduceOp: CollectiveKind.ALLREDUCE,
     AllGatherOp: CollectiveKind.ALLGATHER,
     BroadcastOp: CollectiveKind.BROADCAST,
+    RootReduceOp: CollectiveKind.REDUCTION,
     GatherOp: CollectiveKind.GATHER,
     ScatterOp: CollectiveKind.SCATTER,
     ReduceScatterOp: None,
@@ -67,7 +69,8 @@ def exchange_of(
     level = _level(op)
     levels = list(dict.fromkeys(system.axis_levels[axis] for axis in op.axis_names))
     members = prod(system.level(name).instances for name in levels)
-    reduction = REDUCTIONS[op.kind.data] if isinstance(op, AllReduceOp) else None
+    reduces = isinstance(op, AllReduceOp | RootReduceOp)
+    reduction = REDUCTIONS[op.kind.data] if reduces else None
     return comet.CollectiveOp(
         kind,
         tag,

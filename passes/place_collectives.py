@@ -64,9 +64,13 @@ class PlaceCollectivesPass(ModulePass):
 
     at: str | None = None
     """The level of the explicit collectives; the outermost of the mesh if unset."""
-    kind: Literal["allreduce", "reduce_scatter_all_gather", "gather", "auto"] = (
-        "allreduce"
-    )
+    kind: Literal[
+        "allreduce",
+        "reduce_scatter_all_gather",
+        "reduce_broadcast",
+        "gather",
+        "auto",
+    ] = "allreduce"
     """What explicit all-reduces become; auto asks the cost model."""
     algorithm: Literal[
         "ring",
@@ -177,7 +181,7 @@ def _reduction(
         )
     if kind != "auto":
         return form_of(kind, op.input, op.group_size, pricer)
-    kinds: list[Kind] = ["allreduce"]
+    kinds: list[Kind] = ["allreduce", "reduce_broadcast"]
     if dim is not None:
         kinds.append("reduce_scatter_all_gather")
     return cheapest_form([form_of(k, op.input, op.group_size, pricer) for k in kinds])

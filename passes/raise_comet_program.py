@@ -202,10 +202,7 @@ def _exchange(
     dim = "" if node.dimension is None else node.dimension.data
     match node.kind.data:
         case CollectiveKind.ALLREDUCE:
-            kind = None if node.reduction_op is None else node.reduction_op.data
-            if kind is None or kind not in REDUCTIONS:
-                raise NotRaisable(f"collective {node.tag.data} reduces by {kind}")
-            return collective.AllReduceOp(REDUCTIONS[kind], value, MESH, group)
+            return collective.AllReduceOp(_reduction(node), value, MESH, group)
         case CollectiveKind.ALLGATHER:
             return collective.AllGatherOp(dim, value, MESH, group, value.type)
         case CollectiveKind.GATHER:
@@ -215,6 +212,11 @@ def _exchange(
         case CollectiveKind.BROADCAST:
             return collective.BroadcastOp(value, 0, MESH, group)
         case CollectiveKind.REDUCTION:
-            raise NotRaisable(
-                f"collective {node.tag.data} leaves its sum on one instance only"
-            )
+            return collective.RootReduceOp(_reduction(node), value, 0, MESH, group)
+
+
+def _reduction(node: CollectiveOp) -> ReduceKind:
+    kind = None if node.reduction_op is None else node.reduction_op.data
+    if kind is None or kind not in REDUCTIONS:
+        raise NotRaisable(f"collective {node.tag.data} reduces by {kind}")
+    return REDUCTIONS[kind]

@@ -47,8 +47,8 @@ def attach(op: str, hardware: str) -> ModuleOp:
 
 def stages(options: CometAcceleratorPass, module: ModuleOp) -> list[str]:
     """Return the passes of the pipeline after `decompose`."""
-    system = attached_system(module)
-    return [str(part) for part in options.parts(module, system, stream=False)]
+    spread = options.spread(module, attached_system(module), ("N",), stream=False)
+    return [str(part) for part in (*spread, *options.map())]
 
 
 def compiled(op: str, hardware: str, strategy: str, last: str) -> ModuleOp:

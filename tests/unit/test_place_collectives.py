@@ -4,7 +4,7 @@ import pytest
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import only_function
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.algorithms import Fabric, Hierarchy, cheapest, collective_time, switch
@@ -42,7 +42,8 @@ def places(module: ModuleOp) -> list[tuple[str, tuple[str, ...], str]]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["allreduce", "reduce_scatter_all_gather", "gather", "auto"]
+    "kind",
+    ["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather", "auto"],
 )
 @pytest.mark.parametrize("axes", MESHES, ids=str)
 @pytest.mark.parametrize("sizes", [s for s in ODD_SIZES if s[0] > 7] + [(13, 2, 7)])
@@ -75,6 +76,7 @@ def test_at_the_innermost_level_all_stay_explicit():
     ("kind", "expected"),
     [
         ("reduce_scatter_all_gather", ["reduce_scatter", "all_gather"]),
+        ("reduce_broadcast", ["reduce", "broadcast"]),
         ("gather", ["gather", "broadcast"]),
     ],
 )
@@ -144,22 +146,43 @@ EDGE = 'attach-hardware{path="samples/hardware/edge.yaml"},'
 ALL = "cx,cy,kx,ky"
 
 
-def on_edge(options: str, m: int = 64) -> ModuleOp:
-    """Row statistics of m rows, reduced on the edge accelerator."""
-    module = parse_module(graph_text("gemm_softmax", (m, 5, 32)))
-    module = run_passes(module, f"{EDGE}decompose{{accumulator=input}}")
-    pipeline = f"distribute{{dim=N axes={ALL}}},insert-collectives,place-collectives"
-    return run_passes(module, f"{pipeline}{{{options}}}")
+def before_placing() -> ModuleOp:
+    """Return the row statistics of 64 rows, spread over the edge accelerator."""
+    module = parse_module(graph_text("gemm_softmax", (64, 5, 32)))
+    pipeline = f"decompose{{accumulator=input}},distribute{{dim=N axes={ALL}}}"
+    return run_passes(module, f"{EDGE}{pipeline},insert-collectives")
+
+
+def on_edge(options: str) -> ModuleOp:
+    """Return the same with their collectives placed."""
+    return run_passes(before_placing(), f"place-collectives{{{options}}}")
 
 
 def test_accelerators_price_what_their_files_say():
     hardware = hardware_of(attached_system(on_edge("at=GB")))
     exchange = Exchange(CollectiveKind.ALL_REDUCE, 128, 128, 4, 4, 4)
     cycles = exchange_cycles(exchange, hardware.level("GB"), 2, reduces=True)
-    after = on_edge("at=GB kind=auto")
+    after = on_edge("at=GB kind=allreduce")
     assert latencies(after) == [cycles, cycles]
     assert algorithms(after) == set()
-    assert {name for name, _, _ in places(after)} == {"all_reduce"}
+
+
+@pytest.mark.parametrize("supported", [False, True])
+def test_auto_takes_on_accelerators_what_the_files_make_cheapest(supported: bool):
+    """Where the network reduces itself, nothing beats the all-reduce."""
+    module = before_placing()
+    if supported:
+        level = attached_system(module).level("GB")
+        assert level.link is not None
+        fields = {"reduction_support": BoolAttr.from_bool(True)}
+        level.link = DictionaryAttr({**level.link.data, **fields})
+    times = {
+        kind: sum(latencies(run_passes(module, f"place-collectives{{kind={kind}}}")))
+        for kind in ("allreduce", "reduce_broadcast", "auto")
+    }
+    cheapest_kind = min(("allreduce", "reduce_broadcast"), key=lambda k: times[k])
+    assert cheapest_kind == ("allreduce" if supported else "reduce_broadcast")
+    assert times["auto"] == times[cheapest_kind]
 
 
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "recursive_doubling", "mesh2d"])

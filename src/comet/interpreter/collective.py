@@ -13,6 +13,7 @@ from comet.dialects.collective import (
     GatherOp,
     RecvOp,
     ReduceScatterOp,
+    RootReduceOp,
     ScatterOp,
     SendOp,
 )
@@ -100,6 +101,12 @@ def _share(op: Operation, dim: str) -> int:
 @evaluate.register
 def _(op: AllReduceOp, machine: Machine, args: Values) -> Values:
     return (reduced_over(args[0], op.kind.data, _group(op)),)
+
+
+@evaluate.register
+def _(op: RootReduceOp, machine: Machine, args: Values) -> Values:
+    whole = reduced_over(args[0], op.kind.data, _group(op))
+    return (only_at_root(whole, _group(op), op.root.value.data),)
 
 
 @evaluate.register

@@ -20,6 +20,8 @@ func.func @f(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 // CHECK-NEXT:     b by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 1, K = 1],
 // CHECK-NEXT:     p by DIV, DRAM -> GB, 16 bits, wb_output, [M = 2, N = 1, K = 1]
 // CHECK:      a by GEMM, IB -> GEMMEngine, 16 bits, [M = 1, N = 1, K = 2],
-// CHECK:      comet.collective allreduce "c1" at "GB" in "m" out "m"
-// CHECK:      comet.collective allreduce "c2" at "GB" in "l" out "l"
+// CHECK:      comet.collective reduction "c1" at "GB" in "m" out "m"
+// CHECK:      comet.collective broadcast "c2" at "GB" in "m" out "m"
+// CHECK:      comet.collective reduction "c3" at "GB" in "l" out "l"
+// CHECK:      comet.collective broadcast "c4" at "GB" in "l" out "l"
 // CHECK:      func.func private @f__reference({{.*}}attributes {comet.reference} {

@@ -94,6 +94,13 @@ collective.mesh @m {x = 2}
 
 collective.mesh @m {x = 2}
 %x = "test.op"() : () -> tensor<8xf16, #compound.dims<M>>
+// CHECK: 'collective.reduce' op root 2 is not one of the group's 2 instances
+%r = collective.reduce add %x root 2 on @m ["x"] : tensor<8xf16, #compound.dims<M>> -> tensor<8xf16, #compound.dims<M>>
+
+// -----
+
+collective.mesh @m {x = 2}
+%x = "test.op"() : () -> tensor<8xf16, #compound.dims<M>>
 // CHECK: 'collective.broadcast' op root 2 is not one of the group's 2 instances
 %r = collective.broadcast %x root 2 on @m ["x"] : tensor<8xf16, #compound.dims<M>> -> tensor<8xf16, #compound.dims<M>>
 
