@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
-from xdsl.passes import PassPipeline
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 
 from comet.cost.launch_plan import Machine, virtual_ranks
@@ -27,6 +27,7 @@ from comet.passes.launch_plans import in_place, machine_for, plan_of
 from comet.passes.outline_kernels import OutlineKernelsPass
 from comet.passes.place_collectives import PlaceCollectivesPass
 from comet.passes.select_ranks import SelectRanksPass
+from comet.passes.split import SplitPass
 from comet.passes.stream import StreamPass
 from comet.passes.tile import TilePass
 
@@ -38,6 +39,9 @@ COLUMNS, DEPTH = 3584, 8192
 HEADS, QUERIES, HEAD_SIZE = 12, 8, 128
 """Of flash decode in the paper: heads of keys, queries for each, their size."""
 
+PARTS = 32
+"""Parts of the keys of one rank, as in the paper's kernels."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -46,6 +50,8 @@ class Case:
     name: str
     ranks: int
     text: str
+    parts: int = 1
+    """Parts of the keys of each rank that programs of their own work on (split-K)."""
 
 
 def ag_gemm(rows: int, ranks: int) -> Case:
@@ -59,7 +65,7 @@ def flash_decode(batch: int, keys: int, ranks: int) -> Case:
     sizes = {4: batch, 2: HEADS, 3: QUERIES, 256: keys * ranks}
     sizes |= {32: HEAD_SIZE, 16: HEAD_SIZE}
     text = resized("flash_decode", sizes)
-    return Case(f"flash decode B={batch} KV={keys}", ranks, text)
+    return Case(f"flash decode B={batch} KV={keys}", ranks, text, PARTS)
 
 
 def resized(sample: str, sizes: Mapping[int, int]) -> str:
@@ -79,20 +85,24 @@ def launch_plan(case: Case, hardware: str) -> ModuleOp:
     for name, factory in Universe.get_multiverse().all_dialects.items():
         context.register_dialect(name, factory)
     module = Parser(context, case.text).parse_module()
-    passes = (
-        AttachHardwarePass(str(SAMPLES / "hardware" / f"{hardware}.yaml")),
-        SelectRanksPass(case.ranks),
-        DecomposePass(accumulator="f32"),
-        StreamPass(),
-        InsertCollectivesPass(),
-        PlaceCollectivesPass(),
-        ExchangeTermsPass(),
-        FusePass(strategy="auto"),
-        TilePass(),
-        OutlineKernelsPass(),
-    )
-    PassPipeline(passes).apply(context, module)
+    PassPipeline(tuple(_passes(case, hardware))).apply(context, module)
     return module
+
+
+def _passes(case: Case, hardware: str) -> Iterator[ModulePass]:
+    yield AttachHardwarePass(str(SAMPLES / "hardware" / f"{hardware}.yaml"))
+    yield SelectRanksPass(case.ranks)
+    yield DecomposePass(accumulator="f32")
+    yield StreamPass()
+    if case.parts > 1:
+        yield SplitPass("S", case.parts * case.ranks)
+    if case.ranks > 1:
+        yield InsertCollectivesPass()
+        yield PlaceCollectivesPass()
+        yield ExchangeTermsPass()
+    yield FusePass(strategy="auto")
+    yield TilePass()
+    yield OutlineKernelsPass()
 
 
 def predicted(

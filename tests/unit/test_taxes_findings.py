@@ -121,13 +121,15 @@ def test_fused_flash_decode_is_faster_than_bsp_at_every_length(batch: int):
     assert gains == sorted(gains, reverse=True)
 
 
+def test_one_sequence_gains_ten_to_twenty_percent_over_the_range_of_keys():
+    gains = [decode(keys, None, 1) / decode(keys, "fused", 1) for keys in KEYS]
+    assert 1.10 < geometric_mean(gains) < 1.20
+
+
 def test_what_fusing_saves_is_a_constant():
     saved = [decode(keys, None, 1) - decode(keys, "fused", 1) for keys in KEYS]
     assert max(saved) < 1.2 * min(saved)
-    assert geometric_mean(
-        decode(KEYS[0], None, batch) / decode(KEYS[0], "fused", batch)
-        for batch in (1, 16)
-    ) == pytest.approx(1.2, abs=0.1)
+    assert min(saved) > 2 * 6e-6  # the launches of collectives, at the least
 
 
 @pytest.mark.parametrize("pattern", [None, "fused"])
