@@ -72,7 +72,9 @@ def test_short_and_empty_shares_mean_the_same(machine: int, op: str, strategy: s
         assert_same_meaning(before, module, "main")
 
 
-@pytest.mark.parametrize("kind", ["gather", "reduce_scatter_all_gather"])
+@pytest.mark.parametrize(
+    "kind", ["gather", "reduce_scatter_all_gather", "reduce_broadcast"]
+)
 @pytest.mark.parametrize("at", ["GB", "OB"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("op", OPS)
