@@ -30,6 +30,7 @@ from comet.passes.lower_to_triton_values import (
     Scope,
     Stride,
     Tile,
+    both,
     placed,
     row_major,
     scaled,
@@ -300,28 +301,31 @@ class PushTo:
 
     channel: Channel
 
-    def __call__(self, scope: Scope, tile: Tile, comment: str) -> None:
+    def __call__(
+        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
+    ) -> None:
         """Store one tile, to its only receiver or to all, the own rank first."""
         split = self.channel.type.split
         comment = f"push: {comment}"
         if split is not None and split in scope.owners:
-            self._store(scope, tile, scope.owners[split], comment, None)
+            self._store(scope, tile, scope.owners[split], comment, within)
             return
         inner, peer = loop_over_peers(scope, "dest", f"push to {self.channel.name}")
         if split is None:
-            self._store(inner, tile, Owner(peer, peer), comment, None)
+            self._store(inner, tile, Owner(peer, peer), comment, within)
             return
         share = extents_of(self.channel.type.received)[split]
         name = scope.constexprs.extent_name(split, share)
         size = inner.constexprs.extent(name)
         first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
         first.name_hint = f"start_{split.lower()}"
-        within = self._within(inner, split, first, size)
-        self._store(inner, tile, Owner(peer, first), comment, within)
+        inside = self._inside(inner, split, first, size)
+        inside = inside if within is None else both(inner, inside, within)
+        self._store(inner, tile, Owner(peer, first), comment, inside)
 
-    def _within(
+    def _inside(
         self, scope: Scope, split: str, first: SSAValue, size: SSAValue
-    ) -> SSAValue | None:
+    ) -> SSAValue:
         """Return which elements of the slice are in the share that begins at first."""
         offsets = scope.slices[split].offsets()
         assert offsets is not None
@@ -330,7 +334,7 @@ class PushTo:
         after = scope.insert(tl.CmpOp(CompareKind.GE, offsets, first))
         end = scope.insert(tl.BinaryOp(BinaryKind.ADD, first, size))
         before = scope.insert(tl.CmpOp(CompareKind.LT, offsets, end))
-        return scope.insert(tl.BinaryOp(BinaryKind.AND, after, before))
+        return both(scope, after, before)
 
     def _store(
         self,
@@ -358,7 +362,9 @@ class StageIn:
 
     channel: Channel
 
-    def __call__(self, scope: Scope, tile: Tile, comment: str) -> None:
+    def __call__(
+        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
+    ) -> None:
         """Store one tile."""
         channel = self.channel
         base = _slot(scope, channel, channel.pointer, 1)
@@ -367,7 +373,7 @@ class StageIn:
         dims = names_of(channel.type.sent)
         target = Buffer(base, dims, extents, row_major(names))
         cache = ranks_of(scope).cache()
-        store_tile(scope, target, tile, f"stage: {comment}", cache)
+        store_tile(scope, target, tile, f"stage: {comment}", cache, within)
 
 
 def signal(scope: Scope, channel: Channel, flags: Flags) -> None:

@@ -11,10 +11,11 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
+from comet.dialects.compound_dims import names_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import Combiner
 from comet.dialects.schedule_node import NodeOp
-from comet.dialects.tl_types import BinaryKind
+from comet.dialects.tl_types import BinaryKind, CompareKind
 from comet.passes.lower_to_triton_channels import (
     Received,
     from_all,
@@ -25,7 +26,7 @@ from comet.passes.lower_to_triton_channels import (
 from comet.passes.lower_to_triton_nodes import BodyLowering
 from comet.passes.lower_to_triton_ranks import RankParameters
 from comet.passes.lower_to_triton_slices import Row, inner_slice, rows_of, step_of
-from comet.passes.lower_to_triton_values import Buffer, Scope
+from comet.passes.lower_to_triton_values import Buffer, Scope, both
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,27 @@ def lower_grid(
         body.bind(scope, _arrived(node, scope, buffer, body), argument)
     body.lower_body(node, scope, grid.targets)
     for value, target in zip(node.yielded, grid.targets, strict=True):
-        body.spill(scope, scope.values[value], value, target)
+        first = _is_first(node, scope, value)
+        body.spill(scope, scope.values[value], value, target, first)
     return extents
+
+
+def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None:
+    """
+    Return whether the program is the one to store a result that several have.
+
+    None where the programs' results are parts of one. Programs that stored the same to
+    one place would race.
+    """
+    lost = [row.dim for row in rows_of(node) if row.dim not in names_of(value)]
+    first: SSAValue | None = None
+    for dim in dict.fromkeys(lost):
+        start = scope.slices[dim].start
+        assert start is not None
+        zero = scope.insert(tl.ConstantOp.of(0, i32))
+        is_first = scope.insert(tl.CmpOp(CompareKind.EQ, start, zero))
+        first = is_first if first is None else both(scope, first, is_first)
+    return first
 
 
 def _arrived(

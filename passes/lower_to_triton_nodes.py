@@ -145,12 +145,21 @@ class BodyLowering:
         return load(scope, buffer, _padding_for(value), f"{name}_tile", comment)
 
     def spill(
-        self, scope: Scope, inner: Tile | Buffer, value: SSAValue, target: Buffer
+        self,
+        scope: Scope,
+        inner: Tile | Buffer,
+        value: SSAValue,
+        target: Buffer,
+        within: SSAValue | None = None,
     ) -> Buffer:
-        """Store a yielded tile to its target, unless it lies there already."""
+        """
+        Store a yielded tile to its target, unless it lies there already.
+
+        `within` says where; everywhere if it is None.
+        """
         if isinstance(inner, Tile):
             comment = f"{level_of(value)} -> {self._memory}"
-            store(scope, target, inner, comment)
+            store(scope, target, inner, comment, within)
         elif inner is not target and not _same_pushes(inner, target):
             raise PassFailedException(
                 f"lower-to-triton: {value.type} is yielded without being computed; "

@@ -104,8 +104,10 @@ class Buffer:
 class Push(Protocol):
     """Stores tiles of a value to other ranks as well."""
 
-    def __call__(self, scope: Scope, tile: Tile, comment: str) -> None:
-        """Store one tile: the current slice of the value."""
+    def __call__(
+        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
+    ) -> None:
+        """Store one tile, the current slice of the value, where `within` holds."""
         ...
 
 
@@ -272,12 +274,18 @@ def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
     return Tile(scope.insert(tl.CastOp(offsets, element), None, "compound.index"), axes)
 
 
-def store(scope: Scope, buffer: Buffer, tile: Tile, comment: str) -> None:
+def store(
+    scope: Scope,
+    buffer: Buffer,
+    tile: Tile,
+    comment: str,
+    within: SSAValue | None = None,
+) -> None:
     """Write a tile to the current slice of a buffer, and wherever it goes besides."""
     if buffer.pointer is not None:
-        store_tile(scope, buffer, tile, comment)
+        store_tile(scope, buffer, tile, comment, within=within)
     for push in buffer.pushes:
-        push(scope, tile, comment)
+        push(scope, tile, comment, within)
 
 
 def store_tile(
@@ -292,7 +300,7 @@ def store_tile(
     axes = scope.axes(buffer.dims)
     pointers, mask = addresses(scope, buffer, axes)
     if within is not None:
-        mask = within if mask is None else _both(scope, mask, within)
+        mask = within if mask is None else both(scope, mask, within)
     value = aligned(scope, tile, axes)
     if shape_of(value.type) != shape_of(pointers.type):
         sizes = scope.block_sizes(buffer.dims)
@@ -308,7 +316,8 @@ def _pointee(buffer: Buffer) -> Attribute:
     return buffer.pointer.type.pointee
 
 
-def _both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:
+def both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:
+    """Return where two masks hold."""
     return scope.insert(tl.BinaryOp(BinaryKind.AND, mask, other))
 
 
@@ -326,7 +335,7 @@ def addresses(
                 pointers = scope.insert(tl.AddPtrOp(pointers, offset))
         if (inside := part.mask()) is not None:
             inside = placed(scope, dim, inside, axes)
-            mask = inside if mask is None else _both(scope, mask, inside)
+            mask = inside if mask is None else both(scope, mask, inside)
     return pointers, mask
 
 
