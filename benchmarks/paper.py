@@ -16,11 +16,10 @@ from itertools import groupby
 from pathlib import Path
 from statistics import geometric_mean
 
-from paper_runs import CLAIMED, MODELS, STRATEGIES, Row, evaluate
+from paper_runs import CLAIMED, MODELS, Row, evaluate, strategies_for
 
 from comet.cost.estimate import ModelName
 
-FUSED = tuple(STRATEGIES)[1:]
 FULL = "fused-GEMM-dist"
 JOINED = f"{FULL} over fused-dist"
 
@@ -35,33 +34,39 @@ def row_text(row: Row, model: ModelName) -> str:
         if unfused is None
         else [f"{unfused.latency:,.0f}", f"{unfused.energy / 1e6:,.1f}"]
     )
-    for name in FUSED:
+    for name in fused(row.op):
         gains = [row.gain(name, model, figure) for figure in ("latency", "energy")]
         cells.append(" / ".join("-" if x is None else f"{x:.2f}" for x in gains))
     return f"| {' | '.join(cells)} |"
 
 
-def header() -> str:
-    """Return the head of the table, in Markdown."""
+def fused(op: str) -> Sequence[str]:
+    """Return the strategies that are compared with the unfused one."""
+    return strategies_for(op)[1:]
+
+
+def header(op: str) -> str:
+    """Return the head of the table of an op, in Markdown."""
     names = ["op", "machine", "shape", "model", "DRAM cycles"]
-    names += ["unfused cycles", "unfused uJ", *FUSED]
+    names += ["unfused cycles", "unfused uJ", *fused(op)]
     return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
 
 
 def means(rows: Sequence[Row]) -> Iterator[str]:
     """
-    Yield the geometric means of the gains in latency, one row per op and model.
+    Yield the geometric means of the gains in latency, one table per op.
 
     Each is over the shapes that the strategy has a mapping for. The last but one is
     that of fusing the product into the rest, which is fused either way.
     """
-    names = ["op", "model", *FUSED, "best of them", "largest", JOINED, "paper, up to"]
-    yield f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
     for op, group in groupby(rows, key=lambda row: row.op):
-        members = list(group)
+        members, names = list(group), fused(op)
+        head = ["op", "model", *names, "best of them", "largest", JOINED]
+        head.append("paper, up to")
+        yield f"\n| {' | '.join(head)} |\n|{'---|' * len(head)}"
         for model in MODELS:
-            columns = [gains_of(members, (strategy,), model) for strategy in FUSED]
-            largest = gains_of(members, FUSED, model)
+            columns = [gains_of(members, (strategy,), model) for strategy in names]
+            largest = gains_of(members, names, model)
             cells = [op, model, *map(mean_text, (*columns, largest))]
             cells += [f"{max(largest, default=0):.2f}"]
             cells += [mean_text(joined(members, model)), f"{CLAIMED[op]}"]
@@ -100,8 +105,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     rows: list[Row] = []
-    print(header())
     for row in evaluate(options.op, options.budget):
+        if not rows or rows[-1].op != row.op:
+            print(f"\n{header(row.op)}")
         rows.append(row)
         for model in MODELS:
             print(row_text(row, model), flush=True)

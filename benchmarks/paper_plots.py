@@ -15,7 +15,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from paper_programs import SHAPES
-from paper_runs import MODELS, STRATEGIES, Row
+from paper_runs import MODELS, Row, strategies_for
 
 from comet.cost.estimate import ModelName
 
@@ -23,7 +23,10 @@ mpl.rcParams.update({"font.size": 8, "axes.spines.top": False})
 TOP = 1.3
 """The height of the plots; what is taller is cut, and its height written above."""
 
-COLOURS = ("#8d99ae", "#e76f51", "#e9c46a", "#2a9d8f", "#264653")
+COLOURS = (
+    *("#8d99ae", "#e76f51", "#e9c46a", "#2a9d8f", "#264653"),
+    *("#adb5bd", "#f4a261", "#9d4edd", "#d00000"),
+)
 
 
 def plot(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
@@ -49,12 +52,13 @@ def plot(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
 
 def _bars(axes: Axes, rows: Sequence[Row], name: str, model: ModelName) -> None:
     """Draw one group of bars per shape, one bar per strategy."""
-    width = 0.8 / len(STRATEGIES)
-    for place, strategy in enumerate(STRATEGIES):
+    strategies = strategies_for(rows[0].op)
+    width = 0.8 / len(strategies)
+    for place, strategy in enumerate(strategies):
         gains = [row.gain(strategy, model, name) for row in rows]
         heights = [0 if gain is None else 1 / gain for gain in gains]
         offsets = [
-            i + (place - (len(STRATEGIES) - 1) / 2) * width for i in range(len(rows))
+            i + (place - (len(strategies) - 1) / 2) * width for i in range(len(rows))
         ]
         axes.bar(offsets, heights, width, label=strategy, color=COLOURS[place])
         for offset, height in zip(offsets, heights, strict=True):

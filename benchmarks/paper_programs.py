@@ -45,7 +45,12 @@ GEMMS: Mapping[Machine, Sequence[Shape]] = {
 """The shapes of the paper."""
 
 HEADS: Mapping[Machine, Sequence[Shape]] = {
-    "edge": ((4, 128, 128, 64), (4, 256, 256, 64), (2, 512, 512, 64)),
+    "edge": (
+        (4, 128, 128, 64),
+        (4, 256, 256, 64),
+        (2, 512, 512, 64),
+        (2, 64, 2048, 64),
+    ),
     "cloud": ((8, 256, 256, 64), (8, 512, 512, 64)),
 }
 """Our own choice."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from paper_programs import SHAPES, Machine, Shape, apart, elementary, new_context
 from paper_tool_search import search_tool
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir import estimate_module, hardware_of
 from comet.dialects.arch import attached_system
 from comet.dialects.compound_dims import element_type_of, extents_of
-from comet.passes.comet_accelerator import CometAcceleratorPass, whole_axes
+from comet.passes.comet_accelerator import CometAcceleratorPass
 from comet.passes.functions import compute_functions
 from comet.passes.fuse import FusePass
 from comet.passes.tile_accelerator import search
@@ -38,7 +39,11 @@ class Strategy:
     options: CometAcceleratorPass
     apart: bool = False
     """Whether the product is a program of its own, joined to the rest by DRAM."""
+    only: str | None = None
+    """The one op that it is for; all if unset."""
 
+
+HEADS_AND_ROWS = ("H", "M")
 
 STRATEGIES: Mapping[str, Strategy] = {
     "unfused": Strategy(CometAcceleratorPass(strategy="none")),
@@ -46,7 +51,28 @@ STRATEGIES: Mapping[str, Strategy] = {
     "fused-GEMM-dist, through GB": Strategy(CometAcceleratorPass(strategy="partial")),
     "fused-GEMM-dist": Strategy(CometAcceleratorPass(strategy="full")),
     "fused-GEMM-root": Strategy(CometAcceleratorPass(strategy="full", kind="gather")),
+    "UA, by H and M": Strategy(
+        CometAcceleratorPass(strategy="none", dim=HEADS_AND_ROWS, stream=False),
+        only="attention",
+    ),
+    "PFA, by H and M": Strategy(
+        CometAcceleratorPass(strategy="partial", dim=HEADS_AND_ROWS, stream=False),
+        only="attention",
+    ),
+    "fused, by H and M": Strategy(
+        CometAcceleratorPass(strategy="full", dim=HEADS_AND_ROWS, stream=False),
+        only="attention",
+    ),
+    "FA, by H and M": Strategy(
+        CometAcceleratorPass(strategy="full", dim=HEADS_AND_ROWS, stream=True),
+        only="attention",
+    ),
 }
+
+
+def strategies_for(op: str) -> Sequence[str]:
+    """Return the names of the strategies that an op is compiled by."""
+    return [name for name, s in STRATEGIES.items() if s.only in (None, op)]
 
 
 @dataclass(frozen=True)
@@ -88,12 +114,19 @@ class Row:
 def template_of(module: ModuleOp, options: CometAcceleratorPass) -> Template:
     """Return the tile tree that the pipeline makes, without factors."""
     fused, context = module.clone(), new_context()
-    system = attached_system(fused)
-    for part in options.parts(system, whole_axes(fused, system, options.dim)):
+    for part in parts_of(fused, options):
         part.apply(context, fused)
         if isinstance(part, FusePass):
             break
-    return make_template(next(compute_functions(fused)), system)
+    return make_template(next(compute_functions(fused)), attached_system(fused))
+
+
+def parts_of(module: ModuleOp, options: CometAcceleratorPass) -> tuple[ModulePass, ...]:
+    """Return the passes after `decompose`, with `stream` only where it is asked for."""
+    system, stream = attached_system(module), options.stream is True
+    dims = options.shared(new_context(), module, stream=stream)
+    spread = options.spread(module, system, dims, stream=stream)
+    return (*spread, *options.map())
 
 
 def price_files(
@@ -101,9 +134,7 @@ def price_files(
 ) -> Cost:
     """Price the COMET files that the pipeline makes with given factors."""
     lowered, context = module.clone(), new_context()
-    system = attached_system(lowered)
-    chosen = replace(options, factors=plan)
-    for part in chosen.parts(system, whole_axes(lowered, system, options.dim)):
+    for part in parts_of(lowered, replace(options, factors=plan)):
         part.apply(context, lowered)
     estimate = estimate_module(lowered, model)
     return Cost(estimate.latency, estimate.energy)
@@ -155,7 +186,8 @@ def evaluate(ops: Iterable[str], budget: int) -> Iterator[Row]:
         for machine, shapes in SHAPES[op].items():
             for shape in shapes:
                 module = elementary(op, machine, shape)
-                costs = {n: run(module, s, budget) for n, s in STRATEGIES.items()}
+                names = strategies_for(op)
+                costs = {n: run(module, STRATEGIES[n], budget) for n in names}
                 yield Row(op, machine, shape, dram_bound(module), costs)
 
 
