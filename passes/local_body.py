@@ -32,8 +32,12 @@ from comet.dialects.collective_spmd import Sharding
 from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
 from comet.dialects.compound_dims import extents_of, names_of, with_extents
 
-Key = tuple[SSAValue, tuple[tuple[str, tuple[str, ...]], ...]]
+Held = tuple[tuple[str, tuple[str, ...]], ...]
+"""A sharding that can be a key."""
+Key = tuple[SSAValue, Held]
 """A global value and the sharding under which it is held."""
+Input = tuple[BlockArgument, Held]
+"""An argument of the function and the sharding in which the region takes it."""
 
 
 def sharding_of_state(state: State) -> Sharding:
@@ -68,8 +72,11 @@ class LocalBody:
         """The sharding in which a value from outside is held, where that is said."""
         self.block = Block()
         self.states: States = {}
-        self.inputs: dict[Key, BlockArgument] = {}
-        """The argument for each value from outside and each sharding it is used in."""
+        self.inputs: dict[Input, BlockArgument] = {}
+        """
+        The argument for each value from outside and each sharding it is used in, in the
+        order of the arguments outside.
+        """
         self._held: dict[SSAValue, SSAValue] = {}
         self._fetched: dict[Key, SSAValue] = {}
 
@@ -145,11 +152,15 @@ class LocalBody:
         )
 
     def _input(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
+        assert isinstance(outer, BlockArgument)
         type_ = local_type(outer.type, wanted, self.mesh)
-        argument = self.block.insert_arg(type_, len(self.block.args))
+        before = [value for value, _ in self.inputs if value.index <= outer.index]
+        argument = self.block.insert_arg(type_, len(before))
         argument.name_hint = outer.name_hint
         self.states[argument] = state_of_sharding(wanted)
-        self.inputs[outer, tuple(sorted(wanted.items()))] = argument
+        inputs = {**self.inputs, (outer, tuple(sorted(wanted.items()))): argument}
+        in_order = sorted(inputs.items(), key=lambda entry: entry[1].index)
+        self.inputs = dict(in_order)
         return argument
 
     def _reshard(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
