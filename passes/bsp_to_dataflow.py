@@ -30,6 +30,7 @@ from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.passes.bsp_to_dataflow_kernels import (
     give_as_made,
     insert_copy,
+    insert_copy_into,
     land,
     take,
 )
@@ -40,6 +41,7 @@ from comet.passes.bsp_to_dataflow_plan import (
     check_collective,
     collective_of,
     describe_sent,
+    host_of,
     made_by_kernel,
     obstacle,
     plan_transfer,
@@ -65,6 +67,9 @@ class BspToDataflowPass(ModulePass):
     blocks: str | None = None
     """How often copy kernels cut what they send: `M=4 K=2`, or `KERNEL: M=4; ..`."""
 
+    persistent: bool = False
+    """Whether `fused` lets the kernel that reads an input first send it itself."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
         functions = functions_at(op, self.name, IRLevel.DATAFLOW)
@@ -77,7 +82,7 @@ class BspToDataflowPass(ModulePass):
             if program is not None and _exchanges(program):
                 registers = gpu_levels(attached_system(op)).registers
                 check_blocks(program, blocks)
-                rewrite(program, pattern, blocks, registers)
+                rewrite(program, pattern, blocks, registers, self.persistent)
 
     def _cheapest(self, module: ModuleOp) -> BspToDataflowPass:
         """Return this pass with the pattern and the tiles that cost least."""
@@ -134,31 +139,35 @@ def rewrite(
     pattern: Pattern,
     blocks: Mapping[str, Mapping[str, int]],
     registers: str,
+    persistent: bool = False,
 ) -> None:
     """Make every collective of a program a channel."""
     exchanges = _exchanges(program)
     for kernel in exchanges:
         check_collective(kernel, pattern)
     if pattern is Pattern.FUSED:
-        check_fused(exchanges)
+        check_fused(exchanges, persistent)
     for kernel in exchanges:
         _land(kernel, registers)
         name = kernel.sym_name.data
         factors = {**blocks.get(EVERY, {}), **blocks.get(name, {})}
-        connect(program, plan_transfer(kernel, pattern, factors), registers)
+        transfer = plan_transfer(kernel, pattern, factors, persistent)
+        connect(program, transfer, registers)
     if FORMS[pattern].signals:
         order_locally(program)
 
 
-def check_fused(exchanges: list[KernelOp]) -> None:
+def check_fused(exchanges: list[KernelOp], persistent: bool) -> None:
     """
     Raise `PassFailedException` if kernels cannot send what they make.
 
-    An input, which no kernel makes, is sent by a copy kernel as in `push`; but a
-    program that sends nothing else has nothing to fuse.
+    An input, which no kernel makes, is sent by the kernel that reads it first if that
+    is `persistent`, else by a copy kernel as in `push`; but a program that sends
+    nothing else has nothing to fuse.
     """
     made = [(kernel, made_by_kernel(kernel)) for kernel in exchanges]
-    if all(result is None for _, result in made):
+    hosted = persistent and any(host_of(kernel) for kernel in exchanges)
+    if not hosted and all(result is None for _, result in made):
         kernel, _ = made[0]
         raise PassFailedException(
             "bsp-to-dataflow: pattern=fused does not apply to "
@@ -224,7 +233,9 @@ def connect(program: ProgramOp, transfer: Transfer, registers: str) -> None:
     for use in list(kernel.results_[0].uses):
         assert isinstance(use.operation, KernelOp)
         take(use.operation, use.index, channel, transfer)
-    if transfer.producer is None:
+    if transfer.host is not None:
+        insert_copy_into(transfer.host, transfer, channel, registers)
+    elif transfer.producer is None:
         insert_copy(transfer, channel, registers)
     buffer = kernel.outs[0].owner
     assert isinstance(buffer, Operation)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.builder import Builder
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 from xdsl.ir import (
     Attribute,
@@ -12,11 +13,19 @@ from xdsl.ir import (
     Region,
     SSAValue,
 )
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from comet.dialects import dataflow
 from comet.dialects.compound_dims import extents_of
-from comet.dialects.dataflow import KernelOp, PullOp, ReadOp, WaitOp
+from comet.dialects.dataflow import (
+    KernelOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
 from comet.dialects.dataflow_channel import ChannelMode
 from comet.dialects.schedule import SpatialOp
 from comet.passes.bsp_to_dataflow_plan import Transfer
@@ -34,25 +43,51 @@ def insert_copy(transfer: Transfer, channel: SSAValue, registers: str) -> None:
     old = transfer.kernel
     ins = [*old.ins, channel]
     body = Block(arg_types=[value.type for value in ins])
-    values: dict[SSAValue, SSAValue] = {}
-    for before, argument in zip(old.body.block.args, body.args, strict=False):
-        argument.name_hint = before.name_hint
-        values[before] = argument
-    for op in old.body.block.ops:
-        if op is transfer.collective:
-            break
-        body.add_op(op.clone(value_mapper=values))
-    sent = values.get(transfer.collective.input)
-    assert sent is not None
-    node = copy_node(sent, transfer.copying, registers)
-    body.add_op(node)
-    _give(body, node.outs[0], transfer)
-    body.add_op(dataflow.YieldOp())
+    body.add_ops([*_copying(transfer, body.args, registers), dataflow.YieldOp()])
     kernel = KernelOp(old.sym_name.data, ins, [], Region(body))
-    _keep_shares(old, kernel, sent)
+    _keep_shares(old, kernel, transfer.collective.input)
     if transfer.type.split is not None:
         _name(kernel, DESTINATIONS, transfer.type.split)
     insert_before(old, kernel)
+
+
+def insert_copy_into(
+    kernel: KernelOp, transfer: Transfer, channel: SSAValue, registers: str
+) -> None:
+    """
+    Let a kernel that takes from a channel be the one that gives to it, too.
+
+    What it gives stands before its waits, so that those programs come first.
+    """
+    body = kernel.body.block
+    taken = body.args[list(kernel.ins).index(channel)]
+    sent = transfer.kernel.ins
+    own = [body.insert_arg(value.type, len(body.args)) for value in sent]
+    first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
+    for op in _copying(transfer, (*own, taken), registers):
+        insert_before(first, op)
+    _keep_shares(transfer.kernel, kernel, transfer.collective.input)
+    rebuild_kernel(kernel, [*kernel.ins, *sent], range(len(kernel.results_)))
+
+
+def _copying(
+    transfer: Transfer, arguments: Sequence[SSAValue], registers: str
+) -> list[Operation]:
+    """Return the ops that give a value, tile by tile, to the last of `arguments`."""
+    old = transfer.kernel.body.block
+    values: dict[SSAValue, SSAValue] = {}
+    for before, argument in zip(old.args, arguments, strict=False):
+        argument.name_hint = before.name_hint
+        values[before] = argument
+    ops: list[Operation] = []
+    for op in old.ops:
+        if op is transfer.collective:
+            break
+        ops.append(op.clone(value_mapper=values))
+    sent = values.get(transfer.collective.input)
+    assert sent is not None
+    node = copy_node(sent, transfer.copying, registers)
+    return [*ops, node, *_giving(node.outs[0], arguments[-1], transfer)]
 
 
 def _keep_shares(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
@@ -66,24 +101,19 @@ def _keep_shares(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
         assert isinstance(extent, IntegerAttr)
         if extents.get(dim, extent.value.data) < extent.value.data:
             kept[dim] = extent
+    others = kernel.attributes.get(SHARES)
+    if isinstance(others, DictionaryAttr):
+        kept = {**others.data, **kept}
     if kept:
         kernel.attributes[SHARES] = DictionaryAttr(kept)
 
 
-def _give(body: Block, value: SSAValue, transfer: Transfer) -> None:
-    """Add what gives `value` to the channel that is the block's last argument."""
-    channel = body.args[-1]
+def _giving(value: SSAValue, channel: SSAValue, transfer: Transfer) -> list[Operation]:
+    """Return the ops that give `value` to a channel."""
     channel.name_hint = "channel"
     pushed = transfer.type.mode is ChannelMode.PUSH
-    op = dataflow.PushOp if pushed else dataflow.StageOp
-    ops: list[Operation] = [op(value, channel)]
-    if transfer.signals:
-        ops.append(dataflow.SignalOp(channel))
-    builder = Builder(InsertPoint.at_end(body))
-    if body.last_op is not None and isinstance(body.last_op, dataflow.YieldOp):
-        builder = Builder(InsertPoint.before(body.last_op))
-    for each in ops:
-        builder.insert(each)
+    give = (PushOp if pushed else StageOp)(value, channel)
+    return [give, SignalOp(channel)] if transfer.signals else [give]
 
 
 def give_as_made(made: OpResult, transfer: Transfer, channel: SSAValue) -> None:
@@ -104,8 +134,9 @@ def give_as_made(made: OpResult, transfer: Transfer, channel: SSAValue) -> None:
     if split is not None and split in node.factors:
         split_by_rank(node, split, transfer.ranks)
         _name(old, DESTINATIONS, split)
-    body.insert_arg(channel.type, len(body.args))
-    _give(body, value, transfer)
+    argument = body.insert_arg(channel.type, len(body.args))
+    for op in _giving(value, argument, transfer):
+        insert_before(terminator, op)
     kept = [i for i, r in enumerate(old.results_) if r is not made or list(r.uses)]
     yielded = [terminator.operands[i] for i in kept]
     Rewriter.replace_op(terminator, dataflow.YieldOp(*yielded))
@@ -121,10 +152,12 @@ def take(kernel: KernelOp, index: int, channel: SSAValue, transfer: Transfer) ->
     reads = transfer.type.mode is ChannelMode.PUSH
     op = (ReadOp if reads else PullOp)(argument)
     op.result.name_hint = before.name_hint
-    first = next(op for op in body.ops if not isinstance(op, WaitOp | ReadOp | PullOp))
+    taken = [other for other in body.ops if isinstance(other, ReadOp | PullOp)]
+    place = taken[-1].next_op if taken else body.first_op
+    assert place is not None
     if transfer.signals:
-        insert_before(first, WaitOp(argument))
-    insert_before(first, op)
+        insert_before(place, WaitOp(argument))
+    insert_before(place, op)
     before.replace_all_uses_with(op.result)
     body.erase_arg(before)
     kernel.operands[index] = channel

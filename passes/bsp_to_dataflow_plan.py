@@ -76,8 +76,10 @@ class Transfer:
     """How often the message is cut along each dimension into blocks to wait for."""
     producer: OpResult | None
     """The kernel's result that is given to the channel as it is made, None: a copy."""
+    host: KernelOp | None
+    """The reader whose kernel gives a copy before it waits, None: one of its own."""
     copying: Copying
-    """How the copy kernel cuts the value."""
+    """How the copy cuts the value."""
 
 
 def collective_of(kernel: KernelOp) -> CollectiveOp | None:
@@ -104,12 +106,16 @@ def check_collective(kernel: KernelOp, pattern: Pattern) -> None:
 
 
 def plan_transfer(
-    kernel: KernelOp, pattern: Pattern, factors: Mapping[str, int]
+    kernel: KernelOp,
+    pattern: Pattern,
+    factors: Mapping[str, int],
+    persistent: bool = False,
 ) -> Transfer:
     """
     Decide how the collective of `kernel` becomes a channel.
 
     `factors` says how often the copy kernel cuts dimensions; it chooses the others.
+    `persistent` lets the first reader of an input give the copy.
     """
     collective, form = collective_of(kernel), FORMS[pattern]
     assert isinstance(collective, Exchange)
@@ -136,6 +142,7 @@ def plan_transfer(
         form.signals,
         blocks,
         producer,
+        host_of(kernel) if persistent and pattern is Pattern.FUSED else None,
         copying,
     )
 
@@ -153,6 +160,29 @@ def made_by_kernel(kernel: KernelOp) -> OpResult | None:
     if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
         return value
     return None
+
+
+def host_of(kernel: KernelOp) -> KernelOp | None:
+    """
+    Return the first kernel that reads a collective of an input, to give it as well.
+
+    None where a kernel makes what is sent, and where ranks get different parts, so that
+    programs that send do not split the value as those that read it do.
+    """
+    split = _moved_by(kernel)[1]
+    program = kernel.parent
+    assert program is not None
+    if split is not None or made_by_kernel(kernel) is not None:
+        return None
+    readers = {use.operation for use in kernel.results_[0].uses}
+    found = (op for op in program.ops if isinstance(op, KernelOp) and op in readers)
+    return next((op for op in found if collective_of(op) is None), None)
+
+
+def _moved_by(kernel: KernelOp) -> tuple[str, str | None]:
+    collective = collective_of(kernel)
+    assert isinstance(collective, Exchange)
+    return _moved(collective)
 
 
 def _grid_node(result: OpResult) -> SpatialOp | None:

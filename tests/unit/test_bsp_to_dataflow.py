@@ -52,6 +52,25 @@ def test_fused_needs_a_kernel_that_makes_what_is_sent(name: str):
         run_passes(bsp(name, 2), "bsp-to-dataflow{pattern=fused}")
 
 
+HOSTED = "bsp-to-dataflow{pattern=fused persistent=true}"
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize("name", ["ag_gemm", "ag_gemm_rows", "ring_attention"])
+def test_the_kernel_that_reads_an_input_may_send_it(name: str, ranks: int):
+    before = bsp(name, ranks)
+    after = run_passes(before, HOSTED)
+    assert sum(isinstance(op, KernelOp) for op in after.walk()) == 1
+    assert_same_meaning(before, after, "f")
+    lowered = run_passes(after, "lower-channels,verify-sync")
+    assert_same_meaning(before, lowered, "f")
+
+
+def test_who_gets_parts_of_an_input_does_not_send_it():
+    with pytest.raises(PassFailedException, match="fused does not apply"):
+        run_passes(bsp("expert_gemm", 2), HOSTED)
+
+
 def test_one_device_needs_no_channel():
     before = bsp("ag_gemm", 1)
     assert str(run_passes(before, "bsp-to-dataflow{pattern=fused}")) == str(before)
