@@ -8,15 +8,11 @@ from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.universe import Universe
 
-from comet.dialects.compound import ContractOp
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.decompose import DecomposePass
-from comet.passes.functions import compute_functions
 
 HARDWARE = Path(__file__).parents[1] / "samples" / "hardware"
 
@@ -105,36 +101,3 @@ def new_context() -> Context:
     for name, factory in Universe.get_multiverse().all_dialects.items():
         context.register_dialect(name, factory)
     return context
-
-
-def apart(module: ModuleOp) -> tuple[ModuleOp, ModuleOp]:
-    """Return a program as two: the product, and what is done to it afterwards."""
-    first, second = module.clone(), module.clone()
-    for half, keep in ((first, _keep_product), (second, _keep_rest)):
-        func = next(compute_functions(half))
-        product = next(op for op in func.body.block.ops if isinstance(op, ContractOp))
-        keep(func, product)
-        func.update_function_type()
-        half.verify()
-    return first, second
-
-
-def _keep_product(func: FuncOp, product: ContractOp) -> None:
-    later: list[Operation] = []
-    following = product.next_op
-    while following is not None:
-        later.append(following)
-        following = following.next_op
-    for op in reversed(later):
-        op.detach()
-        op.erase()
-    func.body.block.add_op(ReturnOp(product.result))
-
-
-def _keep_rest(func: FuncOp, product: ContractOp) -> None:
-    block = func.body.block
-    argument = block.insert_arg(product.result.type, len(block.args))
-    argument.name_hint = product.result.name_hint
-    product.result.replace_all_uses_with(argument)
-    product.detach()
-    product.erase()
