@@ -145,15 +145,12 @@ def _tile_bytes(problem: Problem, entry: Entry, extents: Extents) -> Real:
     return elements_of(projection, extents) * (entry.bits / 8)
 
 
-def live_occupancy(
-    mappings: Mappings, extents: TileExtents, *, double_buffered: bool = False
-) -> Iterator[Occupancy]:
+def live_occupancy(mappings: Mappings, extents: TileExtents) -> Iterator[Occupancy]:
     """
     The bytes alive at each level while each temporal node runs.
 
     A node's own tiles, the tiles that earlier nodes left for later ones, and the tiles
-    of nodes that run at the same time. With `double_buffered`, tiles filled from or
-    drained to another level count twice.
+    of nodes that run at the same time.
     """
     problem = mappings.template
     tiles = [t for t in walk_tiles(problem.root) if t is not problem.root]
@@ -166,7 +163,7 @@ def live_occupancy(
     )
     for place, tile in enumerate(places):
         for level in live.needs[tile.index]:
-            parts = live.own(tile, level, double_buffered=double_buffered)
+            parts = dict(live.needs[tile.index][level])
             for tensor, size in live.carried(place, level):
                 parts.setdefault(tensor, size)
             for tensor, size in live.beside(tile, level):
@@ -182,14 +179,6 @@ class _Live:
     places: list[Tile]
     needs: Mapping[int, Mapping[str, Mapping[str, Real]]]
     moved: Mapping[int, set[tuple[str, str]]]
-
-    def own(self, tile: Tile, level: str, *, double_buffered: bool) -> dict[str, Real]:
-        """A node's tiles at a level."""
-        parts = dict(self.needs[tile.index][level])
-        for tensor in parts:
-            if double_buffered and (level, tensor) in self.moved.get(tile.index, ()):
-                parts[tensor] = parts[tensor] * 2
-        return parts
 
     def carried(self, place: int, level: str) -> Iterator[tuple[str, Real]]:
         """Tiles left at a level by a node before and used, unfilled, by one after."""

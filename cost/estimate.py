@@ -80,8 +80,3 @@ class Estimate:
     nodes: tuple[NodeEstimate, ...] = ()
     energy_by_level: Mapping[str, float] = field(default_factory=dict[str, float])
     """pJ by memory level, unit and network."""
-
-    @property
-    def energy_delay(self) -> float:
-        """The energy-delay product in pJ cycles."""
-        return self.energy * self.latency

@@ -170,14 +170,3 @@ def device_traffic(
         once = size <= device.l2_bytes
         moved = moved + (size if once else np.maximum(size, loaded.get(name, size)))
     return moved
-
-
-def spill_pays(recomputed: Real, spilled_bytes: Real, device: Device) -> Real:
-    """
-    Whether writing an intermediate and reading it back beats computing it twice.
-
-    `recomputed` is the seconds of the second computation, `spilled_bytes` the size of
-    the intermediate; 1 where the spill is faster, else 0.
-    """
-    spill = 2 * spilled_bytes / device.hbm_bandwidth
-    return np.less(spill, recomputed) * 1.0

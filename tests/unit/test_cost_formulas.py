@@ -15,7 +15,7 @@ from comet.cost.compute import (
     vector_cycles,
     vector_energy,
 )
-from comet.cost.estimate import CostError, Estimate
+from comet.cost.estimate import CostError
 from comet.cost.fields import Yaml
 from comet.cost.flow import reuse
 from comet.cost.hardware import Hardware, Level, Memory, Network, Unit
@@ -372,10 +372,6 @@ def test_hardware_with_a_bad_link(fields: dict[str, int | str], reason: str) -> 
 def test_hardware_without_levels() -> None:
     with pytest.raises(CostError, match="empty Hierarchy"):
         read_hardware({})
-
-
-def test_an_estimate_has_an_energy_delay_product() -> None:
-    assert Estimate("paper", 10, 3, 0, 0, 10).energy_delay == 30
 
 
 def test_an_occupancy_names_its_tensors() -> None:

@@ -14,7 +14,6 @@ from comet.cost.gpu import (
     device_traffic,
     kernel_time,
     resident_programs,
-    spill_pays,
     wave_count,
 )
 
@@ -88,11 +87,6 @@ def test_device_traffic_repeats_what_l2_does_not_hold() -> None:
     loaded = {"A": 1e8, "B": 5e9}
     assert device_traffic(sizes, loaded, GPU) == 1e6 + 5e9
     assert device_traffic(sizes, {}, GPU) == 1e6 + 1e9
-
-
-def test_a_spill_pays_where_computing_twice_is_slower() -> None:
-    assert spill_pays(1.0, 1e9, GPU) == 1
-    assert spill_pays(1e-6, 1e9, GPU) == 0
 
 
 amounts = st.floats(0, 1e12)

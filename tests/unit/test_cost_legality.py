@@ -215,10 +215,10 @@ def test_a_collective_that_the_tool_skips() -> None:
 # Capacity.
 
 
-def peak(problem: Problem, hardware: Hardware, level: str, **options: bool) -> float:
+def peak(problem: Problem, hardware: Hardware, level: str) -> float:
     """The most bytes a level holds at a time."""
     extents = tile_extents(Mappings(problem), hardware)
-    places = live_occupancy(Mappings(problem), extents, **options)
+    places = live_occupancy(Mappings(problem), extents)
     return max(float(p.total) for p in places if p.level == level)
 
 
@@ -228,12 +228,6 @@ def test_liveness_counts_what_the_tool_forgets() -> None:
     summed = {o.level: float(o.total) for o in summed_occupancy(problem, extents)}
     assert peak(problem, hardware, "OB") >= summed["OB"]
     assert peak(problem, hardware, "GB") == summed["GB"]
-
-
-def test_double_buffers_hold_moved_tiles_twice() -> None:
-    problem, hardware = recorded("gemm")
-    once = peak(problem, hardware, "IB")
-    assert peak(problem, hardware, "IB", double_buffered=True) == 2 * once
 
 
 def test_siblings_that_overlap_are_alive_together() -> None:
