@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,6 +48,12 @@ class TritonDistributedPass(ModulePass):
     blocks: str | None = None
     """See `bsp-to-dataflow`."""
 
+    split: str = "auto"
+    """
+    The dimension whose folds or sums more programs share, and in how many parts, such
+    as S=64; `none`; or `auto`: a fold of few results, where that is estimated faster.
+    """
+
     stream: bool = True
     """Write reductions that need one another as one running fold."""
 
@@ -71,16 +77,22 @@ class TritonDistributedPass(ModulePass):
         Raises PassFailedException if its functions are written for other ranks.
         """
         level, shared = plan_start(module, self.ranks)
+        first: tuple[ModulePass, ...] = ()
         if level in (IRLevel.GRAPH, IRLevel.ELEMENTARY):
-            yield from self._to_elementary(shared)
+            first = tuple(self._to_elementary(level, shared))
+        yield from first
+        then: list[ModulePass] = []
         if self.ranks > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
-            yield from self._to_exchanges(level)
-        yield from self._to_kernels(level)
+            then += self._to_exchanges(level)
+        then += self._to_kernels(level)
+        if first:
+            yield from self._split(module, first, then)
+        yield from then
         if self.ranks > 1:
             yield from self._to_channels()
         yield from self._to_triton()
 
-    def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
+    def _to_elementary(self, level: IRLevel, shared: bool) -> Iterator[ModulePass]:
         """Yield what makes elementary ops that say what ranks share."""
         from comet.passes.decompose import DecomposePass
         from comet.passes.distribute import DistributePass
@@ -89,11 +101,38 @@ class TritonDistributedPass(ModulePass):
 
         if self.ranks > 1 or shared:
             yield SelectRanksPass(self.ranks)
-        yield DecomposePass(accumulator="f32")
+        if level is IRLevel.GRAPH:
+            yield DecomposePass(accumulator="f32")
         if self.stream:
             yield StreamPass()
         if self.ranks > 1 and not shared:
             yield DistributePass(self.dim, (AXIS,))
+
+    def _split(
+        self,
+        module: ModuleOp,
+        first: Sequence[ModulePass],
+        then: Sequence[ModulePass],
+    ) -> Iterator[ModulePass]:
+        """
+        Yield what splits a dimension over programs, if anything does.
+
+        `first` brings `module` to where that happens, `then` to kernels.
+        """
+        from comet.passes.choose_split import choose_split
+        from comet.passes.fuse import FusePass
+        from comet.passes.split import SplitPass
+
+        if self.split == "none":
+            return
+        if self.split != "auto":
+            yield SplitPass(*parse_split(self.split))
+            return
+        copy = module.clone()
+        PassPipeline(tuple(first)).apply(Context(), copy)
+        fuse = next(i for i, part in enumerate(then) if isinstance(part, FusePass))
+        if (chosen := choose_split(copy, self.ranks, then[: fuse + 1])) is not None:
+            yield chosen
 
     def _to_exchanges(self, level: IRLevel) -> Iterator[ModulePass]:
         """Yield what makes a region of local ops and collectives that move data."""
@@ -135,6 +174,21 @@ class TritonDistributedPass(ModulePass):
 
         yield AnnotateCostPass()
         yield LowerToTritonPass()
+
+
+def parse_split(text: str) -> tuple[str, int]:
+    """
+    Return the dimension and the number of parts that `text` says.
+
+    Raises PassFailedException if it is not of the form S=64.
+    """
+    dim, _, parts = text.partition("=")
+    if not dim.strip().isidentifier() or not parts.strip().isdecimal():
+        raise PassFailedException(
+            f"triton-distributed: split is DIM=PARTS, such as S=64, none or auto, not "
+            f"'{text}'"
+        )
+    return dim.strip(), int(parts)
 
 
 def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
