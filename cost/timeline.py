@@ -2,9 +2,10 @@
 Plays a launch plan on all ranks: who does what, and when.
 
 Kernels of a rank follow each other, each behind its launch. A barrier lets nobody pass
-before the last rank is there. A consumer visits its sources, the own one first, and
-stops where the tiles that it needs have not arrived. Kernels take a little longer on
-one rank than on another, and not always on the same one: in turn, each is the slowest.
+before the last rank is there. The programs of a consumer visit their sources, the own
+one first, and stop where tiles that they need have not arrived; others of their wave go
+on meanwhile. Kernels take a little longer on one rank than on another, and not always
+on the same one: in turn, each is the slowest.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from comet.cost.launch_plan import (
 )
 
 MAX_WAVES = 8
-"""Waves of programs that are played one by one; more are played as so many groups."""
+"""Waves, and groups of rows, that are played one by one; more are taken together."""
 
 
 FLAG_BYTES = 64
@@ -139,16 +140,22 @@ def exchange_time(step: Exchange, machine: Machine) -> float:
 
 @dataclass(frozen=True)
 class _Arrival:
-    """When the tiles of one sender are at its peers."""
+    """When the tiles of one sender are in its own memory, and at its peers."""
 
     start: float
-    seconds: float
+    made: float
+    """Seconds in which the sender makes and stores them."""
+    sent: float
+    """Seconds in which the links carry them, or the same."""
     blocks: int
     delay: float
 
-    def at(self, share: float) -> float:
-        """When so much of the message is there, on the sender's own rank."""
-        return self.start + self.seconds * ceil(share * self.blocks) / self.blocks
+    def at(self, share: float, *, own: bool) -> float:
+        """Return when so much of the message is there, and told of."""
+        done = ceil(share * self.blocks) / self.blocks
+        if own:
+            return self.start + self.made * done
+        return self.start + self.sent * done + self.delay
 
 
 class _Player:
@@ -229,38 +236,64 @@ class _Player:
         return 1 + self.machine.skew * place
 
     def _run(self, part: Part, time: PartTime, rank: int) -> None:
-        """Play a node on one rank: wave by wave, source by source."""
+        """Play a node on one rank, wave by wave; what can go on is not held up."""
         waves = max(1, min(time.waves, MAX_WAVES))
-        by_source = any(receive.by_source for receive in part.receives)
-        turns = len(self.ranks) if by_source else 1
-        share = self._slowness(rank) / (waves * turns)
         task = _Task(self, rank)
         if part.counts:
             task.add("signal", time.waves * self.machine.device.load_latency)
         for wave in range(waves):
-            for turn in range(turns):
-                for receive in part.receives:
-                    if receive.waits and (receive.by_source or turn == 0):
-                        needed = (wave + 1) / waves if receive.by_block else 1.0
-                        self._await(task, receive, turn, needed)
+            pieces = sorted(self._pieces(part, rank, wave, waves))
+            share = self._slowness(rank) / (waves * len(pieces))
+            for release, looks in pieces:
+                task.wait(release)
+                task.add("signal", looks)
                 task.add("busy", share * time.busy)
                 task.add("communication", share * time.communication)
                 task.add("locality", share * time.locality)
         task.pay()
 
-    def _await(self, task: _Task, receive: Receive, turn: int, needed: float) -> None:
-        """Look at the flags of one source, or of all, and wait for its tiles."""
+    def _pieces(
+        self, part: Part, rank: int, wave: int, waves: int
+    ) -> Iterator[tuple[float, float]]:
+        """
+        Yield the equal pieces of work of a wave: from each source, for each group of
+        rows, when it may start, and how long its programs look at flags.
+        """
+        waited = [receive for receive in part.receives if receive.waits]
+        by_source = any(receive.by_source for receive in part.receives)
+        turns = len(self.ranks) if by_source else 1
+        blocks = max((self._blocks(r) for r in waited if r.by_block), default=1)
+        groups = ceil(min(blocks, MAX_WAVES) / waves)
+        for turn in range(turns):
+            for group in range(groups):
+                rows = (wave + (group + 1) / groups) / waves
+                whole = [self._release(r, rank, turn, rows) for r in waited]
+                looks = sum(
+                    1 if receive.by_source else len(self.ranks)
+                    for receive in waited
+                    if receive.by_source or turn == 0
+                )
+                look = looks * self.machine.device.load_latency / groups
+                yield max(whole, default=0.0), look
+
+    def _blocks(self, receive: Receive) -> int:
+        return max(arrival.blocks for arrival in self._arrivals(receive))
+
+    def _release(self, receive: Receive, rank: int, turn: int, rows: float) -> float:
+        """Return when the tiles of a source are there, or of all, and told of."""
+        arrivals = self._arrivals(receive)
+        needed = rows if receive.by_block else 1.0
+        ranks = len(self.ranks)
+        sources = [(rank + turn) % ranks] if receive.by_source else list(self.ranks)
+        return max(arrivals[s].at(needed, own=s == rank) for s in sources)
+
+    def _arrivals(self, receive: Receive) -> list[_Arrival]:
         if (arrivals := self.arrivals.get(receive.channel)) is None:
             raise CostError(
                 f"{self.step} waits for channel {receive.channel}, to which no earlier "
                 "kernel gives anything; launch the producer first"
             )
-        rank, ranks = task.rank, len(self.ranks)
-        sources = [(rank + turn) % ranks] if receive.by_source else list(self.ranks)
-        for source in sources:
-            late = 0.0 if source == rank else arrivals[source].delay
-            task.wait(arrivals[source].at(needed) + late)
-            task.add("signal", self.machine.device.load_latency)
+        return arrivals
 
     def _send(self, part: Part, time: PartTime, rank: int, begin: float) -> float:
         """Note when what a node sends arrives; return when the last store does."""
@@ -269,11 +302,11 @@ class _Player:
         for send in part.sends:
             made = self.clocks[rank] - begin
             flight = net.latency if send.remote else 0.0
-            seconds = max(made, link)
+            sent = max(made, link)
             told = net.signal if send.signals else 0.0
-            arrival = _Arrival(begin, seconds, send.blocks, flight + told)
+            arrival = _Arrival(begin, made, sent, send.blocks, flight + told)
             self.arrivals.setdefault(send.channel, []).append(arrival)
-            done = max(done, begin + seconds + flight)
+            done = max(done, begin + sent + flight)
         for send in part.sends:
             if send.signals:
                 self._signal(send, time, rank)

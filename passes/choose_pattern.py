@@ -44,6 +44,7 @@ class Candidate:
 
     pattern: PatternName
     blocks: str | None = None
+    persistent: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def choose_pattern(
     *,
     graph: bool = False,
     resident: bool = False,
+    persistent: bool = False,
 ) -> Choice:
     """
     Return the cheapest way to connect the ranks of the programs of a module.
@@ -79,7 +81,7 @@ def choose_pattern(
     costs: dict[Candidate, Taxes] = {}
     refused: dict[PatternName, str] = {}
     for pattern in patterns:
-        for candidate in candidates(module, pattern):
+        for candidate in candidates(module, pattern, persistent=persistent):
             try:
                 taxes = _cost(module, candidate, graph=graph, resident=resident)
             except (PassFailedException, CostError) as error:
@@ -95,17 +97,22 @@ def choose_pattern(
     return Choice(best, costs, refused)
 
 
-def candidates(module: ModuleOp, pattern: PatternName) -> Iterator[Candidate]:
+def candidates(
+    module: ModuleOp, pattern: PatternName, *, persistent: bool = False
+) -> Iterator[Candidate]:
     """Yield a pattern with its own tiles, then with others along the longest dims."""
-    yield Candidate(pattern)
     extents: dict[str, int] = {}
     for program in _programs(module):
         extents |= _sent_extents(program)
     longest = sorted(extents, key=lambda dim: -extents[dim])[:MAX_DIMS]
     options = [_factors(extents[dim]) for dim in longest]
-    for factors in product(*options) if longest else ():
-        rows = zip(longest, factors, strict=True)
-        yield Candidate(pattern, " ".join(f"{dim}={factor}" for dim, factor in rows))
+    kinds = (False, True) if persistent and pattern == "fused" else (False,)
+    for kind in kinds:
+        yield Candidate(pattern, persistent=kind)
+        for factors in product(*options) if longest else ():
+            rows = zip(longest, factors, strict=True)
+            blocks = " ".join(f"{dim}={factor}" for dim, factor in rows)
+            yield Candidate(pattern, blocks, kind)
 
 
 def _factors(extent: int) -> list[int]:
@@ -145,7 +152,8 @@ def with_pattern(module: ModuleOp, candidate: Candidate) -> ModuleOp:
     from comet.passes.bsp_to_dataflow import BspToDataflowPass
 
     copy = module.clone()
-    BspToDataflowPass(candidate.pattern, candidate.blocks).apply(Context(), copy)
+    options = (candidate.pattern, candidate.blocks, candidate.persistent)
+    BspToDataflowPass(*options).apply(Context(), copy)
     return copy
 
 

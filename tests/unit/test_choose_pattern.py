@@ -71,3 +71,14 @@ def test_a_graph_makes_launches_cheap():
     eager, graph = (choose_pattern(bsp(), graph=graph) for graph in (False, True))
     for candidate, taxes in graph.costs.items():
         assert taxes.launch < eager.costs[candidate].launch
+
+
+def test_one_kernel_that_sends_and_reads_is_tried_where_asked_for():
+    without, tried = (
+        choose_pattern(bsp(), ("push", "fused"), persistent=persistent)
+        for persistent in (False, True)
+    )
+    assert {candidate.pattern for candidate in without.costs} == {"push"}
+    assert tried.best.pattern == "fused"
+    assert tried.best.persistent
+    assert tried.costs[tried.best].launch == pytest.approx(6e-6)

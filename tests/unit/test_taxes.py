@@ -249,6 +249,38 @@ def test_a_persistent_kernel_works_while_it_sends() -> None:
     assert waits(receive) < waits(replace(receive, by_block=False))
 
 
+def test_rows_that_have_arrived_hold_nobody_up() -> None:
+    sender = producer(True, signals=True)
+    blocks = replace(sender, sends=(replace(sender.sends[0], blocks=8),))
+    busy = replace(WORK, tensor_operations=1e9, programs=304)
+    by_rows = Receive("x", MESSAGE, False, True, True, by_block=True)
+    slow = with_net(NODE, bandwidth=8e9)
+
+    def waits(receive: Receive) -> float:
+        parts = (blocks, Part("gemm", busy, receives=(receive,)))
+        return price_plan((Launch("f", parts),), slow).synchronization
+
+    linked = float(send_time(MESSAGE, slow.net))
+    works = part_time(Part("gemm", busy), slow).seconds
+    assert waits(replace(by_rows, by_block=False)) - waits(by_rows) == pytest.approx(
+        min(linked, works) * 7 / 8, rel=0.2
+    )
+
+
+def test_the_own_share_needs_no_link() -> None:
+    send = Send("x", MESSAGE, remote=True, signals=True)
+    part = Part("copy", COPY, 9 * MESSAGE, copies=True, sends=(send,))
+    reader = Receive("x", MESSAGE, False, True, by_source=True)
+    gemm = Part("gemm", replace(WORK, rounds=0), receives=(reader,))
+    slow = with_net(replace(NODE, skew=0.0), bandwidth=7e9)
+    timeline = play((Launch("f", (part, gemm)),), slow)
+    first = next(s for s in timeline.of_rank(0) if s.part == "gemm")
+    assert first.kind == "signal"
+    waits = [s for s in timeline.of_rank(0) if s.kind == "wait"]
+    assert len(waits) == 1
+    assert waits[0].start > first.start
+
+
 def test_flags_cost_the_sender_and_the_receiver() -> None:
     free = with_net(NODE, signal=0.0, latency=0.0)
     silent = (*STORED[:1], consumer(remote=False, waits=False))
