@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import longest_sum, summed_terms
 from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
 from comet.codegen.triton_kernels import IMPORTED, comment_of, parameter_names
-from comet.codegen.triton_plan import shape_and_type
+from comet.codegen.triton_tensors import at_most, shape_and_type, tensor_text
 from comet.dialects import tl
-from comet.dialects.compound_named import AT_MOST
 
 SYMBOLS = (func.FuncOp, tl.KernelOp)
 """Operations that become functions of the module."""
@@ -113,12 +112,16 @@ def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
     """Return the lines that describe the program to `comet.runtime`."""
     terms = summed_terms(reference)
     inputs = [
-        _tensor(outer.type, terms.get(inner, 1), at_most(reference, inner.index))
+        tensor_text(
+            outer.type,
+            terms=terms.get(inner, 1),
+            at_most=at_most(reference, inner.index),
+        )
         for outer, inner in zip(
             plan.body.block.args, reference.body.block.args, strict=True
         )
     ]
-    outputs = [_tensor(type) for type in plan.function_type.outputs]
+    outputs = [tensor_text(type) for type in plan.function_type.outputs]
     fields = [
         f"launch={plan.sym_name.data}",
         f"reference={reference.sym_name.data}",
@@ -127,19 +130,3 @@ def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
         f"terms={longest_sum(reference)}",
     ]
     return wrapped(f"PROGRAM = Program({', '.join(fields)})", "")
-
-
-def at_most(function: func.FuncOp, index: int) -> int:
-    """Return the largest number that an argument counts to, 1 where it counts none."""
-    if function.arg_attrs is None:
-        return 1
-    bound = function.arg_attrs.data[index].data.get(AT_MOST)
-    return bound.value.data if isinstance(bound, IntegerAttr) else 1
-
-
-def _tensor(type: Attribute, terms: int = 1, at_most: int = 1) -> str:
-    shape, dtype = shape_and_type(type)
-    fields = [shape, f'"{dtype}"']
-    fields += [f"terms={terms}"] if terms > 1 else []
-    fields += [f"at_most={at_most}"] if at_most > 1 else []
-    return f"Tensor({', '.join(fields)})"

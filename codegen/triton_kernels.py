@@ -138,8 +138,11 @@ class KernelPrinter:
                 pass
             case tl.ForOp():
                 self._loop(op, indent)
+            case tl.IfOp():
+                self._branch(op, indent)
             case tl.YieldOp():
-                self._yield(op, indent)
+                if isinstance(op.parent_op(), tl.ForOp):
+                    self._yield(op, indent)
             case tl.DebugBarrierOp():
                 self._emit("tl.debug_barrier()", comment_of(op), indent)
             case tl.StoreOp():
@@ -177,6 +180,18 @@ class KernelPrinter:
         if op.cache is not None:
             arguments.append(f"cache_modifier={self._read(op.cache).text}")
         self._emit(f"tl.store({', '.join(arguments)})", comment_of(op), indent)
+
+    def _branch(self, op: tl.IfOp, indent: str) -> None:
+        """Print both blocks; Triton would merge variables of one name, so none are."""
+        outside = len(self._bound)
+        self._lines.append("")
+        self._lines.append(f"{indent}if {self._read(op.condition).text}:")
+        self._block(op.then.block, indent + INDENT)
+        self._lines.append(f"{indent}else:")
+        self._block(op.otherwise.block, indent + INDENT)
+        self._names.release(self._bound[outside:])
+        del self._bound[outside:]
+        self._lines.append("")
 
     def _loop(self, op: tl.ForOp, indent: str) -> None:
         index, *carried = op.body.block.args

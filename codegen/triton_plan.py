@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import longest_sum, summed_terms
 from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
-from comet.codegen.triton_expressions import type_name
 from comet.codegen.triton_kernels import IMPORTED, comment_of, parameter_names
+from comet.codegen.triton_tensors import (
+    at_most,
+    shape_and_type,
+    split_axis,
+    tensor_text,
+)
 from comet.dialects import tl
-from comet.dialects.compound_dims import names_of
-from comet.dialects.tl_types import shape_of
 
 DOUBLE = INDENT * 2
 ALLOCATIONS = (tl.HeapZerosOp, tl.ZerosOp, tl.EmptyOp)
@@ -156,24 +159,24 @@ class RankPlanPrinter:
         return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)
 
 
-def shape_and_type(type: Attribute) -> tuple[str, str]:
-    """Return the shape and the name of the element type of a tensor, as text."""
-    return tuple_of([str(extent) for extent in shape_of(type)]), type_name(type)
-
-
 def rank_program_lines(
     function: func.FuncOp, plan: tl.PlanOp, reference: func.FuncOp
 ) -> list[str]:
     """Return the lines that describe a program of several ranks."""
     terms = summed_terms(reference)
     inputs = [
-        _tensor(outer.type, split.data, terms.get(inner, 1))
+        tensor_text(
+            outer.type,
+            terms=terms.get(inner, 1),
+            split=split_axis(outer.type, split.data),
+            at_most=at_most(reference, inner.index),
+        )
         for outer, split, inner in zip(
             plan.ins, plan.ins_split, reference.body.block.args, strict=True
         )
     ]
     outputs = [
-        _tensor(value.type, split.data, 1)
+        tensor_text(value.type, split=split_axis(value.type, split.data))
         for value, split in zip(plan.outs, plan.outs_split, strict=True)
     ]
     fields = [
@@ -185,13 +188,3 @@ def rank_program_lines(
         f"terms={longest_sum(reference)}",
     ]
     return wrapped(f"PROGRAM = RankProgram({', '.join(fields)})", "")
-
-
-def _tensor(type: Attribute, split: str, terms: int) -> str:
-    shape, dtype = shape_and_type(type)
-    fields = [shape, f'"{dtype}"']
-    if terms > 1:
-        fields.append(f"terms={terms}")
-    if split:
-        fields.append(f"split={names_of(type).index(split)}")
-    return f"Tensor({', '.join(fields)})"

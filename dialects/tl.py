@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
+    i1,
     i32,
     i64,
 )
@@ -210,7 +211,39 @@ class YieldOp(AbstractYieldOperation[Attribute]):
     """The values that a loop carries into its next iteration."""
 
     name = "tl.yield"
-    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ForOp)))
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ForOp, IfOp)))
+
+
+@irdl_op_definition
+class IfOp(IRDLOperation):
+    """
+    One of two blocks, by a condition that is the same in the whole program.
+
+    ```mlir
+    tl.if %first {
+      ...
+    } else {
+      ...
+    }
+    ```
+    """
+
+    name = "tl.if"
+    condition = operand_def(i1)
+    then = region_def("single_block")
+    otherwise = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect(), SingleBlockImplicitTerminator(YieldOp))
+    assembly_format = "$condition $then `else` $otherwise attr-dict"
+
+    def __init__(self, condition: SSAValue):
+        super().__init__(
+            operands=[condition], regions=[Region(Block()), Region(Block())]
+        )
+
+    def __post_init__(self):
+        super().__post_init__()
+        for trait in self.get_traits_of_type(SingleBlockImplicitTerminator):
+            ensure_terminator(self, trait)
 
 
 @irdl_op_definition
@@ -406,6 +439,7 @@ Tl = Dialect(
         FullOp,
         HeapBasesOp,
         HeapZerosOp,
+        IfOp,
         KernelOp,
         LaunchOp,
         LoadOp,

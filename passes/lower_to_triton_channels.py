@@ -154,7 +154,7 @@ def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
     assert channel is not None
     _wait(scope, received, owner.rank)
     base = _message(scope, channel, owner.rank)
-    base.name_hint = f"{channel.name}_box"
+    base.name_hint = _box_name(channel)
     origins = {received.gather: owner.first}
     return _buffer(scope, received, base, origins)
 
@@ -175,6 +175,11 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     message = names if pushed else ()
     buffer = _buffer(scope, received, base, {})
     return replace(buffer, gathered=Gathered(gather, share, name, message, ranks))
+
+
+def _box_name(channel: Channel) -> str:
+    """Name one message of a channel: a_box in a_inbox."""
+    return f"{channel.name.removesuffix('_inbox')}_box"
 
 
 def _buffer(
@@ -347,7 +352,7 @@ class PushTo:
         ranks, channel = ranks_of(scope), self.channel
         there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
         base = _in_inbox(scope, channel, scope.insert(there, "there"), ranks.rank)
-        base.name_hint = f"{channel.name}_box"
+        base.name_hint = _box_name(channel)
         names, extents = channel.in_memory(scope)
         split = channel.type.split
         origins = {} if split is None else {split: owner.first}
@@ -368,7 +373,7 @@ class StageIn:
         """Store one tile."""
         channel = self.channel
         base = _slot(scope, channel, channel.pointer, 1)
-        base.name_hint = f"{channel.name}_box"
+        base.name_hint = _box_name(channel)
         names, extents = channel.in_memory(scope)
         dims = names_of(channel.type.sent)
         target = Buffer(base, dims, extents, row_major(names))

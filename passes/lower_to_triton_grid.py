@@ -16,6 +16,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import Combiner
 from comet.dialects.schedule_node import NodeOp
 from comet.dialects.tl_types import BinaryKind, CompareKind
+from comet.passes.lower_to_triton_blocks import BlockPlan
 from comet.passes.lower_to_triton_channels import (
     Received,
     from_all,
@@ -24,7 +25,6 @@ from comet.passes.lower_to_triton_channels import (
     peer_at,
 )
 from comet.passes.lower_to_triton_nodes import BodyLowering
-from comet.passes.lower_to_triton_ranks import RankParameters
 from comet.passes.lower_to_triton_slices import Row, inner_slice, rows_of, step_of
 from comet.passes.lower_to_triton_values import Buffer, Scope, both
 
@@ -110,12 +110,12 @@ def _arrived(
 def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> list[int]:
     """Give every program its slices; return the extents of the launch grid."""
     rows = rows_of(node)
-    counts = _program_counts(rows, scope, grid)
+    counts = program_counts(node, scope.constexprs.plan, grid.owned, grid.exact)
     group = 1 if node.launch is None else node.launch.group
     if len(rows) == 2 and group > 1:
         programs, extents = _grouped(rows, counts, group, scope)
-    elif scope.ranks is not None:
-        programs, extents = _flat(counts, scope.ranks, scope), [prod(counts)]
+    elif scope.program is not None:
+        programs, extents = _flat(counts, scope.program, scope), [prod(counts)]
     else:
         programs, extents = _programs(counts, scope)
     for row, program in zip(rows, programs, strict=True):
@@ -131,8 +131,8 @@ def _grouped(
 ) -> tuple[list[SSAValue], list[int]]:
     """Return the indices along two rows, of which `group` of the first go together."""
     home, (rows, columns) = scope.prologue, counts
-    if scope.ranks is not None:
-        (row, column), extents = _flat(counts, scope.ranks, scope), [rows * columns]
+    if scope.program is not None:
+        (row, column), extents = _flat(counts, scope.program, scope), [rows * columns]
     else:
         # The last axis of the launch grid advances slowest.
         row, column = (home.add(tl.ProgramIdOp(axis)) for axis in (1, 0))
@@ -144,9 +144,9 @@ def _grouped(
     return list(swizzle.results), extents
 
 
-def _flat(counts: list[int], ranks: RankParameters, scope: Scope) -> list[SSAValue]:
+def _flat(counts: list[int], program: SSAValue, scope: Scope) -> list[SSAValue]:
     """Return the indices along all rows of a launch with one axis, the last fastest."""
-    home, left = scope.prologue, ranks.program
+    home, left = scope.prologue, program
     indices: list[SSAValue] = []
     for count in reversed(counts[1:]):
         extent = home.add(tl.ConstantOp.of(count, i32))
@@ -177,17 +177,18 @@ def _programs(counts: list[int], scope: Scope) -> tuple[list[SSAValue], list[int
     return [first, *reversed(indices), *others], grid
 
 
-def _program_counts(rows: Sequence[Row], scope: Scope, grid: Grid) -> list[int]:
+def program_counts(
+    node: SpatialOp, plan: BlockPlan, owned: Sequence[str], exact: bool
+) -> list[int]:
     """Return how many slices each row makes: blocks may exceed the tiles."""
     counts: list[int] = []
-    wholes = {row.dim: scope.slices[row.dim].length for row in rows}
-    owned = set(grid.owned)
-    for row in rows:
-        length = row.length(scope.constexprs.plan.block(row.dim, row.tile))
+    wholes, left = dict(plan.extents), set(owned)
+    for row in rows_of(node):
+        length = row.length(plan.block(row.dim, row.tile))
         whole, wholes[row.dim] = wholes[row.dim], row.tile
-        is_fixed = grid.exact or row.dim in owned
+        is_fixed = exact or row.dim in left
         counts.append(row.factor if is_fixed else -(-whole // length))
-        owned.discard(row.dim)
+        left.discard(row.dim)
     return counts
 
 

@@ -1,9 +1,10 @@
-"""How `lower-to-triton` writes one kernel: parameters, buffers, channels, its node."""
+"""How `lower-to-triton` writes one kernel: its parameters, the nodes of its body."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import (
@@ -13,26 +14,17 @@ from xdsl.dialects.builtin import (
     Float32Type,
     IntegerAttr,
     StringAttr,
-    TensorType,
     i32,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import IndexOp, RenameOp
-from comet.dialects.compound_dims import element_type_of, extents_of, names_of, tensor
-from comet.dialects.dataflow_channel import ChannelType, InboxOp, behind
-from comet.dialects.dataflow_flags import (
-    EpochOp,
-    EpochType,
-    FlagScope,
-    FlagsOp,
-    FlagsType,
-    Semantics,
-)
+from comet.dialects.compound_dims import element_type_of
+from comet.dialects.dataflow_flags import EpochOp, EpochType
 from comet.dialects.dataflow_transfer import (
     PullOp,
     PushOp,
@@ -43,18 +35,17 @@ from comet.dialects.dataflow_transfer import (
 )
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LaunchAttr
-from comet.dialects.tl_remote import BASES, FLAG
-from comet.dialects.tl_types import BinaryKind
+from comet.dialects.tl_remote import BASES
+from comet.dialects.tl_types import BinaryKind, CompareKind
 from comet.passes.lower_to_triton_blocks import BlockPlan, memory_level, plan_blocks
-from comet.passes.lower_to_triton_channels import (
-    Channel,
-    Flags,
-    PushTo,
-    Received,
-    StageIn,
-    signal,
+from comet.passes.lower_to_triton_channels import signal
+from comet.passes.lower_to_triton_grid import Grid, lower_grid, program_counts
+from comet.passes.lower_to_triton_memory import (
+    KernelMemory,
+    check_signal,
+    pointed,
+    pointer_type,
 )
-from comet.passes.lower_to_triton_grid import Grid, lower_grid
 from comet.passes.lower_to_triton_nodes import BodyLowering, describe
 from comet.passes.lower_to_triton_ranks import (
     WORLD,
@@ -62,10 +53,10 @@ from comet.passes.lower_to_triton_ranks import (
     rank_parameters,
 )
 from comet.passes.lower_to_triton_slices import Constexprs, DimSlice, Prologue
-from comet.passes.lower_to_triton_values import Buffer, Push, Scope, row_major
+from comet.passes.lower_to_triton_values import Scope
 
-VIEWS = RenameOp | IndexOp
-TRANSFERS = EpochOp | WaitOp | ReadOp | PullOp | PushOp | StageOp | SignalOp
+BESIDE = (EpochOp, IndexOp, PullOp, PushOp, ReadOp, RenameOp, SignalOp, StageOp, WaitOp)
+"""What stands in a kernel beside its nodes."""
 
 
 @dataclass(frozen=True)
@@ -77,118 +68,194 @@ class LoweredKernel:
     scratch: tuple[Attribute, ...]
     """Types of the buffers that only this kernel uses, its last pointers."""
     launch: LaunchAttr
-    has_epoch: bool = False
+    has_epoch: bool
     """Whether two counters follow the pointers."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One node of a kernel; some programs do it, later ones do the next."""
+
+    node: SpatialOp
+    plan: BlockPlan
+    signals: tuple[SignalOp, ...]
+    owned: tuple[str, ...]
+    """Dimensions whose first row runs over the ranks that sent or receive them."""
+
+    @property
+    def programs(self) -> int:
+        """How many programs do the node."""
+        counts = program_counts(self.node, self.plan, self.owned, bool(self.signals))
+        return prod(counts)
 
 
 def lower_kernel(kernel: dataflow.KernelOp, world: int) -> LoweredKernel:
     """Write one kernel in Triton, for so many ranks."""
-    node = _grid_node(kernel)
     _check_types(kernel)
-    plan = plan_blocks(node)
-    made = tl.KernelOp(kernel.sym_name.data, list(map(_pointer, _pointed(kernel))))
-    made.attributes["tl.comment"] = StringAttr(describe(node))
-    lowering = _KernelLowering(kernel, made, plan, world)
-    grid = lowering.lower(node)
+    parts = _parts(kernel, world)
+    types = [pointer_type(value) for value in pointed(kernel)]
+    made = tl.KernelOp(kernel.sym_name.data, types)
+    comment = "; ".join(describe(part.node) for part in parts)
+    made.attributes["tl.comment"] = StringAttr(comment)
+    lowering = _KernelLowering(kernel, made, parts, world)
+    grid = lowering.lower(parts)
     _erase_unused(made)
-    _order_parameters(made, plan)
+    _order_parameters(made, list(lowering.extents))
     return LoweredKernel(
         made,
         tuple(grid),
-        tuple(lowering.scratch),
-        node.launch or LaunchAttr(),
+        tuple(lowering.memory.scratch),
+        parts[-1].node.launch or LaunchAttr(),
         lowering.has_epoch,
     )
 
 
-def _pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
-    return (*kernel.body.block.args, *kernel.results_)
+def _parts(kernel: dataflow.KernelOp, world: int) -> list[Part]:
+    """Return the nodes of a kernel, in order."""
+    nodes = [op for op in kernel.body.block.ops if not isinstance(op, BESIDE)][:-1]
+    grids = [node for node in nodes if isinstance(node, SpatialOp)]
+    alike = len(grids) == len(nodes) and all(node.mesh_name is None for node in grids)
+    if not alike or not grids or (world == 1 and len(grids) > 1):
+        raise PassFailedException(
+            f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
+            "launch grid"
+        )
+    names = (*_names(kernel, "sources"), *_names(kernel, "destinations"))
+    owned = names if world > 1 else ()
+    return [
+        Part(node, plan_blocks(node), _signals(kernel, node), owned) for node in grids
+    ]
 
 
-def _pointer(value: SSAValue) -> Attribute:
-    """Return the type of the pointer that stands for a value."""
-    if isinstance(value.type, FlagsType):
-        return FLAG
-    if isinstance(value.type, ChannelType):
-        return tl.PtrType(element_type_of(value.type.sent))
-    return tl.PtrType(element_type_of(value))
+def _names(kernel: dataflow.KernelOp, attribute: str) -> tuple[str, ...]:
+    names = kernel.sources if attribute == "sources" else kernel.destinations
+    return () if names is None else tuple(name.data for name in names)
+
+
+def _signals(kernel: dataflow.KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:
+    """Return the signals of what a node gives to channels."""
+    given = {
+        op.channel
+        for op in kernel.body.block.ops
+        if isinstance(op, PushOp | StageOp) and op.value in node.outs
+    }
+    return tuple(
+        op
+        for op in kernel.body.block.ops
+        if isinstance(op, SignalOp) and op.channel in given
+    )
 
 
 class _KernelLowering:
     """Writes the body of one kernel."""
 
     def __init__(
-        self, kernel: dataflow.KernelOp, made: tl.KernelOp, plan: BlockPlan, world: int
+        self,
+        kernel: dataflow.KernelOp,
+        made: tl.KernelOp,
+        parts: Sequence[Part],
+        world: int,
     ):
-        self._kernel, self._made, self._plan = kernel, made, plan
-        self.scratch: list[Attribute] = []
-        self._scope = self._kernel_scope(world)
-        self._pointers = self._own_pointers()
-        self._buffers = self._named_buffers()
+        self._kernel, self._made = kernel, made
+        self.extents: dict[str, int] = {}
+        for part in parts:
+            for dim, extent in part.plan.extents.items():
+                self.extents[dim] = max(extent, self.extents.get(dim, 0))
+        home = Prologue(made.body.block)
+        self._constexprs = Constexprs(made, BlockPlan(self.extents, {}), self.extents)
+        self._ranks: RankParameters | None = None
+        if world > 1:
+            self._ranks = rank_parameters(made, world, home, self._constexprs)
+        self.memory = KernelMemory(kernel, made, self._constexprs, self._ranks)
 
     @property
     def has_epoch(self) -> bool:
         """Whether the kernel counts its launches."""
-        return self._scope.ranks is not None and self._scope.ranks.counts_launches
+        return self._ranks is not None and self._ranks.counts_launches
 
-    def lower(self, node: SpatialOp) -> list[int]:
-        """Write the grid node and what stands around it; return the launch grid."""
-        memory = memory_level(node)
-        body = BodyLowering(memory, self._allocate, self._names("sources"))
-        signals = [op for op in self._kernel.body.block.ops if isinstance(op, SignalOp)]
-        owned = (*self._names("sources"), *self._names("destinations"))
-        grid = Grid(
-            [self._buffers[value] for value in node.ins],
-            [self._target(value) for value in node.outs],
-            owned if self._scope.ranks is not None else (),
-            bool(signals),
+    def lower(self, parts: Sequence[Part]) -> list[int]:
+        """Write all nodes; return the extents of the launch grid."""
+        block, ranks = self._made.body.block, self._ranks
+        if ranks is None:
+            (part,) = parts
+            return self._lower_part(part, block, Prologue(block), None)
+        self._lower_parts(parts, block, ranks.home, ranks.program)
+        programs = sum(part.programs for part in parts)
+        ranks.finish(programs)
+        return [programs]
+
+    def _lower_parts(
+        self,
+        parts: Sequence[Part],
+        block: Block,
+        home: Prologue,
+        program: SSAValue,
+    ) -> None:
+        """Write nodes so that the first programs do the first one."""
+        first, *others = parts
+        if not others:
+            self._lower_part(first, block, home, program)
+            return
+        count = home.add(tl.ConstantOp.of(first.programs, i32))
+        branch = tl.IfOp(home.add(tl.CmpOp(CompareKind.LT, program, count)))
+        assert block.last_op is not None
+        Builder(InsertPoint.before(block.last_op)).insert(branch)
+        then, otherwise = branch.then.block, branch.otherwise.block
+        self._lower_part(first, then, Prologue(then), program)
+        inner = Prologue(otherwise)
+        number = inner.add(tl.BinaryOp(BinaryKind.SUB, program, count), "number")
+        self._lower_parts(others, otherwise, inner, number)
+
+    def _lower_part(
+        self, part: Part, block: Block, home: Prologue, program: SSAValue | None
+    ) -> list[int]:
+        """Write a node and its signals; return the extents of its launch grid."""
+        node, plan, memory = part.node, part.plan, self.memory
+        scope = self._scope(part, block, home, program)
+        body = BodyLowering(
+            memory_level(node),
+            lambda value: memory.allocate(value, plan.extents),
+            _names(self._kernel, "sources"),
         )
-        extents = lower_grid(node, self._scope, grid, body)
-        for op in signals:
-            _check_signal(op)
-            flags = self._flags(op.flags, op)
-            signal(self._scope, self._channel(op.channel), flags)
-        if (ranks := self._scope.ranks) is not None:
-            ranks.finish(extents[0])
+        grid = Grid(
+            [memory.buffers[value] for value in node.ins],
+            [memory.target(value) for value in node.outs],
+            part.owned,
+            bool(part.signals),
+        )
+        extents = lower_grid(node, scope, grid, body)
+        for op in part.signals:
+            check_signal(op)
+            signal(scope, memory.channel(op.channel), memory.flags(op.flags, op))
         return extents
 
-    def _names(self, attribute: str) -> tuple[str, ...]:
-        names = self._kernel.sources
-        if attribute == "destinations":
-            names = self._kernel.destinations
-        return () if names is None else tuple(name.data for name in names)
-
-    def _kernel_scope(self, world: int) -> Scope:
-        """Return the scope of the body, in which every slice is whole."""
-        block = self._made.body.block
+    def _scope(
+        self, part: Part, block: Block, home: Prologue, program: SSAValue | None
+    ) -> Scope:
+        """Return the scope of a node's body, in which every slice is whole."""
         assert block.last_op is not None
-        constexprs, prologue = Constexprs(self._made, self._plan), Prologue(block)
-        ranks = None
-        if world > 1:
-            ranks = rank_parameters(self._made, world, prologue, constexprs)
+        constexprs = self._constexprs.of_part(part.plan)
         slices = {
-            dim: self._whole(dim, extent, constexprs, prologue, ranks)
-            for dim, extent in self._plan.extents.items()
+            dim: self._whole(dim, extent, constexprs, home)
+            for dim, extent in part.plan.extents.items()
         }
         builder = Builder(InsertPoint.before(block.last_op))
-        return Scope(builder, prologue, constexprs, slices, ranks=ranks)
+        return Scope(
+            builder, home, constexprs, slices, ranks=self._ranks, program=program
+        )
 
     def _whole(
-        self,
-        dim: str,
-        extent: int,
-        constexprs: Constexprs,
-        home: Prologue,
-        ranks: RankParameters | None,
+        self, dim: str, extent: int, constexprs: Constexprs, home: Prologue
     ) -> DimSlice:
         """Return the slice that is a whole dimension, or what this rank has of it."""
-        block, size = self._plan.block(dim, extent), constexprs.extent(dim)
+        block, size = constexprs.plan.block(dim, extent), constexprs.extent(dim)
         whole = DimSlice(dim, extent, block, True, None, size, home, constexprs)
-        total = self._shares().get(dim)
-        if ranks is None or total is None or total == extent * ranks.world:
+        total, ranks = _shares(self._kernel).get(dim), self._ranks
+        if ranks is None or total is None or extent != -(-total // ranks.world):
             return whole
-        name = constexprs.extent_name(dim, total)
-        add = home.add
+        if total == extent * ranks.world:
+            return whole
+        name, add = constexprs.extent_name(dim, total), home.add
         before = add(tl.BinaryOp(BinaryKind.MUL, ranks.rank, size))
         left = add(tl.BinaryOp(BinaryKind.SUB, constexprs.extent(name), before))
         left = add(tl.BinaryOp(BinaryKind.MIN, left, size))
@@ -196,170 +263,17 @@ class _KernelLowering:
         stop = add(tl.BinaryOp(BinaryKind.MAX, left, zero), f"stop_{dim.lower()}")
         return replace(whole, full=False, stop=stop, ragged=True)
 
-    def _shares(self) -> dict[str, int]:
-        """Return the extent over all ranks of dimensions that ranks share."""
-        shares = self._kernel.attributes.get("dataflow.shares")
-        if not isinstance(shares, DictionaryAttr):
-            return {}
-        return {
-            dim: extent.value.data
-            for dim, extent in shares.data.items()
-            if isinstance(extent, IntegerAttr)
-        }
 
-    def _own_pointers(self) -> dict[SSAValue, SSAValue]:
-        """Name the pointers; return those that this program uses, by value."""
-        pointers: dict[SSAValue, SSAValue] = {}
-        values = _pointed(self._kernel)
-        for value, pointer in zip(values, self._made.body.block.args, strict=False):
-            pointer.name_hint = f"{value.name_hint or 'x'}_ptr"
-            pointers[value] = self._owned(pointer)
-        return pointers
-
-    def _owned(self, pointer: SSAValue) -> SSAValue:
-        ranks = self._scope.ranks
-        return pointer if ranks is None else ranks.own(pointer)
-
-    def _named_buffers(self) -> dict[SSAValue, Buffer]:
-        """Return the memory behind every tensor that enters, leaves or is received."""
-        buffers = {
-            value: _buffer(value, self._pointers[value])
-            for value in _pointed(self._kernel)
-            if isinstance(value.type, TensorType)
-        }
-        waits = {
-            op.channel: op
-            for op in self._kernel.body.block.ops
-            if isinstance(op, WaitOp)
-        }
-        for op in self._kernel.body.block.ops:
-            if isinstance(op, ReadOp | PullOp):
-                wait = waits.get(op.channel)
-                buffers[op.result] = self._received(op.channel, op.result, wait)
-            if isinstance(op, IndexOp):
-                buffers[op.result] = _buffer(op.result, None)
-            if isinstance(op, RenameOp):
-                buffers[op.result] = _viewed(op, buffers[op.input])
-        return buffers
-
-    def _received(
-        self, channel: SSAValue, value: SSAValue, wait: WaitOp | None
-    ) -> Received:
-        memory = self._channel(channel)
-        dims, extents = names_of(value), tuple(extents_of(value).values())
-        flags, arrivals = None, 0
-        if wait is not None:
-            _check_wait(wait)
-            flags = self._flags(wait.flags, wait)
-            assert wait.arrivals is not None
-            arrivals = wait.arrivals.value.data
-        strides = row_major(dims)
-        return Received(
-            memory.pointer,
-            dims,
-            extents,
-            strides,
-            channel=memory,
-            flags=flags,
-            arrivals=arrivals,
-        )
-
-    def _channel(self, value: SSAValue) -> Channel:
-        box = behind(value)
-        if not isinstance(box.owner, InboxOp):
-            raise PassFailedException(
-                f"lower-to-triton: kernel @{self._kernel.sym_name.data} uses a channel "
-                "without memory; run lower-channels first"
-            )
-        hint = value.name_hint or "box"
-        return Channel(
-            box.owner.type, box.owner.slots.value.data, self._pointers[value], hint
-        )
-
-    def _flags(self, value: SSAValue | None, op: Operation) -> Flags:
-        owner = None if value is None else behind(value).owner
-        if value is None or not isinstance(owner, FlagsOp):
-            raise PassFailedException(
-                f"lower-to-triton: {op.name} in @{self._kernel.sym_name.data} has no "
-                "flags; run lower-channels first"
-            )
-        return Flags(self._pointers[value], owner.type, owner.writers.value.data)
-
-    def _target(self, value: SSAValue) -> Buffer:
-        """Return where a result of the grid node goes: to a buffer, to channels."""
-        pushes: list[Push] = []
-        buffer = Buffer(None, names_of(value), (), row_major(names_of(value)))
-        terminator = self._kernel.body.block.last_op
-        for use in value.uses:
-            op = use.operation
-            if op is terminator:
-                buffer = self._buffers[self._kernel.results_[use.index]]
-            elif isinstance(op, PushOp):
-                pushes.append(PushTo(self._channel(op.channel)))
-            elif isinstance(op, StageOp):
-                pushes.append(StageIn(self._channel(op.channel)))
-        return replace(buffer, pushes=tuple(pushes))
-
-    def _allocate(self, value: SSAValue) -> Buffer:
-        """Add a pointer to a buffer for all programs' tiles of `value`."""
-        element, dims = element_type_of(value), names_of(value)
-        block = self._made.body.block
-        pointer = block.insert_arg(tl.PtrType(element), len(block.args))
-        pointer.name_hint = f"{value.name_hint or 'scratch'}_ptr"
-        shape = {dim: self._plan.extents[dim] for dim in dims}
-        self.scratch.append(tensor(shape, element))
-        return Buffer(
-            self._owned(pointer), dims, tuple(shape.values()), row_major(dims)
-        )
-
-
-def _viewed(op: RenameOp, buffer: Buffer) -> Buffer:
-    """Return the memory of `buffer` under the names that `op` gives."""
-    if op.cut is None:
-        return buffer.renamed(op.renaming)
-    if buffer.origins or buffer.gathered is not None:
-        raise PassFailedException(
-            f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
-            "seen in parts; split a dimension that is not gathered"
-        )
-    return _buffer(op.result, buffer.pointer)
-
-
-def _buffer(value: SSAValue, pointer: SSAValue | None) -> Buffer:
-    dims = names_of(value)
-    extents = tuple(extents_of(value).values())
-    return Buffer(pointer, dims, extents, row_major(dims))
-
-
-def _check_signal(op: SignalOp) -> None:
-    """The shim has one signal: a fence, then a release that every rank sees."""
-    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
-    if kinds != (Semantics.RELEASE, FlagScope.SYSTEM) or op.fence is None:
-        raise PassFailedException(
-            "lower-to-triton: dataflow.signal is a release of system scope behind a "
-            "fence; verify-sync says what else would break"
-        )
-
-
-def _check_wait(op: WaitOp) -> None:
-    """The shim has one wait: an acquire of what any rank released."""
-    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
-    if kinds != (Semantics.ACQUIRE, FlagScope.SYSTEM):
-        raise PassFailedException(
-            "lower-to-triton: dataflow.wait is an acquire of system scope; verify-sync "
-            "says what else would break"
-        )
-
-
-def _grid_node(kernel: dataflow.KernelOp) -> SpatialOp:
-    ops = [op for op in kernel.body.block.ops if not isinstance(op, VIEWS | TRANSFERS)]
-    node = ops[0]
-    if len(ops) > 2 or not isinstance(node, SpatialOp) or node.mesh_name is not None:
-        raise PassFailedException(
-            f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
-            "launch grid"
-        )
-    return node
+def _shares(kernel: dataflow.KernelOp) -> dict[str, int]:
+    """Return the extent over all ranks of dimensions that ranks share."""
+    shares = kernel.attributes.get("dataflow.shares")
+    if not isinstance(shares, DictionaryAttr):
+        return {}
+    return {
+        dim: extent.value.data
+        for dim, extent in shares.data.items()
+        if isinstance(extent, IntegerAttr)
+    }
 
 
 def _check_types(kernel: dataflow.KernelOp) -> None:
@@ -383,14 +297,13 @@ def _erase_unused(kernel: tl.KernelOp) -> None:
             op.erase()
 
 
-def _order_parameters(kernel: tl.KernelOp, plan: BlockPlan) -> None:
+def _order_parameters(kernel: tl.KernelOp, dims: list[str]) -> None:
     """
     Put pointers first, then ranks, extents, block sizes, and what the runtime says.
 
     What is not used is dropped.
     """
     old = kernel.body.block
-    dims = list(plan.extents)
 
     def place(argument: SSAValue) -> tuple[int, int, str]:
         name = argument.name_hint or ""

@@ -33,7 +33,7 @@ class RankParameters:
     rank: SSAValue
     """The rank that the program works for."""
     program: SSAValue
-    """The number of the program among those of its rank."""
+    """The number of the program among those of its rank, all nodes together."""
     bases: SSAValue
     _programs: SSAValue
     _cache: SSAValue | None = None

@@ -8,7 +8,7 @@ slice begins, so that everything after can use them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 
@@ -48,11 +48,20 @@ class Constexprs:
 
     kernel: tl.KernelOp
     plan: BlockPlan
+    whole: Mapping[str, int]
+    """The largest extent of each dimension in the kernel, in elements."""
     _values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _shares: dict[str, int] = field(default_factory=dict[str, int])
 
+    def of_part(self, plan: BlockPlan) -> Constexprs:
+        """Return the parameters for another node of the same kernel."""
+        return Constexprs(self.kernel, plan, self.whole, self._values, {})
+
     def named(self, name: str, value: int) -> SSAValue:
-        """Return the parameter called `name`."""
+        """Return the parameter called `name`; the value too, if nodes differ in it."""
+        taken = self._values.get(name)
+        if taken is not None and taken.type != tl.ConstexprType.of(value):
+            name = f"{name}_{value}"
         if name not in self._values:
             block = self.kernel.body.block
             type = tl.ConstexprType.of(value)
@@ -65,16 +74,21 @@ class Constexprs:
         """Return the parameter that holds the extent of a dimension, or of a share."""
         if name in self._shares:
             return self.named(name, self._shares[name])
-        return self.named(name, self.plan.extents[name])
+        extent = self.plan.extents[name]
+        return self.named(self.extent_name(name, extent), extent)
 
     def extent_name(self, dim: str, extent: int) -> str:
         """
         Name an extent of `dim`: the whole dimension, or what one rank has of it.
 
-        K is the extent that the kernel's tiles cut; K_SHARE is smaller, K_ALL larger.
+        K is the largest extent that the kernel's tiles cut; K_SHARE is smaller, K_ALL
+        larger.
         """
-        whole = self.plan.extents.get(dim, 0)
+        whole = self.whole.get(dim, 0)
+        if extent == whole == self.plan.extents.get(dim, whole):
+            return dim
         if extent == whole:
+            self._shares[dim] = extent
             return dim
         name = f"{dim}_SHARE" if extent < whole else f"{dim}_ALL"
         self._shares[name] = extent

@@ -84,6 +84,8 @@ class Buffer:
     gathered: Gathered | None = None
     pushes: tuple[Push, ...] = ()
     """Where else tiles that are stored here go."""
+    first: SSAValue | None = None
+    """The first of the positions along a dimension, where that is not 0."""
 
     @property
     def elements(self) -> int:
@@ -133,6 +135,8 @@ class Scope:
     )
     ranks: RankParameters | None = None
     """What the kernel knows of ranks, if it runs on several."""
+    program: SSAValue | None = None
+    """The number of the program among those of its rank and node."""
     owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
     """Whose share the slice is, of dimensions that ranks have been given in turn."""
 
@@ -267,11 +271,17 @@ def load(scope: Scope, buffer: Buffer, neutral: float, hint: str, comment: str) 
 
 def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
     """Return where the elements of the current slice stand in the whole dimension."""
-    offsets = scope.slices[buffer.dims[0]].offsets()
+    offsets, first = scope.slices[buffer.dims[0]].offsets(), buffer.first
     axes = scope.axes(buffer.dims)
-    if offsets is None:
+    if offsets is None and first is None:
         return Tile(scope.constant(0.0, element), axes)
-    return Tile(scope.insert(tl.CastOp(offsets, element), None, "compound.index"), axes)
+    if offsets is not None and first is not None:
+        first = add(scope, offsets, first)
+    position = offsets if first is None else first
+    assert position is not None
+    return Tile(
+        scope.insert(tl.CastOp(position, element), None, "compound.index"), axes
+    )
 
 
 def store(
@@ -314,6 +324,11 @@ def _pointee(buffer: Buffer) -> Attribute:
     assert buffer.pointer is not None
     assert isinstance(buffer.pointer.type, tl.PtrType)
     return buffer.pointer.type.pointee
+
+
+def add(scope: Scope, value: SSAValue, other: SSAValue) -> SSAValue:
+    """Return the sum of two values."""
+    return scope.insert(tl.BinaryOp(BinaryKind.ADD, value, other))
 
 
 def both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:

@@ -1,0 +1,219 @@
+"""The memory that a kernel of `lower-to-triton` works on: buffers, channels, flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import dataflow, tl
+from comet.dialects.compound import IndexOp, RenameOp
+from comet.dialects.compound_dims import element_type_of, extents_of, names_of, tensor
+from comet.dialects.dataflow_channel import ChannelType, InboxOp, behind
+from comet.dialects.dataflow_flags import FlagScope, FlagsOp, FlagsType, Semantics
+from comet.dialects.dataflow_transfer import (
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
+from comet.dialects.tl_remote import FLAG
+from comet.dialects.tl_types import BinaryKind
+from comet.passes.lower_to_triton_channels import (
+    Channel,
+    Flags,
+    PushTo,
+    Received,
+    StageIn,
+)
+from comet.passes.lower_to_triton_ranks import RankParameters, add_parameter
+from comet.passes.lower_to_triton_slices import Constexprs
+from comet.passes.lower_to_triton_values import Buffer, Push, row_major
+
+
+def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
+    """Return the values that a kernel has pointers for, in the order of parameters."""
+    return (*kernel.body.block.args, *kernel.results_)
+
+
+def pointer_type(value: SSAValue) -> Attribute:
+    """Return the type of the pointer that stands for a value."""
+    if isinstance(value.type, FlagsType):
+        return FLAG
+    if isinstance(value.type, ChannelType):
+        return tl.PtrType(element_type_of(value.type.sent))
+    return tl.PtrType(element_type_of(value))
+
+
+class KernelMemory:
+    """What the pointers of one kernel point to."""
+
+    def __init__(
+        self,
+        kernel: dataflow.KernelOp,
+        made: tl.KernelOp,
+        constexprs: Constexprs,
+        ranks: RankParameters | None,
+    ):
+        self._kernel, self._made = kernel, made
+        self._constexprs, self._ranks = constexprs, ranks
+        self.scratch: list[Attribute] = []
+        self._pointers = self._own_pointers()
+        self.buffers = self._named_buffers()
+
+    def _own_pointers(self) -> dict[SSAValue, SSAValue]:
+        """Name the pointers; return those that this program uses, by value."""
+        pointers: dict[SSAValue, SSAValue] = {}
+        values = pointed(self._kernel)
+        for value, pointer in zip(values, self._made.body.block.args, strict=False):
+            pointer.name_hint = f"{_name_of(value)}_ptr"
+            pointers[value] = self._owned(pointer)
+        return pointers
+
+    def _owned(self, pointer: SSAValue) -> SSAValue:
+        return pointer if self._ranks is None else self._ranks.own(pointer)
+
+    def _named_buffers(self) -> dict[SSAValue, Buffer]:
+        """Return the memory behind every tensor that enters, leaves or is received."""
+        buffers = {
+            value: _buffer(value, self._pointers[value])
+            for value in pointed(self._kernel)
+            if isinstance(value.type, TensorType)
+        }
+        ops = list(self._kernel.body.block.ops)
+        waits = {op.channel: op for op in ops if isinstance(op, WaitOp)}
+        for op in ops:
+            if isinstance(op, ReadOp | PullOp):
+                wait = waits.get(op.channel)
+                buffers[op.result] = self._received(op.channel, op.result, wait)
+            if isinstance(op, IndexOp):
+                buffers[op.result] = self._positions(op)
+            if isinstance(op, RenameOp):
+                buffers[op.result] = buffers[op.input].renamed(op.renaming)
+        return buffers
+
+    def _positions(self, op: IndexOp) -> Buffer:
+        """Return positions along a dimension, in the whole if this is a share."""
+        buffer, ranks = _buffer(op.result, None), self._ranks
+        if op.whole is None or ranks is None:
+            return buffer
+        share = extents_of(op.result)[op.dim]
+        name = self._constexprs.extent_name(op.dim, share)
+        extent = self._constexprs.extent(name)
+        first = tl.BinaryOp(BinaryKind.MUL, ranks.rank, extent)
+        return replace(buffer, first=ranks.home.add(first, f"first_{op.dim.lower()}"))
+
+    def _received(
+        self, channel: SSAValue, value: SSAValue, wait: WaitOp | None
+    ) -> Received:
+        memory = self.channel(channel)
+        dims, extents = names_of(value), tuple(extents_of(value).values())
+        flags, arrivals = None, 0
+        if wait is not None:
+            check_wait(wait)
+            flags = self.flags(wait.flags, wait)
+            assert wait.arrivals is not None
+            arrivals = wait.arrivals.value.data
+        strides = row_major(dims)
+        return Received(
+            memory.pointer,
+            dims,
+            extents,
+            strides,
+            channel=memory,
+            flags=flags,
+            arrivals=arrivals,
+        )
+
+    def channel(self, value: SSAValue) -> Channel:
+        """
+        Return the memory of a channel.
+
+        Raises `PassFailedException` if it has none.
+        """
+        box = behind(value)
+        if not isinstance(box.owner, InboxOp):
+            raise PassFailedException(
+                f"lower-to-triton: kernel @{self._kernel.sym_name.data} uses a channel "
+                "without memory; run lower-channels first"
+            )
+        slots, pointer = box.owner.slots.value.data, self._pointers[value]
+        return Channel(box.owner.type, slots, pointer, _name_of(value))
+
+    def flags(self, value: SSAValue | None, op: Operation) -> Flags:
+        """
+        Return the flags that an operation works on.
+
+        Raises `PassFailedException` if it has none.
+        """
+        owner = None if value is None else behind(value).owner
+        if value is None or not isinstance(owner, FlagsOp):
+            raise PassFailedException(
+                f"lower-to-triton: {op.name} in @{self._kernel.sym_name.data} has no "
+                "flags; run lower-channels first"
+            )
+        return Flags(self._pointers[value], owner.type, owner.writers.value.data)
+
+    def target(self, value: SSAValue) -> Buffer:
+        """Return where a result of the grid node goes: to a buffer, to channels."""
+        pushes: list[Push] = []
+        buffer = Buffer(None, names_of(value), (), row_major(names_of(value)))
+        terminator = self._kernel.body.block.last_op
+        for use in value.uses:
+            op = use.operation
+            if op is terminator:
+                buffer = self.buffers[self._kernel.results_[use.index]]
+            elif isinstance(op, PushOp):
+                pushes.append(PushTo(self.channel(op.channel)))
+            elif isinstance(op, StageOp):
+                pushes.append(StageIn(self.channel(op.channel)))
+        return replace(buffer, pushes=tuple(pushes))
+
+    def allocate(self, value: SSAValue, extents: Mapping[str, int]) -> Buffer:
+        """Add a pointer to a buffer for all programs' tiles of `value`."""
+        element, dims = element_type_of(value), names_of(value)
+        name = f"{value.name_hint or 'scratch'}_ptr"
+        pointer = add_parameter(self._made, tl.PtrType(element), name)
+        shape = {dim: extents[dim] for dim in dims}
+        self.scratch.append(tensor(shape, element))
+        return Buffer(
+            self._owned(pointer), dims, tuple(shape.values()), row_major(dims)
+        )
+
+
+def _name_of(value: SSAValue) -> str:
+    """Return the name of a tensor, or of the inbox or flags that an argument is."""
+    if isinstance(value.type, ChannelType | FlagsType):
+        value = behind(value)
+    return value.name_hint or "x"
+
+
+def _buffer(value: SSAValue, pointer: SSAValue | None) -> Buffer:
+    dims = names_of(value)
+    extents = tuple(extents_of(value).values())
+    return Buffer(pointer, dims, extents, row_major(dims))
+
+
+def check_signal(op: SignalOp) -> None:
+    """Reject what the shim's signal is not: a fence, a release that all ranks see."""
+    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
+    if kinds != (Semantics.RELEASE, FlagScope.SYSTEM) or op.fence is None:
+        raise PassFailedException(
+            "lower-to-triton: dataflow.signal is a release of system scope behind a "
+            "fence; verify-sync says what else would break"
+        )
+
+
+def check_wait(op: WaitOp) -> None:
+    """Reject what the shim's wait is not: an acquire of what any rank released."""
+    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
+    if kinds != (Semantics.ACQUIRE, FlagScope.SYSTEM):
+        raise PassFailedException(
+            "lower-to-triton: dataflow.wait is an acquire of system scope; verify-sync "
+            "says what else would break"
+        )
