@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 WIDTH = 88
 INDENT = "    "
 OPEN, CLOSE = "([{", ")]}"
+OPERATORS = (
+    ("<", "<=", ">", ">=", "==", "!="),
+    ("|",),
+    ("&",),
+    ("+", "-"),
+    ("*", "/", "//", "%"),
+)
+"""Symbols of binary operators, loosest first."""
 
 
 class Precedence(IntEnum):
@@ -81,7 +90,8 @@ def wrapped(line: str, indent: str) -> list[str]:
     Break one logical line, in front of which `indent` is put, to fit the width.
 
     The longest bracket at depth 0 is opened, as formatters do: the arguments of a call
-    go to a line of their own if they fit there; else every item gets a line.
+    go to a line of their own if they fit there; else every item gets a line. Inside
+    brackets, lines break in front of operators.
     """
     if len(indent) + len(line) <= WIDTH:
         return [indent + line]
@@ -90,27 +100,74 @@ def wrapped(line: str, indent: str) -> list[str]:
         return [indent + line]
     body, inner = line[opening + 1 : closing], indent + INDENT
     lines = [indent + line[: opening + 1]]
-    is_call = opening > 0 and (line[opening - 1].isalnum() or line[opening - 1] in "_]")
+    items, is_call = _split_items(body), _is_trailer(line, opening)
     if is_call and len(inner) + len(body) <= WIDTH:
         lines.append(inner + body)
+    elif is_call or len(items) > 1 or body.endswith(","):
+        for item in items:
+            lines += _wrapped_inside(f"{item},", inner)
     else:
-        for item in _split_items(body):
-            lines += wrapped(f"{item},", inner)
+        lines += _wrapped_inside(body, inner)
     return [*lines, indent + line[closing:]]
 
 
-def _longest_bracket(line: str) -> tuple[int, int]:
-    """Return where the longest bracket at depth 0 opens and closes; (0, 0) if none."""
-    depth, opening, longest = 0, 0, (0, 0)
+def _wrapped_inside(text: str, indent: str) -> list[str]:
+    """Break a line that stands in brackets: in front of its loosest operators."""
+    if len(indent) + len(text) <= WIDTH:
+        return [indent + text]
+    terms = _split_terms(text)
+    if len(terms) == 1:
+        return wrapped(text, indent)
+    return [line for term in terms for line in _wrapped_inside(term, indent)]
+
+
+def _is_trailer(line: str, opening: int) -> bool:
+    """Whether a bracket follows what it belongs to: as a call, or a subscript."""
+    before = line[opening - 1 : opening]
+    return before.isalnum() or (bool(before) and before in "_])")
+
+
+def _brackets(line: str) -> Iterator[tuple[int, int]]:
+    """Yield where each bracket at depth 0 opens and closes."""
+    depth, opening = 0, 0
     for position, char in enumerate(line):
         if char in OPEN:
             opening = position if depth == 0 else opening
             depth += 1
         elif char in CLOSE:
             depth -= 1
-            if depth == 0 and position - opening > longest[1] - longest[0]:
-                longest = (opening, position)
-    return longest
+            if depth == 0:
+                yield opening, position
+
+
+def _longest_bracket(line: str) -> tuple[int, int]:
+    """
+    Return where the longest bracket at depth 0 opens and closes; (0, 0) if none.
+
+    Subscripts are left whole.
+    """
+    found = [
+        (opening, closing)
+        for opening, closing in _brackets(line)
+        if line[opening] != "[" or not _is_trailer(line, opening)
+    ]
+    return max(found, key=lambda pair: pair[1] - pair[0], default=(0, 0))
+
+
+def _split_terms(text: str) -> list[str]:
+    """Split in front of the operators at depth 0 that bind least."""
+    spans = tuple(_brackets(text))
+    for symbols in OPERATORS:
+        found = re.finditer(rf" (?=(?:{'|'.join(map(re.escape, symbols))}) )", text)
+        places = [
+            match.start()
+            for match in found
+            if not any(start < match.start() < end for start, end in spans)
+        ]
+        if places:
+            starts = [0, *(place + 1 for place in places)]
+            return [text[i:j] for i, j in zip(starts, [*places, None], strict=True)]
+    return [text]
 
 
 def _split_items(body: str) -> list[str]:

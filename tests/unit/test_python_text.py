@@ -50,6 +50,34 @@ def test_the_longest_bracket_is_opened(tail: str):
     assert wrapped(line, "") == ["x = f(a) + g(", f"    {'b' * 80}", f"){tail}"]
 
 
+def test_lines_in_brackets_break_in_front_of_the_loosest_operators():
+    a, b, c = "a" * 20, "b" * 40, "c" * 50
+    assert wrapped(f"f({a} * {b} + g({c}, {a}) - x[:, None], mask={b} & {c})", "") == [
+        "f(",
+        f"    {a} * {b}",
+        f"    + g({c}, {a})",
+        "    - x[:, None],",
+        f"    mask={b}",
+        f"    & {c},",
+        ")",
+    ]
+
+
+def test_a_group_of_one_is_no_tuple():
+    a, b = "a" * 40, "b" * 60
+    assert wrapped(f"x = ({a} - {b}) * y[:, None]", "") == [
+        "x = (",
+        f"    {a}",
+        f"    - {b}",
+        ") * y[:, None]",
+    ]
+
+
+def test_subscripts_are_left_whole():
+    line = f"x = {'a' * 80}[:, None, None] * f(y)"
+    assert wrapped(line, "") == [f"x = {'a' * 80}[:, None, None] * f(", "    y", ")"]
+
+
 def test_infix_is_left_associative():
     a, b, c = Expr("a"), Expr("b"), Expr("c")
     left = infix("-", Precedence.SUM, infix("-", Precedence.SUM, a, b), c)
