@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import torch
 
-from comet.runtime.heap import Heap
+from comet.runtime.heap import Allocation, Heap
 
 T = TypeVar("T")
 
@@ -41,6 +41,21 @@ def launch(
 
 class SymmetryError(Exception):
     """Ranks did not allocate the same things in the same order."""
+
+
+def expect_same_allocations(logs: Sequence[Sequence[Allocation]]) -> None:
+    """Raise `SymmetryError` where a rank allocated other things than rank 0."""
+    for rank, log in enumerate(logs):
+        for mine, theirs in zip(logs[0], log, strict=False):
+            if mine != theirs:
+                raise SymmetryError(
+                    f"the heaps differ: rank 0 allocated {mine}, rank {rank} {theirs}"
+                )
+        if len(log) != len(logs[0]):
+            raise SymmetryError(
+                f"the heaps differ: rank 0 allocated {len(logs[0])} tensors, "
+                f"rank {rank} {len(log)}; every rank has to allocate the same"
+            )
 
 
 class Rank(ABC):

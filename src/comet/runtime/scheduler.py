@@ -12,11 +12,11 @@ from collections.abc import Callable
 from comet.runtime.deadlock import DeadlockError
 from comet.runtime.engine import Engine
 from comet.runtime.engine_rank import EngineRank
-from comet.runtime.heap import HEAP_BYTES, Allocation, aligned_bytes
+from comet.runtime.heap import HEAP_BYTES, aligned_bytes
 from comet.runtime.interpreted import observed
 from comet.runtime.memory import MemoryMap
 from comet.runtime.races import RaceDetector
-from comet.runtime.ranks import Rank, SymmetryError, T
+from comet.runtime.ranks import Rank, T, expect_same_allocations
 
 
 class _Meeting:
@@ -89,18 +89,3 @@ def run(
     with observed(engine):
         engine.conductor.run()
     return [results[rank] for rank in range(world)]
-
-
-def expect_same_allocations(logs: list[list[Allocation]]) -> None:
-    """Raise `SymmetryError` where a rank allocated other things than rank 0."""
-    for rank, log in enumerate(logs):
-        for mine, theirs in zip(logs[0], log, strict=False):
-            if mine != theirs:
-                raise SymmetryError(
-                    f"the heaps differ: rank 0 allocated {mine}, rank {rank} {theirs}"
-                )
-        if len(log) != len(logs[0]):
-            raise SymmetryError(
-                f"the heaps differ: rank 0 allocated {len(logs[0])} tensors, "
-                f"rank {rank} {len(log)}; every rank has to allocate the same"
-            )
