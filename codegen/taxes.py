@@ -43,7 +43,7 @@ class TaxesTarget(Target):
     Print what each kernel and barrier of a launch plan costs, and in which tax.
 
     ```sh
-    comet-opt in.mlir -p '...,outline-kernels' -t 'taxes{trace="t.json"}'
+    comet-opt in.mlir -p '...,triton-distributed{to=dataflow}' -t taxes
     ```
     """
 
@@ -127,8 +127,8 @@ def programs_of(module: ModuleOp) -> list[ProgramOp]:
     if not found or len(systems) != 1:
         missing = "attached hardware" if found else "launch plan"
         raise DiagnosticException(
-            f"target taxes: the module has no {missing}; run attach-hardware and the "
-            "passes up to outline-kernels or lower-channels, and not lower-to-triton"
+            f"target taxes: the module has no {missing}; run attach-hardware and "
+            "triton-distributed{to=dataflow}, or the passes up to outline-kernels"
         )
     return found
 

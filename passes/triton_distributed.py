@@ -30,7 +30,8 @@ class TritonDistributedPass(ModulePass):
     Compile named compound ops to the kernels of one GPU, or of several.
 
     Before: named ops, with the hardware attached; what is at a lower level already
-    starts there. After: the `tl` dialect and a launch plan, ready for `-t triton`.
+    starts there. After: the `tl` dialect and a launch plan, ready for `-t triton`, or
+    with `to=dataflow` what was lowered to it.
     Every part is a pass of its own.
     """
 
@@ -66,6 +67,9 @@ class TritonDistributedPass(ModulePass):
     factors: str = "auto"
     """See `tile`."""
 
+    to: Literal["tl", "dataflow"] = "tl"
+    """The level to stop at: `dataflow` leaves the launch plan, for `-t taxes`."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         require_gpu(self.name, attached_system(op))
         PassPipeline(tuple(self.parts(op))).apply(ctx, op)
@@ -90,7 +94,7 @@ class TritonDistributedPass(ModulePass):
         yield from then
         if self.ranks > 1:
             yield from self._to_channels()
-        yield from self._to_triton()
+        yield from self._to_target()
 
     def _to_elementary(self, level: IRLevel, shared: bool) -> Iterator[ModulePass]:
         """Yield what makes elementary ops that say what ranks share."""
@@ -168,12 +172,14 @@ class TritonDistributedPass(ModulePass):
         yield LowerChannelsPass()
         yield VerifySyncPass()
 
-    def _to_triton(self) -> Iterator[ModulePass]:
+    def _to_target(self) -> Iterator[ModulePass]:
+        """Yield what prices the launch plan, and writes it in Triton if asked to."""
         from comet.passes.annotate_cost import AnnotateCostPass
         from comet.passes.lower_to_triton import LowerToTritonPass
 
         yield AnnotateCostPass()
-        yield LowerToTritonPass()
+        if self.to == "tl":
+            yield LowerToTritonPass()
 
 
 def parse_split(text: str) -> tuple[str, int]:

@@ -16,6 +16,8 @@ from comet.codegen.taxes import TaxesTarget
 from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 
+SAMPLES = Path(__file__).parents[2] / "samples"
+
 
 def priced(pattern: str) -> ModuleOp:
     passes = f"{hardware_pass()},annotate-cost"
@@ -110,6 +112,16 @@ def test_the_trace_is_the_timeline(pattern: str, tmp_path: Path):
         assert ends[-1] == pytest.approx(1000 * latency, abs=5)
     named = [event["args"]["name"] for event in trace["traceEvents"][1:3]]
     assert named == ["rank 0", "rank 1"]
+
+
+@pytest.mark.parametrize("pattern", ["bsp", "push", "auto"])
+def test_the_pipeline_may_stop_at_the_launch_plan(pattern: str):
+    sample = (SAMPLES / "ag_gemm.mlir").read_text()
+    options = f"ranks=4 pattern={pattern} to=dataflow"
+    module = run_passes(
+        parse_module(sample), f"{hardware_pass()},triton-distributed{{{options}}}"
+    )
+    assert "@ag_gemm on 4 ranks of @mi300x8: " in table(module)
 
 
 def test_rejects_what_is_no_launch_plan():
