@@ -8,7 +8,7 @@ schedule level on also the memory level where the value lives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     I32,
@@ -149,11 +149,18 @@ def element_type_of(value: SSAValue | Attribute) -> Element:
     Raises VerifyException unless it is a float or i32.
     """
     type_ = value.type if isinstance(value, SSAValue) else value
-    if COUNT_TENSOR.verifies(type_):
-        return type_.element_type
-    if not FLOAT_TENSOR.verifies(type_):
+    # Asked very often: a constraint that does not hold is slow.
+    if isinstance(element := _element(type_), AnyFloat):
+        return element
+    if not COUNT_TENSOR.verifies(type_):
         raise VerifyException(f"{type_} is not a tensor of floats or of i32")
     return type_.element_type
+
+
+def _element(type_: Attribute) -> Attribute | None:
+    if not isinstance(type_, TensorType):
+        return None
+    return cast("TensorType[Attribute]", type_).element_type
 
 
 def float_type_of(value: SSAValue | Attribute) -> AnyFloat:

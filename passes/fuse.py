@@ -7,12 +7,10 @@ from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
-from comet.dialects.compound import IndexOp
 from comet.passes.levels import IRLevel, functions_at
 
 
@@ -59,17 +57,8 @@ class FusePass(ModulePass):
                     )
                 fuse_gpu.fuse_function(func, system, self.strategy, self.between)
                 continue
-            _check_positions(func)
             first, *others = fuse_auto.ways(func, self.strategy, self.chunks)
             if others:
                 fuse_auto.fuse_function(func, system, (first, *others))
             else:
                 fuse_accelerator.fuse_function(func, system, *first)
-
-
-def _check_positions(func: FuncOp) -> None:
-    if any(isinstance(op, IndexOp) for op in func.walk()):
-        raise PassFailedException(
-            f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators do "
-            "not tell where an element stands; causal masks and scans need a GPU"
-        )

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound import CastOp, ContractOp, FillOp, FoldOp
+from comet.dialects.compound import CastOp, ContractOp, FillOp, FoldOp, IndexOp
 from comet.dialects.compound_dims import names_of, with_level
 from comet.dialects.schedule_attributes import LoopAttr
 from comet.passes.flat_program import FlatProgram, flatten
@@ -86,6 +86,7 @@ def plan_fusion(
     func: FuncOp, system: SystemOp, strategy: Strategy, chunks: Chunks = "shared"
 ) -> FusePlan:
     """Return how the ops of `func` are nested under `strategy`; changes nothing."""
+    _check_positions(func)
     chain = memory_chain(system)
     program = with_steps(flatten(func, system.system_name))
     for op in program.ops:
@@ -112,6 +113,14 @@ def _nest(
     aliases: Mapping[SSAValue, SSAValue],
 ) -> Nest:
     return Nest(_Levels(chain, resident, aliases).at, aliases)
+
+
+def _check_positions(func: FuncOp) -> None:
+    if any(isinstance(op, IndexOp) for op in func.walk()):
+        raise PassFailedException(
+            f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators do "
+            "not tell where an element stands; causal masks and scans need a GPU"
+        )
 
 
 def _check_placed(op: Operation) -> None:

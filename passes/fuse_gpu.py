@@ -10,7 +10,7 @@ with the collectives between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, TypeAlias
@@ -56,7 +56,7 @@ def fuse_function(
     levels = gpu_levels(system)
     gpu = device(system, levels)
     choices = _choices(strategy, between, spmd_region(func) is not None)
-    trials = [_tried(func, choice, levels, gpu) for choice in choices]
+    trials = [_tried(func, c, levels, gpu) for c in _different(func, choices)]
     best = min(trials, key=lambda trial: trial.seconds)
     if best.seconds == inf:
         raise PassFailedException(best.misfit)
@@ -82,6 +82,15 @@ def _choices(strategy: Strategy, between: Between, ranks: bool) -> Iterator[Choi
             yield from (Choice(False, False, spill, again) for spill in spills)
     if strategy in ("none", "auto"):
         yield from (Choice(True, whole, False) for whole in (True, False))
+
+
+def _different(func: FuncOp, choices: Iterable[Choice]) -> Iterator[Choice]:
+    """Yield the choices that give different kernels; of equal ones the first."""
+    seen: set[tuple[Step, ...]] = set()
+    for choice in choices:
+        if (steps := plan_steps(func, choice)) not in seen:
+            seen.add(steps)
+            yield choice
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Constexprs:
         larger.
         """
         whole = self.whole.get(dim, 0)
-        if extent == whole == self.plan.extents.get(dim, whole):
+        if extent == whole == self.plan.extents.get(dim):
             return dim
         if extent == whole:
             self._shares[dim] = extent
@@ -227,7 +227,7 @@ def inner_slice(
     block = outer.constexprs.plan.block(row.dim, row.tile)
     length = row.length(block)
     # A loop ends, and a grid too, before a slice of one element would be empty.
-    full = (length == 1 and bounded) or (outer.full and outer.length % length == 0)
+    full = bounded and (length == 1 or (outer.full and outer.length % length == 0))
     stop = outer.stop
     if row.split:
         size = home.add(tl.ConstantOp.of(length, i32))

@@ -103,7 +103,7 @@ class TritonDistributedPass(ModulePass):
         from comet.passes.select_ranks import AXIS, SelectRanksPass
         from comet.passes.stream import StreamPass
 
-        if self.ranks > 1 or shared:
+        if self.ranks != 1 or shared:
             yield SelectRanksPass(self.ranks)
         if level is IRLevel.GRAPH:
             yield DecomposePass(accumulator="f32")
