@@ -102,11 +102,11 @@ class PricedPlan:
         timeline = self.timeline
         left = {step.name: _intermediates(step) for step in self.plan}
         rows = [
-            _row(name, taxes, f"{left[name] / 1e6:.3f} MB")
+            _row(name, taxes, _kilobytes(left[name]))
             for name, taxes in taxes_by_step(timeline).items()
         ]
         whole = taxes_of(timeline.segments, timeline.ranks)
-        rows.append(_row("total", whole, f"{sum(left.values()) / 1e6:.3f} MB"))
+        rows.append(_row("total", whole, _kilobytes(sum(left.values()))))
         shares = (_part(number, whole.total) for number in _numbers(whole))
         return [*rows, ("share", *shares, "")]
 
@@ -176,6 +176,10 @@ def _row(name: str, taxes: Taxes, left: str) -> tuple[str, ...]:
 
 def _microseconds(seconds: float) -> str:
     return f"{seconds * 1e6:.2f} us"
+
+
+def _kilobytes(size: float) -> str:
+    return f"{size / 1e3:,.1f} kB"
 
 
 def _part(number: float, whole: float) -> str:

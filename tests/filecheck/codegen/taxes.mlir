@@ -8,7 +8,7 @@ func.func @f(%a: tensor<256x128xf16>, %b: tensor<128x512xf16>) -> tensor<256x512
 
 // CHECK:      @f on 1 rank of @h200x1: {{[0-9.]+}} us
 // CHECK:      step {{ *}} busy {{ *}} launch {{ *}} synchronization {{ *}} locality {{ *}} total {{ *}} intermediates
-// CHECK-NEXT: f_c_kernel {{ *}} {{[0-9.]+}} us {{ *}} 4.00 us {{ *}} 0.00 us {{ *}} {{[0-9.]+}} us {{ *}} {{[0-9.]+}} us {{ *}} {{[0-9.]+}} MB
+// CHECK-NEXT: f_c_kernel {{ *}} {{[0-9.]+}} us {{ *}} 4.00 us {{ *}} 0.00 us {{ *}} {{[0-9.]+}} us {{ *}} {{[0-9.]+}} us {{ *}} {{[0-9.,]+}} kB
 // CHECK:      total
 // CHECK-NEXT: share {{.*}} 100.0 %
 
