@@ -143,8 +143,8 @@ def owned_slice(
         share = scope.constexprs.extent(name)
         hint = f"start_{row.dim.lower()}"
         first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, share), hint)
-    whole = replace(row, split=True)
-    inside = inner_slice(part, whole, first, scope.prologue)
+    whole, last = replace(row, split=True), row.tile * (ranks_of(scope).world - 1)
+    inside = inner_slice(part, whole, first, scope.prologue, last < part.length)
     return replace(inside, unit=0), Owner(peer, first)
 
 

@@ -74,7 +74,9 @@ class Constexprs:
         """Return the parameter that holds the extent of a dimension, or of a share."""
         if name in self._shares:
             return self.named(name, self._shares[name])
-        extent = self.plan.extents[name]
+        extent = self.plan.extents.get(name)
+        if extent is None:  # a dimension of memory that tiles see by its parts only
+            return self.named(name, self.whole[name])
         return self.named(self.extent_name(name, extent), extent)
 
     def extent_name(self, dim: str, extent: int) -> str:
@@ -151,12 +153,18 @@ class DimSlice:
     def mask(self, always: bool = False) -> SSAValue | None:
         """Return which elements of a block are in the slice; None if all are."""
         offsets = self.offsets()
-        if offsets is None or (self.exact and not always):
+        if self.exact and (offsets is None or not always):
             return None
         if self._mask is None:
-            compare = tl.CmpOp(CompareKind.LT, offsets, self.stop)
+            compare = tl.CmpOp(CompareKind.LT, self._first_or(offsets), self.stop)
             self._mask = self.home.add(compare, f"mask_{self.dim.lower()}")
         return self._mask
+
+    def _first_or(self, offsets: SSAValue | None) -> SSAValue:
+        """Return offsets, those of the only element where they are None."""
+        if offsets is not None:
+            return offsets
+        return self.home.add(tl.ConstantOp.of(0, i32))
 
     def count(self) -> SSAValue:
         """Return the number of elements in the slice, as an f32 scalar."""

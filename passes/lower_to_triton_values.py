@@ -369,10 +369,11 @@ def _steps(
     offsets: SSAValue,
 ) -> list[SSAValue]:
     """Return what offsets along one dimension add to the address, in elements."""
-    if dim in buffer.origins and stride is not None:
-        offsets = scope.insert(
-            tl.BinaryOp(BinaryKind.SUB, offsets, buffer.origins[dim])
-        )
+    origin = buffer.origins.get(dim)
+    if origin is offsets:
+        return []
+    if origin is not None and stride is not None:
+        offsets = scope.insert(tl.BinaryOp(BinaryKind.SUB, offsets, origin))
     wide = buffer.elements > MAX_INDEX
     gathered = buffer.gathered
     if gathered is None or gathered.dim != dim:

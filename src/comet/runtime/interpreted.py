@@ -25,7 +25,7 @@ import torch
 import triton.language as tl
 from triton.language import core
 from triton.runtime import interpreter
-from triton.runtime.interpreter import GridExecutor, InterpretedFunction
+from triton.runtime.interpreter import GridExecutor, InterpretedFunction, TensorHandle
 
 from comet.runtime.flags import INTEGERS, flag_value
 from comet.runtime.memory import Access, Kind, Scope
@@ -205,6 +205,17 @@ def _watched_barrier(original: Callable[..., Any], observer: Observer) -> Any:
     return barrier
 
 
+def _mended_splat(original: Callable[..., Any], observer: Observer) -> Any:
+    """Spread a comparison as a mask: the interpreter takes it for what it compares."""
+
+    def splat(type: Any, value: Any) -> Any:
+        if value.data.dtype == bool:
+            value = TensorHandle(value.data, tl.int1)
+        return original(type, value)
+
+    return splat
+
+
 def _show_language() -> Any:
     """Be a function that uses the modules which the interpreter has to change."""
     return tl, core
@@ -219,8 +230,11 @@ WATCHED = {
     "create_atomic_rmw": _watched_rmw,
     "create_atomic_cas": _watched_cas,
     "create_barrier": _watched_barrier,
+    "create_splat": _mended_splat,
 }
-"""The methods of the interpreter through which all memory operations go."""
+"""
+The methods of the interpreter through which all memory operations go, and a wrong one.
+"""
 
 
 @contextmanager
