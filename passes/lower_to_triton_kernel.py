@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     IntegerAttr,
     StringAttr,
+    TensorType,
     i32,
 )
 from xdsl.ir import Attribute, Block, SSAValue
@@ -23,7 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import IndexOp, RenameOp
-from comet.dialects.compound_dims import element_type_of
+from comet.dialects.compound_dims import element_type_of, extents_of
 from comet.dialects.dataflow_flags import EpochOp, EpochType
 from comet.dialects.dataflow_transfer import (
     PullOp,
@@ -54,6 +55,7 @@ from comet.passes.lower_to_triton_ranks import (
 )
 from comet.passes.lower_to_triton_slices import Constexprs, DimSlice, Prologue
 from comet.passes.lower_to_triton_values import Scope
+from comet.passes.rank_rows import destination_dims, source_dims
 
 BESIDE = (EpochOp, IndexOp, PullOp, PushOp, ReadOp, RenameOp, SignalOp, StageOp, WaitOp)
 """What stands in a kernel beside its nodes."""
@@ -79,8 +81,15 @@ class Part:
     node: SpatialOp
     plan: BlockPlan
     signals: tuple[SignalOp, ...]
-    owned: tuple[str, ...]
-    """Dimensions whose first row runs over the ranks that sent or receive them."""
+    sources: tuple[str, ...] = ()
+    """Dimensions whose first row runs over the ranks that sent them."""
+    destinations: tuple[str, ...] = ()
+    """The same for ranks that receive them."""
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """All dimensions with a row over ranks."""
+        return (*self.sources, *self.destinations)
 
     @property
     def programs(self) -> int:
@@ -120,16 +129,15 @@ def _parts(kernel: dataflow.KernelOp, world: int) -> list[Part]:
             f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
             "launch grid"
         )
-    names = (*_names(kernel, "sources"), *_names(kernel, "destinations"))
-    owned = names if world > 1 else ()
-    return [
-        Part(node, plan_blocks(node), _signals(kernel, node), owned) for node in grids
-    ]
+    return [_part(kernel, node, world) for node in grids]
 
 
-def _names(kernel: dataflow.KernelOp, attribute: str) -> tuple[str, ...]:
-    names = kernel.sources if attribute == "sources" else kernel.destinations
-    return () if names is None else tuple(name.data for name in names)
+def _part(kernel: dataflow.KernelOp, node: SpatialOp, world: int) -> Part:
+    plan, signals = plan_blocks(node), _signals(kernel, node)
+    if world == 1:
+        return Part(node, plan, signals)
+    sources, destinations = source_dims(kernel, node), destination_dims(kernel, node)
+    return Part(node, plan, signals, sources, destinations)
 
 
 def _signals(kernel: dataflow.KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:
@@ -161,6 +169,9 @@ class _KernelLowering:
         for part in parts:
             for dim, extent in part.plan.extents.items():
                 self.extents[dim] = max(extent, self.extents.get(dim, 0))
+        for value in pointed(kernel):
+            if isinstance(value.type, TensorType):
+                self.extents |= extents_of(value) | self.extents
         home = Prologue(made.body.block)
         self._constexprs = Constexprs(made, BlockPlan(self.extents, {}), self.extents)
         self._ranks: RankParameters | None = None
@@ -215,7 +226,7 @@ class _KernelLowering:
         body = BodyLowering(
             memory_level(node),
             lambda value: memory.allocate(value, plan.extents),
-            _names(self._kernel, "sources"),
+            part.sources,
         )
         grid = Grid(
             [memory.buffers[value] for value in node.ins],
