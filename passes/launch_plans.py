@@ -44,6 +44,7 @@ from comet.dialects.dataflow_transfer import (
 )
 from comet.dialects.schedule import SpatialOp
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
+from comet.passes.rank_rows import source_dims
 from comet.passes.tile_gpu_cost import (
     LaunchNumbers,
     device,
@@ -297,7 +298,7 @@ def _from_input(node: SpatialOp) -> bool:
 def _receives(
     kernel: KernelOp, node: SpatialOp, summary: KernelSummary, blocks: Blocks
 ) -> Iterator[Receive]:
-    sources = [] if kernel.sources is None else [dim.data for dim in kernel.sources]
+    sources = source_dims(kernel, node)
     for value in dict.fromkeys(node.ins):
         seen = _viewed(value)
         op = seen.owner

@@ -14,6 +14,8 @@ from xdsl.rewriter import Rewriter
 
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound_dims import extents_of, with_extents
+from comet.dialects.dataflow import KernelOp, PullOp, PushOp, ReadOp, StageOp
+from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LoopAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.retile import set_rows
@@ -33,6 +35,33 @@ def loops_over(value: SSAValue, dim: str) -> Iterator[tuple[NodeOp, str]]:
             yield op, dim
         elif isinstance(op, NodeOp):
             yield from loops_over(op.body.block.args[use.index], dim)
+
+
+def source_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
+    """
+    Return the dimensions along which `node` visits what one rank sent at a time.
+
+    The kernel names those of all its nodes; one of these may loop over the same name
+    without receiving anything.
+    """
+    named = () if kernel.sources is None else [name.data for name in kernel.sources]
+    received = [op for op in kernel.body.block.ops if isinstance(op, ReadOp | PullOp)]
+    looped = {
+        dim
+        for op in received
+        for inner, dim in loops_over(op.result, op.channel_type.gather)
+        if node.is_ancestor(inner)
+    }
+    return tuple(dim for dim in named if dim in looped)
+
+
+def destination_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
+    """Return the dimensions whose shares `node` makes for one rank after another."""
+    names = kernel.destinations
+    named = () if names is None else [name.data for name in names]
+    given = [op for op in kernel.body.block.ops if isinstance(op, PushOp | StageOp)]
+    split = {op.channel_type.split for op in given if op.value in node.outs}
+    return tuple(dim for dim in named if dim in split)
 
 
 def split_by_rank(node: NodeOp, dim: str, ranks: int) -> None:
