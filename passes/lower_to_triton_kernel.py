@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     Float32Type,
     IntegerAttr,
     StringAttr,
-    TensorType,
     i32,
 )
 from xdsl.ir import Attribute, Block, SSAValue
@@ -24,7 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import IndexOp, RenameOp
-from comet.dialects.compound_dims import element_type_of, extents_of
+from comet.dialects.compound_dims import element_type_of
 from comet.dialects.dataflow_flags import EpochOp, EpochType
 from comet.dialects.dataflow_transfer import (
     PullOp,
@@ -38,8 +37,9 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_attributes import LaunchAttr
 from comet.dialects.tl_remote import BASES
 from comet.dialects.tl_types import BinaryKind, CompareKind
+from comet.passes.kernel_locals import awaited_first
 from comet.passes.lower_to_triton_blocks import BlockPlan, memory_level, plan_blocks
-from comet.passes.lower_to_triton_channels import signal
+from comet.passes.lower_to_triton_channels import Received, signal
 from comet.passes.lower_to_triton_grid import Grid, lower_grid, program_counts
 from comet.passes.lower_to_triton_memory import (
     KernelMemory,
@@ -169,9 +169,6 @@ class _KernelLowering:
         for part in parts:
             for dim, extent in part.plan.extents.items():
                 self.extents[dim] = max(extent, self.extents.get(dim, 0))
-        for value in pointed(kernel):
-            if isinstance(value.type, TensorType):
-                self.extents |= extents_of(value) | self.extents
         home = Prologue(made.body.block)
         self._constexprs = Constexprs(made, BlockPlan(self.extents, {}), self.extents)
         self._ranks: RankParameters | None = None
@@ -228,11 +225,13 @@ class _KernelLowering:
             lambda value: memory.allocate(value, plan.extents),
             part.sources,
         )
+        first = (memory.buffers[value] for value in awaited_first(node))
         grid = Grid(
             [memory.buffers[value] for value in node.ins],
             [memory.target(value) for value in node.outs],
             part.owned,
             bool(part.signals),
+            [buffer for buffer in first if isinstance(buffer, Received)],
         )
         extents = lower_grid(node, scope, grid, body)
         for op in part.signals:

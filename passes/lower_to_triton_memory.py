@@ -22,6 +22,7 @@ from comet.dialects.dataflow_transfer import (
     StageOp,
     WaitOp,
 )
+from comet.dialects.schedule import SpatialOp
 from comet.dialects.tl_remote import FLAG
 from comet.dialects.tl_types import BinaryKind
 from comet.passes.lower_to_triton_channels import (
@@ -86,6 +87,8 @@ class KernelMemory:
             if isinstance(value.type, TensorType)
         }
         ops = list(self._kernel.body.block.ops)
+        for value, result in zip(ops[-1].operands, self._kernel.results_, strict=True):
+            buffers.setdefault(value, buffers[result])
         waits = {op.channel: op for op in ops if isinstance(op, WaitOp)}
         for op in ops:
             if isinstance(op, ReadOp | PullOp):
@@ -94,7 +97,7 @@ class KernelMemory:
             if isinstance(op, IndexOp):
                 buffers[op.result] = self._positions(op)
             if isinstance(op, RenameOp):
-                buffers[op.result] = buffers[op.input].renamed(op.renaming)
+                buffers[op.result] = _viewed(op, buffers[op.input])
         return buffers
 
     def _positions(self, op: IndexOp) -> Buffer:
@@ -162,17 +165,20 @@ class KernelMemory:
     def target(self, value: SSAValue) -> Buffer:
         """Return where a result of the grid node goes: to a buffer, to channels."""
         pushes: list[Push] = []
+        cache: SSAValue | None = None
         buffer = Buffer(None, names_of(value), (), row_major(names_of(value)))
         terminator = self._kernel.body.block.last_op
         for use in value.uses:
             op = use.operation
             if op is terminator:
                 buffer = self.buffers[self._kernel.results_[use.index]]
+            elif isinstance(op, RenameOp | SpatialOp) and self._ranks is not None:
+                cache = self._ranks.cache()
             elif isinstance(op, PushOp):
                 pushes.append(PushTo(self.channel(op.channel)))
             elif isinstance(op, StageOp):
                 pushes.append(StageIn(self.channel(op.channel)))
-        return replace(buffer, pushes=tuple(pushes))
+        return replace(buffer, pushes=tuple(pushes), cache=cache)
 
     def allocate(self, value: SSAValue, extents: Mapping[str, int]) -> Buffer:
         """Add a pointer to a buffer for all programs' tiles of `value`."""
@@ -191,6 +197,18 @@ def _name_of(value: SSAValue) -> str:
     if isinstance(value.type, ChannelType | FlagsType):
         value = behind(value)
     return value.name_hint or "x"
+
+
+def _viewed(op: RenameOp, buffer: Buffer) -> Buffer:
+    """Return the memory of `buffer` under the names that `op` gives."""
+    if op.cut is None:
+        return buffer.renamed(op.renaming)
+    if buffer.origins or buffer.gathered is not None:
+        raise PassFailedException(
+            f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
+            "seen in parts; split a dimension that is not gathered"
+        )
+    return _buffer(op.result, buffer.pointer)
 
 
 def _buffer(value: SSAValue, pointer: SSAValue | None) -> Buffer:

@@ -74,9 +74,7 @@ class Constexprs:
         """Return the parameter that holds the extent of a dimension, or of a share."""
         if name in self._shares:
             return self.named(name, self._shares[name])
-        extent = self.plan.extents.get(name)
-        if extent is None:  # a dimension of memory that tiles see by its parts only
-            return self.named(name, self.whole[name])
+        extent = self.plan.extents[name]
         return self.named(self.extent_name(name, extent), extent)
 
     def extent_name(self, dim: str, extent: int) -> str:
