@@ -1,9 +1,9 @@
 """Runs the tools in this process: faster than a new one for each mistake."""
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,13 +38,18 @@ def comet_opt(text: str, passes: str = "", target: str = "mlir") -> ToolRun:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "in.mlir"
         file.write_text(text)
-        arguments = [str(file), "-p", passes, "-t", target]
+        done = comet_opt_command([str(file), "-p", passes, "-t", target])
+        return replace(done, err=done.err.replace(f"{folder}/", ""))
 
-        def run() -> None:
-            with one_sentence_errors(TOOL):
-                CometOptMain(arguments).run()
 
-        return _finished(run, folder)
+def comet_opt_command(arguments: Sequence[str]) -> ToolRun:
+    """Run comet-opt with these arguments."""
+
+    def run() -> None:
+        with one_sentence_errors(TOOL):
+            CometOptMain(list(arguments)).run()
+
+    return _finished(run)
 
 
 def comet_cost(files: Mapping[str, str], *more: str) -> ToolRun:
@@ -55,15 +60,16 @@ def comet_cost(files: Mapping[str, str], *more: str) -> ToolRun:
             path = Path(folder) / f"{name}.yaml"
             path.write_text(text)
             arguments += [f"--{name}_file", str(path)]
-        return _finished(lambda: price_files(arguments), folder)
+        done = _finished(lambda: price_files(arguments))
+        return replace(done, err=done.err.replace(f"{folder}/", ""))
 
 
-def _finished(work: Callable[[], None], folder: str) -> ToolRun:
-    """Run `work`, which may end the process; its folder is left out of what it says."""
+def _finished(work: Callable[[], None]) -> ToolRun:
+    """Run `work`, which may end the process."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with redirect_stdout(out), redirect_stderr(err):
         try:
             work()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 2
-    return ToolRun(code, out.getvalue(), err.getvalue().replace(f"{folder}/", ""))
+    return ToolRun(code, out.getvalue(), err.getvalue())
