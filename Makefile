@@ -27,7 +27,7 @@ demo: venv
 test: lint types filecheck pytest
 
 pytest: venv
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 filecheck: venv
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lit -v --order=lexical tests/filecheck
