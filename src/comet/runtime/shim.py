@@ -15,6 +15,7 @@ Flags are 32-bit counters that only grow.
 
 import triton
 import triton.language as tl
+from triton.language.target_info import is_hip
 
 from comet.runtime.language import INTERPRETED
 from comet.runtime.polling import poll
@@ -280,6 +281,20 @@ def atomic_cas(
 
 
 @triton.jit
+def drain():
+    """
+    Wait, on AMD GPUs, until what each wave of this program stored has arrived.
+
+    A release there waits for the stores of its own wave only, and barriers for none.
+    """
+    if not INTERPRETED:
+        if is_hip():
+            tl.inline_asm_elementwise(
+                "s_waitcnt vmcnt(0)", "=v,0", [0], tl.int32, is_pure=False, pack=1
+            )
+
+
+@triton.jit
 def signal(flag, value, current, remote, heap_bases):
     """
     Set a flag of a rank once everything this program stored before is visible there.
@@ -287,6 +302,7 @@ def signal(flag, value, current, remote, heap_bases):
     For a flag with one writer; `value` grows from launch to launch. The barrier makes
     the stores of all threads precede the release, which one thread does.
     """
+    drain()
     target = rebase(flag, current, remote, heap_bases, 4)
     tl.debug_barrier()
     tl.atomic_xchg(target, value, sem="release", scope="sys")
@@ -295,6 +311,7 @@ def signal(flag, value, current, remote, heap_bases):
 @triton.jit
 def signal_add(flag, value, current, remote, heap_bases):
     """Like `signal`, for a flag with several writers: it counts what they add."""
+    drain()
     target = rebase(flag, current, remote, heap_bases, 4)
     tl.debug_barrier()
     tl.atomic_add(target, value, sem="release", scope="sys")
