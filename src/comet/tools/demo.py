@@ -1,5 +1,5 @@
 """
-The demonstration behind `make demo`: one sample, both targets.
+The demonstration behind `make demo`: an accelerator, a GPU, and four GPUs.
 
 It runs the commands that it prints, from the root of the checkout.
 """
@@ -7,6 +7,7 @@ It runs the commands that it prints, from the root of the checkout.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -27,9 +28,15 @@ EDGE = 'attach-hardware{path="samples/hardware/edge.yaml"},comet-accelerator'
 H200 = (
     'attach-hardware{path="samples/hardware/h200x1.yaml"},triton-distributed{ranks=1}'
 )
+SHARED = "samples/ag_gemm.mlir"
+H200S = (
+    'attach-hardware{path="samples/hardware/h200x8.yaml"},'
+    "triton-distributed{ranks=4 pattern=push}"
+)
 OUT = Path("out/demo")
 COMET_FILES = OUT / "comet"
 TRITON_FILE = OUT / "gemm_softmax.py"
+RANKS_FILE = OUT / "ag_gemm.py"
 
 
 def main() -> None:
@@ -40,6 +47,7 @@ def main() -> None:
         OUT.mkdir(parents=True, exist_ok=True)
         show_accelerator()
         show_gpu()
+        show_ranks()
         show_way_on()
 
 
@@ -86,13 +94,30 @@ def show_gpu() -> None:
     print(
         "\n\n== 2. A GPU: a Triton kernel, run on the CPU by Triton's interpreter ==\n"
     )
-    source = _run("comet-opt", SAMPLE, "-p", H200, "-t", "triton", into=TRITON_FILE)
-    TRITON_FILE.write_text(source)
-    text = _run("comet-run", str(TRITON_FILE), "--check", "--json")
-    report = cast(dict[str, float], json.loads(text))
-    print(
-        f"\nLargest error against the reference: {report['max_error']:.2e}"
-        f" (tolerance {report['tolerance']:.2e}; {report['seconds']:.2f} s)"
+    _run("comet-opt", SAMPLE, "-p", H200, "-t", "triton", into=TRITON_FILE)
+    _check(TRITON_FILE)
+
+
+def show_ranks() -> None:
+    """Compile for four GPUs, run all of them on the CPU, and price the taxes."""
+    print("\n\n== 3. Four GPUs: kernels that send, signal and wait, on the CPU ==\n")
+    _run("comet-opt", SHARED, "-p", H200S, "-t", "triton", into=RANKS_FILE)
+    _check(RANKS_FILE, "--backend", "scheduler", "--seed", "7", "--epochs", "2")
+    print("\nWhere the time of four H200 would go, by the cost model:\n")
+    for pattern in ("bsp", "push"):
+        plan = H200S.replace("pattern=push", f"pattern={pattern} to=dataflow")
+        table = _run("comet-opt", SHARED, "-p", plan, "-t", "taxes", quiet=True)
+        print(format_taxes(table, pattern, header=pattern == "bsp"))
+
+
+def format_taxes(table: str, name: str, *, header: bool) -> str:
+    """Return the totals of a table of taxes as a row, below its columns if asked."""
+    rows = [re.split(r"  +", line) for line in table.splitlines() if line]
+    totals = next(row for row in rows if row[0] == "total")
+    shown = [["pattern", *rows[1][1:]]] if header else []
+    return "\n".join(
+        f"{first:10}" + "".join(f"{cell:>17}" for cell in cells)
+        for first, *cells in (*shown, [name, *totals[1:]])
     )
 
 
@@ -102,23 +127,34 @@ def show_way_on() -> None:
     print(
         f"""
 
-== 3. What to do next ==
+== 4. What to do next ==
 
 The files: {COMET_FILES}/ ({files})
-           {TRITON_FILE}
+           {TRITON_FILE} {RANKS_FILE}
 
 Try:  - change the sizes in {SAMPLE} and run this again;
       - take samples/hardware/cloud.yaml for edge.yaml in the first command;
       - leave out '-t ...' to see the IR, or name fewer passes to see earlier IR;
       - the same with samples/gemm_layernorm.mlir;
+      - from a BSP program to a fused kernel, step by step: docs/multi-gpu.md;
       - write a pass: samples/custom_pass.
 
 The commands stand in .venv/bin; 'source .venv/bin/activate' puts them on the PATH."""
     )
 
 
+def _check(module: Path, *options: str) -> None:
+    """Run an emitted module on random inputs, and print how far off it is."""
+    text = _run("comet-run", str(module), *options, "--check", "--json")
+    report = cast(dict[str, float], json.loads(text))
+    print(
+        f"\nLargest error against the reference: {report['max_error']:.2e}"
+        f" (tolerance {report['tolerance']:.2e}; {report['seconds']:.2f} s)"
+    )
+
+
 def _run(*command: str, quiet: bool = False, into: Path | None = None) -> str:
-    """Print a command unless `quiet`, run it, and return what it writes."""
+    """Print a command unless `quiet`, run it, and return what it writes, or keep it."""
     if not quiet:
         suffix = "" if into is None else f" > {into}"
         print(f"$ {shlex.join(command)}{suffix}", flush=True)
@@ -128,6 +164,8 @@ def _run(*command: str, quiet: bool = False, into: Path | None = None) -> str:
     )
     if done.returncode != 0:
         sys.exit(done.returncode)  # the tool has said why
+    if into is not None:
+        into.write_text(done.stdout)
     return done.stdout
 
 
