@@ -205,6 +205,12 @@ class KernelOp(IRDLOperation):
         _verify_types(self, "region takes", block.args, self.ins)
         _verify_types(self, "region yields", _yielded(self, block), self.outs)
         _verify_types(self, "results are", self.results_, self.outs)
+        memory = [v for v in self.ins if isinstance(v.type, ChannelType | FlagsType)]
+        if len(set(memory)) < len(memory):
+            raise VerifyException(
+                f"'{self.name}' op @{self.sym_name.data} takes a channel or flags "
+                "twice; one argument each is enough"
+            )
         for out in self.outs:
             self._verify_buffer(out)
 

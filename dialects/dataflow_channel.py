@@ -146,9 +146,9 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
         with parser.in_angle_brackets():
             mode = parser.parse_str_enum(ChannelMode)
             parser.parse_keyword("gather")
-            gather, split = parser.parse_identifier("dimension name expected"), ""
+            gather, split = parser.parse_identifier(" as a dimension"), ""
             if parser.parse_optional_keyword("split") is not None:
-                split = parser.parse_identifier("dimension name expected")
+                split = parser.parse_identifier(" as a dimension")
             parser.parse_punctuation(":")
             sent = parser.parse_type()
             parser.parse_punctuation("->")

@@ -25,6 +25,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
+    lazy_traits_def,
     operand_def,
     param_def,
     prop_def,
@@ -33,7 +34,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryAllocEffect, SymbolUserOpInterface
+from xdsl.traits import HasParent, MemoryAllocEffect, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
@@ -168,6 +169,13 @@ class FlagsOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op a flag has at least one writer")
 
 
+def in_kernel() -> HasParent:
+    """Return the trait of what stands in a kernel; the kernel's module imports ours."""
+    from comet.dialects.dataflow import KernelOp
+
+    return HasParent(KernelOp)
+
+
 @irdl_attr_definition
 class EpochType(ParametrizedAttribute, TypeAttribute):
     """The number of a launch, from 1."""
@@ -187,6 +195,7 @@ class EpochOp(IRDLOperation):
 
     name = "dataflow.epoch"
     result = result_def(EpochType)
+    traits = lazy_traits_def(lambda: (in_kernel(),))
     assembly_format = "attr-dict"
 
     def __init__(self):

@@ -22,7 +22,6 @@ from xdsl.irdl import (
     opt_prop_def,
     result_def,
 )
-from xdsl.traits import HasParent
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.dataflow_channel import ChannelMode, ChannelType
@@ -33,19 +32,14 @@ from comet.dialects.dataflow_flags import (
     ScopeAttr,
     Semantics,
     SemanticsAttr,
+    in_kernel,
 )
-
-
-def _in_kernel() -> HasParent:
-    from comet.dialects.dataflow import KernelOp
-
-    return HasParent(KernelOp)
 
 
 class _OnChannel(IRDLOperation, ABC):
     """What works on a channel; `epoch` is there once channels are lowered."""
 
-    traits = lazy_traits_def(lambda: (_in_kernel(),))
+    traits = lazy_traits_def(lambda: (in_kernel(),))
 
     channel = operand_def(ChannelType)
     epoch = opt_operand_def(EpochType)
@@ -184,7 +178,7 @@ class PullOp(_Consumer):
 class _OnFlags(IRDLOperation, ABC):
     """Works on a channel's flags; these, and how, are there once it is lowered."""
 
-    traits = lazy_traits_def(lambda: (_in_kernel(),))
+    traits = lazy_traits_def(lambda: (in_kernel(),))
 
     channel = operand_def(ChannelType)
     flags = opt_operand_def(FlagsType)

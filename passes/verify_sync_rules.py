@@ -15,12 +15,19 @@ from collections.abc import Callable, Iterable
 from math import prod
 
 from comet.dialects.compound_dims import extents_of
-from comet.dialects.dataflow import EpochOp, FlagsOp, SignalOp, WaitOp, behind
+from comet.dialects.dataflow import (
+    EpochOp,
+    FlagsOp,
+    KernelOp,
+    SignalOp,
+    WaitOp,
+    behind,
+)
 from comet.dialects.dataflow_channel import block_extent
 from comet.dialects.dataflow_flags import FlagScope, Semantics
 from comet.dialects.schedule import SpatialOp
 from comet.passes.lower_channels import destinations
-from comet.passes.rank_rows import loops_over, tile_of
+from comet.passes.rank_rows import destination_dims, loops_over, tile_of
 from comet.passes.verify_sync_wiring import Giver, Wiring, kernel_of, shown
 
 Rule = Callable[[Wiring], str | None]
@@ -43,10 +50,10 @@ def one_gives(wiring: Wiring) -> str | None:
 def epochs_are_shared(wiring: Wiring) -> str | None:
     """All uses in one kernel take the slot and the flags of the launch it counts."""
     for op in wiring.uses:
-        if op.epoch is None:
+        if op.epoch is None or not isinstance(op.epoch.owner, EpochOp):
             return (
-                f"{kernel_of(op)} uses {wiring.name} without an epoch, so that every "
-                "launch takes the same slot; count launches with dataflow.epoch"
+                f"{kernel_of(op)} uses {wiring.name} without an epoch of its own, so "
+                "that launches do not take slots in turn; count with dataflow.epoch"
             )
         block = op.parent
         assert block is not None
@@ -62,17 +69,21 @@ def epochs_are_shared(wiring: Wiring) -> str | None:
 def flags_are_own(wiring: Wiring) -> str | None:
     """Signals and waits use flags of the inbox that they are about."""
     for op in (*wiring.signals, *wiring.waits):
-        flags = _flags(op)
-        if flags.box is not wiring.inbox.result:
-            return (
-                f"{kernel_of(op)} uses {shown(flags.result)}, the flags of "
-                f"{shown(flags.box)}, for {wiring.name}; give each inbox its own flags"
-            )
+        assert op.flags is not None
+        flags = behind(op.flags)
+        if flags.owner in wiring.flags:
+            continue
+        owner = flags.owner
+        whose = shown(owner.box) if isinstance(owner, FlagsOp) else "another program"
+        return (
+            f"{kernel_of(op)} uses {shown(flags)}, the flags of {whose}, for "
+            f"{wiring.name}; give each inbox its own flags"
+        )
     return None
 
 
 def _flags(op: SignalOp | WaitOp) -> FlagsOp:
-    """Return the flags of an operation that has an epoch, and so has flags."""
+    """Return the flags of an operation, which are its inbox's own."""
     assert op.flags is not None
     flags = behind(op.flags).owner
     assert isinstance(flags, FlagsOp)
@@ -196,13 +207,22 @@ def _crossed_ranks(wiring: Wiring, giver: Giver, node: SpatialOp) -> str | None:
     """Say which tiles are for two receivers, None if there is none."""
     split = giver.channel_type.split
     rows = [row.factor for row in node.loops if row.dim == split]
-    if not rows or (len(rows) > 1 and rows[0] == wiring.inbox.ranks):
+    if not rows:
         return None
-    return (
-        f"{kernel_of(giver)} makes tiles along {split} that are for two receivers of "
-        f"{wiring.name}; let the first row of {split} run over the "
-        f"{wiring.inbox.ranks} ranks"
-    )
+    if len(rows) < 2 or rows[0] != wiring.inbox.ranks:
+        return (
+            f"{kernel_of(giver)} makes tiles along {split} that are for two receivers "
+            f"of {wiring.name}; let the first row of {split} run over the "
+            f"{wiring.inbox.ranks} ranks"
+        )
+    kernel = giver.parent_op()
+    assert isinstance(kernel, KernelOp)
+    if split not in destination_dims(kernel, node):
+        return (
+            f"{kernel_of(giver)} makes every tile for one receiver of {wiring.name} and"
+            f" tells all of it; name {split} in dataflow.destinations"
+        )
+    return None
 
 
 def _crossed_blocks(
@@ -273,15 +293,13 @@ def slots_are_free(wiring: Wiring) -> str | None:
     """Nobody overwrites what another rank still reads in an earlier launch."""
     if wiring.inbox.slots.value.data > 1 or not wiring.readers:
         return None
-    (giver,) = wiring.givers
-    first = wiring.places[giver].barriers
+    first = min(wiring.places[giver].barriers for giver in wiring.givers)
     last = max(wiring.places[reader].barriers for reader in wiring.readers)
-    told = all(wiring.barrier_between(giver, reader) for reader in wiring.readers)
-    if told and (first > 0 or last < wiring.barriers):
+    if first > 0 or last < wiring.barriers:
         return None
     return (
         f"{wiring.name} has one slot: a rank that is a launch ahead overwrites what "
-        "another still reads; use 2 slots, or barriers of all ranks on both sides"
+        "another still reads; use 2 slots, or a barrier of all ranks behind the readers"
     )
 
 

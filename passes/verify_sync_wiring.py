@@ -29,6 +29,14 @@ Use: TypeAlias = Giver | Reader | SignalOp | WaitOp
 """What kernels do with inboxes."""
 
 
+def uses_of_channels(program: ProgramOp) -> Iterator[Use]:
+    """Yield what the kernels of a program do with channels, in order."""
+    for kernel in program.kernels():
+        for op in kernel.body.block.ops:
+            if isinstance(op, Use):
+                yield op
+
+
 @dataclass(frozen=True)
 class Place:
     """Where an operation stands: ranks run kernels, and kernels their ops, in order."""
@@ -95,9 +103,7 @@ def wirings(program: ProgramOp) -> Iterator[Wiring]:
         if not isinstance(inbox, InboxOp):
             continue
         used = [
-            op
-            for op in places
-            if isinstance(op, Use) and behind(op.channel) is inbox.result
+            op for op in uses_of_channels(program) if behind(op.channel) is inbox.result
         ]
         yield Wiring(
             inbox,

@@ -102,6 +102,11 @@ func.func @f(%l: !L) -> !O {
   return %r : !O
 }
 """
+EACH = SPLIT.replace("[g0: M = 2] ins(%x2", "[g0: M = 2, g1: M = 1] ins(%x2").replace(
+    "@send ins(%x1, %box : !L, !CH) {",
+    '@send ins(%x1, %box : !L, !CH) attributes {dataflow.destinations = ["M"]} {',
+)
+"""What is split, with a tile for each receiver."""
 SEND = re.compile(r"      dataflow\.kernel @send .*?\n      }\n", re.S)
 PUSH = "        dataflow.push %t to %box1 epoch %e : !L, !CH\n"
 ON_FLAGS = "%box1 flags %flags1 epoch %e"
@@ -235,13 +240,17 @@ BROKEN = {
         SPLIT,
         "@send makes tiles along M that are for two receivers of %box",
     ),
+    "receivers that are not named": (
+        EACH.replace(' attributes {dataflow.destinations = ["M"]}', ""),
+        "@send makes every tile for one receiver of %box and tells all of it",
+    ),
     "two counters": (
         edited((EPOCH, EPOCH + EPOCH.replace("%e", "%e2"))),
         "@send counts its launches 2 times",
     ),
     "no epoch": (
         edited((READ, READ.replace(" epoch %e", ""))),
-        "@sum uses %box without an epoch, so that every launch takes the same slot",
+        "@sum uses %box without an epoch of its own, so that launches do not take",
     ),
     "a signal twice": (
         edited((SIGNAL, SIGNAL + SIGNAL)),
@@ -306,8 +315,7 @@ def test_tiles_may_be_for_all_receivers_or_one_each():
     whole = SPLIT.replace("[g0: M = 2] ins(%x2", "[g0: K = 2] ins(%x2")
     whole = whole.replace("!T = tensor<2x8x", "!T = tensor<4x4x")
     run_passes(parse_module(whole), "verify-sync")
-    each = SPLIT.replace("[g0: M = 2] ins(%x2", "[g0: M = 2, g1: M = 1] ins(%x2")
-    run_passes(parse_module(each), "verify-sync")
+    run_passes(parse_module(EACH), "verify-sync")
 
 
 def test_channels_have_to_be_lowered():

@@ -274,3 +274,145 @@ collective.mesh @gpus {rank = 2}
   }
   dataflow.yield %x1 : !G
 } -> !G
+
+// -----
+
+// CHECK: 'dataflow.channel' op names no mesh axis
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus [] blocks [] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: 'dataflow.inbox' op mesh @gpus has no axis 'node'; its axes are rank
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.inbox slots 2 on @gpus ["node"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: 'dataflow.inbox' op names axis 'rank' twice
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.inbox slots 2 on @gpus ["rank", "rank"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: 'dataflow.inbox' op K = 24 over 2 ranks is 12 each, got 8
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<24xf32, #compound.dims<K>>>
+
+// -----
+
+// CHECK: 'dataflow.flags' op cuts blocks along N, which tensor<4x8xf32, #compound.dims<M, K>> does not have
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+%f = dataflow.flags for %0 writers 1 : !CH -> !dataflow.flags<2, [N = 2]>
+
+// -----
+
+// CHECK: 'dataflow.stage' op the channel carries tensor<4x8xf32, #compound.dims<M, K>>, not tensor<4x16xf32, #compound.dims<M, K>>
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    dataflow.stage %x2 to %ch1 : !G, !CH
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.pull' op receivers see tensor<4x16xf32, #compound.dims<M, K>>, not tensor<4x8xf32, #compound.dims<M, K>>
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%ch : !CH) {
+  ^bb0(%ch1: !CH):
+    %g = dataflow.pull %ch1 : !CH -> !L
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.kernel' op @k takes a channel or flags twice; one argument each is enough
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%ch, %ch : !CH, !CH) {
+  ^bb0(%one: !CH, %other: !CH):
+    dataflow.wait %one : !CH
+    %g = dataflow.read %other : !CH -> !G
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.epoch' expects parent op 'dataflow.kernel'
+%e = dataflow.epoch
+
+// -----
+
+// CHECK: 'dataflow.wait' expects parent op 'dataflow.kernel'
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+dataflow.wait %0 : !CH
+
+// -----
+
+// CHECK: 'dataflow.read' expects parent op 'dataflow.kernel'
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%0 = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+%g = dataflow.read %0 : !CH -> !G
+
+// -----
+
+// CHECK: 'dataflow.push' op lays K side by side over axis 'rank', along which its operand is replicated
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+func.func @f(%x: !L) -> !L {
+  %all = collective.spmd on @gpus ins(%x : !L) sharded [{}] outs(!L) sharded [{}] {
+  ^bb0(%l: !L):
+    %r = dataflow.program ins(%l : !L) {
+    ^bb0(%x1: !L):
+      %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+      dataflow.kernel @k ins(%x1, %ch : !L, !CH) {
+      ^bb0(%x2: !L, %ch1: !CH):
+        dataflow.push %x2 to %ch1 : !L, !CH
+        dataflow.yield
+      }
+      dataflow.yield %x1 : !L
+    } -> !L
+    collective.yield %r : !L
+  }
+  func.return %all : !L
+}

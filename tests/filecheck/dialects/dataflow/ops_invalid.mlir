@@ -109,3 +109,60 @@
   } -> tensor<4xf32>
   dataflow.yield %z : tensor<4xf32>
 } -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+// CHECK: 'dataflow.program' op region ends in dataflow.yield
+^bb0(%x1: tensor<4xf32>):
+  "test.termop"() : () -> ()
+} -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+^bb0(%x1: tensor<4xf32>):
+  %b = dataflow.buffer : tensor<4xf32>
+  // CHECK: 'dataflow.kernel' op region takes (tensor<8xf32>), expected (tensor<4xf32>)
+  %y = dataflow.kernel @k ins(%x1 : tensor<4xf32>) outs(%b : tensor<4xf32>) {
+  ^bb0(%x2: tensor<8xf32>):
+    %z = "test.op"(%x2) : (tensor<8xf32>) -> tensor<4xf32>
+    dataflow.yield %z : tensor<4xf32>
+  } -> tensor<4xf32>
+  dataflow.yield %y : tensor<4xf32>
+} -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+%r = dataflow.program ins(%x : tensor<4xf32>) {
+^bb0(%x1: tensor<4xf32>):
+  %b = dataflow.buffer : tensor<4xf32>
+  // CHECK: 'dataflow.kernel' op results are (tensor<8xf32>), expected (tensor<4xf32>)
+  %y = dataflow.kernel @k ins(%x1 : tensor<4xf32>) outs(%b : tensor<4xf32>) {
+  ^bb0(%x2: tensor<4xf32>):
+    dataflow.yield %x2 : tensor<4xf32>
+  } -> tensor<8xf32>
+  dataflow.yield %x1 : tensor<4xf32>
+} -> tensor<4xf32>
+
+// -----
+
+// CHECK: 'dataflow.kernel' expects parent op 'dataflow.program'
+dataflow.kernel @k {
+  dataflow.yield
+}
+
+// -----
+
+// CHECK: 'dataflow.barrier' expects parent op 'dataflow.program'
+dataflow.barrier
+
+// -----
+
+func.func @f() {
+  // CHECK: 'dataflow.yield' expects parent op to be one of 'dataflow.kernel', 'dataflow.program'
+  dataflow.yield
+}
