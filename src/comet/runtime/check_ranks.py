@@ -26,8 +26,8 @@ from comet.runtime.ranks import Launch, Rank
 if TYPE_CHECKING:
     from comet.runtime.program import Array
 
-Run = Callable[["Host", int, int], "list[Epochs]"]
-"""Runs a host program on so many ranks with heaps of so many bytes."""
+Run = Callable[["Host"], "list[Epochs]"]
+"""Runs a host program on the ranks that it is for; returns what each computed."""
 Epochs = list[tuple["Array", ...]]
 """What one rank computed in each launch, on its share."""
 
@@ -43,27 +43,76 @@ class Host:
 
     def __call__(self, rank: Rank) -> Epochs:
         """Return what the rank computed in each launch."""
-        program = rank_program(self.path)
-        plan = program.plan(rank)
-        inputs = [self._allocated(rank, tensor) for tensor in program.inputs]
-        results: Epochs = []
-        for epoch in range(self.epochs):
-            for local, tensor, whole in zip(
-                inputs, program.inputs, self.drawn(epoch), strict=True
-            ):
-                rank.write(local, share_of(whole, tensor, rank.rank, rank.world))
-            outputs = as_tuple(plan(*inputs))
-            results.append(tuple(to_float64(rank.read(value)) for value in outputs))
+        session = self.session(rank)
+        (results,) = played([session], session.launch, self.epochs)
         return results
+
+    @property
+    def program(self) -> RankProgram:
+        """What the module says about itself."""
+        return rank_program(self.path)
+
+    def session(self, rank: Rank) -> Session:
+        """Allocate what a rank needs for all its launches."""
+        return Session(self, rank)
 
     def drawn(self, epoch: int) -> tuple[torch.Tensor, ...]:
         """Return the whole inputs of one launch, the same on every rank."""
-        return random_inputs(rank_program(self.path), (self.seed, epoch), "cpu")
+        return random_inputs(self.program, (self.seed, epoch), "cpu")
 
-    @staticmethod
-    def _allocated(rank: Rank, tensor: Tensor) -> torch.Tensor:
-        shape = local_shape(tensor, rank.world)
-        return rank.empty(shape, getattr(torch, tensor.dtype))
+
+class Session:
+    """The host program of one rank, step by step."""
+
+    def __init__(self, host: Host, rank: Rank):
+        self._host = host
+        self._rank = rank
+        self._plan = host.program.plan(rank)
+        self._inputs = [
+            rank.empty(local_shape(tensor, rank.world), getattr(torch, tensor.dtype))
+            for tensor in host.program.inputs
+        ]
+        self._outputs: tuple[torch.Tensor, ...] = ()
+        self.results: Epochs = []
+
+    def write(self, epoch: int) -> None:
+        """Bring the rank's share of fresh inputs to it."""
+        tensors, drawn = self._host.program.inputs, self._host.drawn(epoch)
+        for local, tensor, whole in zip(self._inputs, tensors, drawn, strict=True):
+            share = share_of(whole, tensor, self._rank.rank, self._rank.world)
+            self._rank.write(local, share)
+
+    def launch(self) -> None:
+        """Launch the program once."""
+        self._outputs = as_tuple(self._plan(*self._inputs))
+
+    def read(self) -> None:
+        """Keep what the rank has computed."""
+        copies = tuple(to_float64(self._rank.read(value)) for value in self._outputs)
+        self.results.append(copies)
+
+
+def played(
+    sessions: Sequence[Session],
+    launch: Callable[[], None],
+    epochs: int,
+    captured: Callable[[Callable[[], None]], Callable[[], None]] | None = None,
+) -> list[Epochs]:
+    """
+    Launch the ranks of this process so often; return what each computed.
+
+    `launch` does it once for all of them; `captured` returns what repeats that, and
+    takes its place after the first launch.
+    """
+    for epoch in range(epochs):
+        for session in sessions:
+            session.write(epoch)
+        launch()
+        for session in sessions:
+            session.read()
+        if epoch == 0 and captured is not None:
+            launch = captured(launch)
+    return [session.results for session in sessions]
 
 
 @cache
@@ -149,7 +198,7 @@ def check_ranks(path: str, seed: int, epochs: int, run: Run) -> CheckResult:
     """
     program, host = rank_program(path), Host(path, seed, epochs)
     start = time.perf_counter()
-    ranks = run(host, program.ranks, heap_bytes(program))
+    ranks = run(host)
     seconds = (time.perf_counter() - start) / epochs
     judged = [
         result

@@ -72,6 +72,8 @@ def _report_of_ranks(program: RankProgram, request: Request) -> Facts:
         return facts
     facts = _facts(result, program.ranks, request)
     facts["epochs"] = request.epochs
+    if request.graph:
+        facts["replays"] = request.epochs - 1
     return facts
 
 
@@ -119,6 +121,11 @@ def as_text(facts: Facts) -> str:
     return text
 
 
+def speaks(request: Request) -> bool:
+    """Whether this process prints what all processes know: rank 0 does."""
+    return request.backend != "distributed" or os.environ["RANK"] == "0"
+
+
 def main() -> int:
     """Do what the parent process asks for; return the exit code."""
     request = request_of(sys.argv[1])
@@ -133,7 +140,8 @@ def main() -> int:
             traceback.print_exc()
         print(f"comet-run: error: {failure(request.module, error)}", file=sys.stderr)
         return 1
-    print(json.dumps(facts) if request.as_json else as_text(facts))
+    if speaks(request):
+        print(json.dumps(facts) if request.as_json else as_text(facts))
     return 0 if facts["ok"] else 1
 
 

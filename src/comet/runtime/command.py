@@ -7,14 +7,27 @@ done in a child process, whose environment this one sets.
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from comet.runtime.request import INTERPRETED, MANY_RANKS, ONE_RANK, Request
+from comet.runtime.request import (
+    INTERPRETED,
+    LIMITED,
+    MANY_RANKS,
+    ONE_RANK,
+    TORCHRUN,
+    Request,
+)
 
 DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd")
+EPOCHS = 5
+"""Launches where nothing is said; one more before a graph is replayed as often."""
+RANKS = re.compile(
+    r"^PROGRAM = RankProgram\(.*?\branks=(\d+)", re.MULTILINE | re.DOTALL
+)
 
 
 def has_gpu() -> bool:
@@ -39,18 +52,26 @@ def argument_parser() -> argparse.ArgumentParser:
     add(
         "--backend",
         default=None,
-        help="one rank: interpreter or gpu; several: scheduler, processes, gpu or "
-        "distributed. By default gpu where there is one, else interpreter or scheduler",
+        help="one rank: interpreter or gpu; several: scheduler, processes, virtual, "
+        "gpu or distributed. By default gpu where there is one, else interpreter or "
+        "scheduler",
     )
     add("--resident", type=int, default=None, help="programs of a rank at a time")
-    add("--epochs", type=int, default=5, help="launches with fresh data; several ranks")
+    add(
+        "--epochs",
+        type=int,
+        default=None,
+        help="launches with fresh data; by default 5",
+    )
+    add("--graph", action="store_true", help="replay a graph from the second launch on")
     return parser
 
 
-def is_for_ranks(module: str) -> bool:
-    """Whether an emitted module is for several ranks."""
+def ranks_of(module: str) -> int | None:
+    """Return how many ranks an emitted module shares its work among, or None."""
     text = Path(module).read_text(encoding="utf-8", errors="replace")
-    return "\nPROGRAM = RankProgram(" in text
+    found = RANKS.search(text)
+    return int(found[1]) if found else None
 
 
 def problem_with(args: argparse.Namespace) -> str | None:
@@ -63,42 +84,75 @@ def problem_with(args: argparse.Namespace) -> str | None:
         value = getattr(args, name)
         if value is not None and value < 1:
             return f"--{name} {value} is too small; it is at least 1"
-    if args.ranks not in (None, 1) and not is_for_ranks(args.module):
-        return f"--ranks {args.ranks}: the module was compiled for 1 rank"
-    return _problem_with_backend(args)
+    ranks = ranks_of(args.module)
+    if args.ranks not in (None, ranks or 1):
+        of = "1 rank" if ranks is None else f"{ranks} ranks"
+        return f"--ranks {args.ranks}: the module was compiled for {of}"
+    known = ONE_RANK if ranks is None else MANY_RANKS
+    return _problem_with_backend(args, known) or _problem_with_device(args, ranks)
 
 
-def _problem_with_backend(args: argparse.Namespace) -> str | None:
-    backend, many = args.backend, is_for_ranks(args.module)
-    known = MANY_RANKS if many else ONE_RANK
+def _problem_with_backend(args: argparse.Namespace, known: Sequence[str]) -> str | None:
+    """Return why the back end cannot run the module, or do what is asked of it."""
+    backend = args.backend
     if backend not in (None, *ONE_RANK, *MANY_RANKS):
         return f"--backend {backend} is unknown; choose {' or '.join(known)}"
-    if backend is not None and backend not in known:
-        ranks = "several ranks" if many else "one rank"
+    if backend not in (None, *known):
+        ranks = "one rank" if known is ONE_RANK else "several ranks"
         return (
             f"--backend {backend}: {args.module} is for {ranks}; choose "
             f"{' or '.join(known)}"
         )
-    if backend in ("gpu", "distributed") and not has_gpu():
-        instead = "scheduler" if many else "interpreter"
-        return f"--backend {backend}: this machine has no GPU; use --backend {instead}"
-    if args.bench and (backend in INTERPRETED or not has_gpu()):
+    backend = chosen_backend(args.backend, known)
+    if args.resident is not None and backend not in LIMITED:
+        return f"--resident limits {' and '.join(LIMITED)}, not --backend {backend}"
+    if args.epochs is not None and known is ONE_RANK:
+        return "--epochs is for several ranks; one rank launches once"
+    if args.graph and (known is ONE_RANK or backend in INTERPRETED):
+        return "--graph is for several ranks with --backend gpu or distributed"
+    if args.graph and args.epochs == 1:
+        return "--graph replays from the second launch on; give --epochs 2 or more"
+    return None
+
+
+def _problem_with_device(args: argparse.Namespace, ranks: int | None) -> str | None:
+    """Return what the machine lacks, or why nothing can be measured on it."""
+    if args.backend in ("gpu", "distributed") and not has_gpu():
+        instead = "interpreter" if ranks is None else "scheduler"
+        return (
+            f"--backend {args.backend}: this machine has no GPU; use "
+            f"--backend {instead}"
+        )
+    if args.backend == "distributed" and any(
+        name not in os.environ for name in TORCHRUN
+    ):
+        return (
+            "--backend distributed needs a process for each rank; type: torchrun "
+            f"--nproc-per-node {ranks} {args.module} --backend distributed"
+        )
+    if args.bench and (args.backend in INTERPRETED or not has_gpu()):
         return "--bench measures on a GPU only; the interpreter's times mean nothing"
-    if args.bench and many:
+    if args.bench and ranks is not None:
         return "--bench is for one rank; benchmarks/ladder.py times several"
     return None
 
 
+def chosen_backend(asked: str | None, known: Sequence[str]) -> str:
+    """Return the back end to use where `known` can run the module."""
+    return asked or ("gpu" if has_gpu() else known[0])
+
+
 def request_from(args: argparse.Namespace) -> Request:
     """Return what the child process is to do."""
-    without = "scheduler" if is_for_ranks(args.module) else "interpreter"
+    known = ONE_RANK if ranks_of(args.module) is None else MANY_RANKS
     return Request(
         module=args.module,
-        backend=args.backend or ("gpu" if has_gpu() else without),
+        backend=chosen_backend(args.backend, known),
         seed=args.seed,
         ranks=args.ranks,
         resident=args.resident,
-        epochs=args.epochs,
+        epochs=args.epochs or EPOCHS + args.graph,
+        graph=args.graph,
         as_json=args.json,
         bench=args.bench,
     )

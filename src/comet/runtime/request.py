@@ -7,10 +7,14 @@ from dataclasses import asdict, dataclass
 
 ONE_RANK = ("interpreter", "gpu")
 """Back ends for programs of one rank."""
-MANY_RANKS = ("scheduler", "processes", "gpu", "distributed")
+MANY_RANKS = ("scheduler", "processes", "virtual", "gpu", "distributed")
 """Back ends for programs of several ranks."""
-INTERPRETED = ("interpreter", "scheduler", "processes")
+INTERPRETED = ("interpreter", "scheduler", "processes", "virtual")
 """Back ends that need no GPU."""
+LIMITED = ("scheduler", "processes", "virtual")
+"""Back ends that can limit how many programs run at the same time."""
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+"""What torchrun tells the processes that it starts, in their environment."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Request:
     """How many programs of a rank run at the same time; None: all."""
     epochs: int = 5
     """Launches of a program of several ranks, with fresh data and without a reset."""
+    graph: bool = False
+    """Replay a captured graph in all launches but the first."""
     as_json: bool = False
     bench: bool = False
 

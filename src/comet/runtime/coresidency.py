@@ -1,0 +1,99 @@
+"""Which programs run at the same time, and which have to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FunctionType
+
+SHIM = "comet.runtime.shim"
+SIGNALS = {"signal", "signal_add"}
+
+
+def waits_for_itself(kernel: object) -> bool:
+    """
+    Whether programs of a kernel may wait for others of the same launch.
+
+    That is, whether it waits for flags and also sets some. Flags that earlier launches
+    set need no program beside the one that waits.
+    """
+    functions = _functions(kernel, set())
+    verbs = {called.__name__ for called in functions if called.__module__ == SHIM}
+    return "wait" in verbs and bool(verbs & SIGNALS)
+
+
+def _functions(kernel: object, seen: set[FunctionType]) -> set[FunctionType]:
+    """Return the Python functions of a kernel and of all that it may call."""
+    function = getattr(kernel, "fn", None)
+    if isinstance(function, FunctionType) and function not in seen:
+        seen.add(function)
+        for name in function.__code__.co_names:
+            _functions(function.__globals__.get(name), seen)
+    return seen
+
+
+@dataclass(frozen=True)
+class Multiprocessor:
+    """What the programs that one multiprocessor or compute unit runs have to share."""
+
+    count: int
+    """Multiprocessors of the device."""
+    threads: int
+    """Threads of a warp or wavefront."""
+    registers: int
+    """32-bit registers of a partition, for all threads of its warps."""
+    partitions: int
+    """Parts with warps and registers of their own."""
+    warps: int
+    """Warps of a partition at a time."""
+    granule: int
+    """Registers of a thread are given in multiples of this."""
+    programs: int
+    """Programs at a time."""
+    shared: int
+    """Bytes of shared memory."""
+    reserved: int = 0
+    """Bytes of shared memory that each program takes beside its own."""
+
+    def programs_with(self, warps: int, registers: int, shared: int) -> int:
+        """
+        Return how many programs run at the same time, 0 where not even one does.
+
+        `registers` are those of each thread, `shared` the bytes of each program.
+        """
+        given = max(1, -(-registers // self.granule)) * self.granule
+        slots = min(self.warps, self.registers // (given * self.threads))
+        fitting = slots * self.partitions // warps
+        by_shared = self.shared // max(1, shared + self.reserved)
+        return min(self.programs, fitting, by_shared)
+
+    def resident(self, warps: int, registers: int, shared: int) -> int:
+        """Return how many programs the whole device runs at the same time."""
+        return self.count * self.programs_with(warps, registers, shared)
+
+
+DEVICES = {
+    # H100 and H200 (SXM): CUDA C++ programming guide, table of compute capability 9.0.
+    "sm_90": Multiprocessor(
+        count=132,
+        threads=32,
+        registers=16384,
+        partitions=4,
+        warps=16,
+        granule=8,
+        programs=32,
+        shared=228 * 1024,
+        reserved=1024,
+    ),
+    # MI300X: CDNA 3 instruction set guide; 512 vector registers for each of 64 lanes.
+    "gfx942": Multiprocessor(
+        count=304,
+        threads=64,
+        registers=512 * 64,
+        partitions=4,
+        warps=8,
+        granule=8,
+        programs=16,
+        shared=64 * 1024,
+    ),
+}
+"""By the name of the target that kernels are compiled for."""

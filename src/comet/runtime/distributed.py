@@ -1,0 +1,151 @@
+"""
+One process and one GPU for each rank, started by torchrun.
+
+On NVIDIA GPUs the heap is symmetric memory of torch, on AMD GPUs one allocation of
+Iris. Kernels see it as a table of addresses and nothing else.
+"""
+
+# torch has types for only half of its functions for distributed programs.
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from comet.runtime.check_ranks import Epochs, Host, heap_bytes, played
+from comet.runtime.gpu import captured, start
+from comet.runtime.heap import Heap
+from comet.runtime.peer_memory import PeerMemory, peer_memory
+from comet.runtime.ranks import Launch, Rank, SymmetryError
+from comet.runtime.request import TORCHRUN
+
+TIMEOUT = timedelta(minutes=2)
+"""After so long a rank that waits for the hosts of others gives up."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """What torchrun tells a process."""
+
+    rank: int
+    world: int
+    local_rank: int
+    """Its number on this machine, which is that of its GPU."""
+
+
+def this_process(ranks: int) -> Process:
+    """
+    Return what torchrun says of this process.
+
+    Raises `ValueError` unless it started one for each rank, `KeyError` unless it
+    started any.
+    """
+    process = Process(*(int(os.environ[name]) for name in TORCHRUN))
+    if process.world != ranks:
+        raise ValueError(
+            f"torchrun started {process.world} processes, but the module was compiled "
+            f"for {ranks} ranks; use --nproc-per-node {ranks}"
+        )
+    return process
+
+
+class DistributedRank(Rank):
+    """The rank that this process is; launches go to the current stream of its GPU."""
+
+    def __init__(self, rank: int, memory: PeerMemory):
+        self.rank = rank
+        self.world = memory.bases.numel()
+        self.heap = Heap(memory.bytes)
+        self.heap_bases = memory.bases
+        self.device = str(memory.bytes.device)
+        self.write_through = memory.write_through
+        self._memory = memory
+        self._compared = 0
+
+    def launch_together(self, *launches: Launch) -> None:
+        """Launch one after another: producers come first."""
+        for launch in launches:
+            start(launch)
+
+    def barrier(self) -> None:
+        """Order what all GPUs do before and after; compare heaps that have changed."""
+        if len(self.heap.log) != self._compared:
+            self._compared = len(self.heap.log)
+            self._compare_heaps()
+        self._memory.barrier()
+
+    def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
+        """Copy on the stream."""
+        tensor.copy_(value)
+
+    def read(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Copy to the host, once all launches before have ended."""
+        return tensor.cpu()
+
+    def _compare_heaps(self) -> None:
+        own = torch.tensor([self.heap.log_hash()])
+        hashes = [torch.zeros_like(own) for _ in range(self.world)]
+        dist.all_gather(hashes, own)
+        for rank, other in enumerate(hashes):
+            if not torch.equal(own, other):
+                raise SymmetryError(
+                    f"the heaps of ranks {self.rank} and {rank} differ; every rank has "
+                    "to allocate the same, in the same order"
+                )
+
+
+@contextmanager
+def _process_group() -> Generator[None]:
+    """Let the processes find each other; gloo carries what their hosts say."""
+    backends = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backends, timeout=TIMEOUT)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def run(
+    host: Host,
+    *,
+    graph: bool = False,
+    connect: Callable[[Process, int], PeerMemory] | None = None,
+) -> list[Epochs]:
+    """
+    Be one rank of a host program; return what every rank computed, on each.
+
+    `graph`: all launches but the first are repeated from a captured graph.
+    `connect`: returns memory of so many bytes; by default that of the vendor.
+    Raises `ValueError` where the processes or their GPUs are not those of the ranks,
+    `SymmetryError` where ranks allocate different things.
+    """
+    process = this_process(host.program.ranks)
+    with _process_group():
+        memory = (connect or _own_gpu)(process, heap_bytes(host.program))
+        session = host.session(DistributedRank(process.rank, memory))
+        results = played(
+            [session], session.launch, host.epochs, captured if graph else None
+        )
+        everyone: list[list[Epochs]] = [[] for _ in range(process.world)]
+        dist.all_gather_object(everyone, results)
+    return [epochs for (epochs,) in everyone]
+
+
+def _own_gpu(process: Process, size: int) -> PeerMemory:
+    """Take the GPU of this process, and memory that its peers reach."""
+    count = torch.cuda.device_count()
+    if process.local_rank >= count:
+        raise ValueError(
+            f"rank {process.rank} has no GPU, since this machine has {count}; use "
+            "--backend gpu to run all ranks on one"
+        )
+    device = torch.device("cuda", process.local_rank)
+    torch.cuda.set_device(device)
+    return peer_memory(size, device)

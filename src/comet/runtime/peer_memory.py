@@ -1,0 +1,82 @@
+"""Memory that GPUs of other processes reach: of torch on NVIDIA, of Iris on AMD."""
+
+# The interface of symmetric memory is private to torch, and Iris has no types.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+
+
+class PeerMemory(Protocol):
+    """The heap of this rank, and where those of its peers are."""
+
+    bytes: torch.Tensor
+    """The own heap, in one dimension, on the GPU of this process."""
+    bases: torch.Tensor
+    """The addresses of all heaps as this GPU sees them: int64[world], on the GPU."""
+    write_through: str
+    """See `Rank`."""
+
+    def barrier(self) -> None:
+        """Make the GPU wait for its peers, after all that is on the stream."""
+        ...
+
+
+class TorchMemory:
+    """Symmetric memory of torch: one buffer for everything."""
+
+    write_through = ""
+
+    def __init__(self, size: int, device: torch.device):
+        import torch.distributed._symmetric_memory as symmetric
+        from torch.distributed import group
+
+        assert group.WORLD is not None
+        self.bytes = symmetric.empty(size, dtype=torch.uint8, device=device)
+        self._handle = symmetric.rendezvous(self.bytes, group.WORLD)
+        addresses = list(self._handle.buffer_ptrs)
+        self.bases = torch.tensor(addresses, dtype=torch.int64, device=device)
+
+    def barrier(self) -> None:
+        """Signal all peers and wait for theirs, in a kernel: graphs may hold it."""
+        self._handle.barrier(channel=0)
+
+
+class IrisMemory:
+    """One allocation in the heap of Iris, whose table of addresses serves as ours."""
+
+    write_through = ".wt"
+    ROOM = 1 << 20
+    """Bytes of Iris' heap beside the allocation."""
+
+    def __init__(self, size: int):
+        self._iris = _iris().iris(size + self.ROOM)
+        self.bytes = self._iris.zeros(size, dtype=torch.uint8)
+        self.bases = self._iris.get_heap_bases()
+
+    def barrier(self) -> None:
+        """Signal all peers and wait for theirs, in a kernel: graphs may hold it."""
+        self._iris.device_barrier()
+
+
+def _iris():
+    try:
+        import iris
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            "--backend distributed on AMD GPUs needs the package iris of ROCm, which "
+            "is not installed"
+        ) from error
+    return iris
+
+
+def peer_memory(size: int, device: torch.device) -> PeerMemory:
+    """
+    Return memory of the GPU's vendor; all ranks call this together.
+
+    Raises `ValueError` where the library for it is not installed.
+    """
+    return IrisMemory(size) if torch.version.hip else TorchMemory(size, device)

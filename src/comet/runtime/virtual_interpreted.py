@@ -1,0 +1,88 @@
+"""
+The launches of `gpu`, interpreted: one launch with the programs of all ranks.
+
+As with `scheduler`, one program runs at a time, in an order that a seed decides, and
+what cannot go on is reported, as is every race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from comet.runtime.check_ranks import Epochs, Host
+from comet.runtime.deadlock import DeadlockError
+from comet.runtime.engine import Actor, Engine
+from comet.runtime.heap import Allocation, aligned_bytes
+from comet.runtime.interpreted import observed
+from comet.runtime.memory import MemoryMap, Region
+from comet.runtime.races import RaceDetector
+from comet.runtime.ranks import Launch
+from comet.runtime.virtual import check_on
+
+
+class InterpretedDevice:
+    """
+    Runs the programs of a launch as tasks of an engine.
+
+    To the engine all programs and all memory are rank 0's, as on one GPU.
+    """
+
+    name = "cpu"
+    write_through = ""
+    actor: Actor
+    """The host program of all ranks."""
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+
+    def memory(self, size: int) -> torch.Tensor:
+        """Return new bytes of this process."""
+        heaps = aligned_bytes(size)
+        self._engine.memory.add_heap(0, heaps.data_ptr(), size)
+        return heaps
+
+    def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
+        """Enter the allocation of a rank; reports name both."""
+        if tensor.nbytes:
+            region = Region(
+                tensor.data_ptr(),
+                tensor.nbytes,
+                tensor.element_size(),
+                0,
+                f"virtual rank {rank}'s {entry.name}",
+            )
+            self._engine.memory.add(region)
+
+    def launch(self, launch: Launch) -> None:
+        """Run all programs to their end, in turns."""
+        self._engine.launch(self.actor, [launch])
+
+    def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
+        """Launch one by one: there are no graphs here."""
+        return launches
+
+
+def run(
+    host: Host, *, seed: int = 0, resident: int | None = None, races: bool = True
+) -> list[Epochs]:
+    """
+    Run a host program for all ranks; return what each computed.
+
+    At most `resident` programs of a launch run at the same time, those of rank 0 first.
+    Raises `DeadlockError`, `RaceError`, `SymmetryError` or `ProgramError`.
+    """
+    memory = MemoryMap()
+    detector = RaceDetector(memory) if races else None
+
+    def stuck() -> None:
+        raise DeadlockError(engine.waiting(), "deadlock: no program can go on")
+
+    engine = Engine(seed, stuck, detector, memory, resident)
+    device = InterpretedDevice(engine)
+    results: list[Epochs] = []
+    device.actor = engine.add_host(0, lambda: results.extend(check_on(device, host)))
+    with observed(engine):
+        engine.conductor.run()
+    return results
