@@ -19,12 +19,13 @@ from typing import Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
 from comet.dialects.arch import attached_system
+from comet.dialects.compound import RenameOp
 from comet.dialects.compound_dims import extents_of
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.passes.bsp_to_dataflow_kernels import (
@@ -189,12 +190,15 @@ def check_fused(exchanges: list[KernelOp], persistent: bool) -> None:
 
 
 def _land(kernel: KernelOp, registers: str) -> None:
-    """Give readers of a collective that are no nodes a plain buffer with a copy."""
+    """
+    Give some readers of a collective a plain buffer with a copy.
+
+    These are readers that are no nodes, and those that see a dimension in parts, which
+    senders do not know of.
+    """
     value = kernel.results_[0]
     others = [
-        use
-        for use in value.uses
-        if not isinstance(use.operation, KernelOp) or collective_of(use.operation)
+        use for use in value.uses if not _is_node(use) or _sees_parts(_inside(use))
     ]
     if not others:
         return
@@ -206,6 +210,28 @@ def _land(kernel: KernelOp, registers: str) -> None:
     place = _barrier_behind(kernel)
     for op in (BarrierOp(local=True), copy, buffer):
         _insert_after(place, op)
+
+
+def _is_node(use: Use) -> bool:
+    """Whether a kernel that computes uses a value."""
+    kernel = use.operation
+    return isinstance(kernel, KernelOp) and collective_of(kernel) is None
+
+
+def _inside(use: Use) -> SSAValue:
+    """Return the argument of a kernel's body that stands for what it uses."""
+    kernel = use.operation
+    assert isinstance(kernel, KernelOp)
+    return kernel.body.block.args[use.index]
+
+
+def _sees_parts(value: SSAValue) -> bool:
+    """Whether a value is viewed with one dimension as two."""
+    views = [use.operation for use in value.uses]
+    return any(
+        isinstance(op, RenameOp) and (op.cut is not None or _sees_parts(op.result))
+        for op in views
+    )
 
 
 def _barrier_behind(kernel: KernelOp) -> Operation:
