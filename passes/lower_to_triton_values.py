@@ -382,7 +382,7 @@ def _steps(
     if gathered.message:
         source = _divided(scope, gathered, offsets, BinaryKind.FLOORDIV)
         steps.append(scaled(scope, source, gathered.message, wide))
-    if stride is not None:
+    if stride is not None and gathered.share > 1:
         inside = _divided(scope, gathered, offsets, BinaryKind.MOD)
         steps.append(scaled(scope, inside, stride, wide))
     return steps
