@@ -6,51 +6,17 @@ pattern wins, a machine without the cause is shown to take the win away.
 """
 
 from dataclasses import replace
-from functools import cache
 from statistics import geometric_mean
 
 import pytest
-from ladder_programs import ag_gemm, flash_decode, launch_plan
-from xdsl.dialects.builtin import ModuleOp
+from paper_sizes import KEYS, decode, gemm
 
 from comet.cost.interconnect import Interconnect
-from comet.cost.launch_plan import Machine, Plan
 from comet.cost.taxes import price_plan
-from comet.dialects.arch import attached_system
-from comet.dialects.dataflow import ProgramOp
-from comet.passes.choose_pattern import Candidate, PatternName, with_pattern
-from comet.passes.gpu_levels import gpu_levels
-from comet.passes.launch_plans import in_place, machine_for, plan_of
+from comet.passes.choose_pattern import PatternName
 
-MACHINE = "mi300x8"
 FEW, MANY = (1, 4, 16), (64, 256, 1024, 4096)
 """Rows M of AG+GEMM on both sides of the crossover."""
-KEYS = (8192, 32768, 131072, 524288)
-"""Keys on every rank."""
-
-
-def planned(module: ModuleOp) -> tuple[Plan, Machine]:
-    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
-    system = attached_system(module)
-    machine = machine_for(program, system)
-    return plan_of(program, machine, gpu_levels(system)), machine
-
-
-@cache
-def gemm(rows: int, pattern: PatternName, ranks: int = 8) -> tuple[Plan, Machine]:
-    """Return AG+GEMM as the paper runs it: A lies in symmetric memory."""
-    whole = launch_plan(ag_gemm(rows, ranks), MACHINE)
-    plan, machine = planned(with_pattern(whole, Candidate(pattern)))
-    return in_place(plan), machine
-
-
-@cache
-def decode(keys: int, pattern: PatternName | None, batch: int, ranks: int = 8) -> float:
-    """Return the seconds of flash decode; without a pattern, with collectives."""
-    module = launch_plan(flash_decode(batch, keys, ranks), MACHINE)
-    if pattern is not None:
-        module = with_pattern(module, Candidate(pattern))
-    return price_plan(*planned(module)).total
 
 
 def seconds(rows: int, pattern: PatternName, ranks: int = 8, **net: float) -> float:
