@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from bisect import bisect
+from collections.abc import Callable, Hashable
+from itertools import accumulate
 from typing import Generic, NoReturn, TypeVar
 
 
@@ -21,7 +23,9 @@ class Task:
         self.weight = weight
         self.until: Callable[[], bool] | None = None
         """What it waits for, where it does."""
-        self.turn = threading.Semaphore(0)
+        self.turn = threading.Lock()
+        """Held, but for the moment in which it is the task's turn."""
+        self.turn.acquire()
         self.thread: threading.Thread | None = None
 
 
@@ -41,12 +45,19 @@ class Conductor(Generic[T]):
         self._over = threading.Event()
         self._stopping = False
         self._error: BaseException | None = None
+        self._ready: list[T] = []
+        self._weights: list[float] | None = None
+        """Running sums of the weights of those that are ready, until they change."""
+        self._waiting: dict[Hashable | None, list[T]] = {}
+        """Those that wait, by the event that can end that; None: anything can."""
         self.tasks: list[T] = []
         self.current: T | None = None
 
     def add(self, task: T) -> None:
         """Take in a task; it starts when it is first chosen."""
         self.tasks.append(task)
+        self._ready.append(task)
+        self._weights = None
 
     def run(self) -> None:
         """Run all tasks, and those that they add; raise what the first to fail did."""
@@ -59,10 +70,20 @@ class Conductor(Generic[T]):
         if self._error is not None:
             raise self._error
 
-    def switch(self, until: Callable[[], bool] | None = None) -> None:
-        """Let another task run; come back once the condition, if any, holds."""
+    def switch(
+        self,
+        until: Callable[[], bool] | None = None,
+        event: Hashable | None = None,
+    ) -> None:
+        """
+        Let another task run; come back once the condition, if any, holds.
+
+        With an event, the condition is looked at again when somebody notifies of it, or
+        when nobody can go on; without, always: with many tasks that takes long.
+        """
         task = self.running()
-        task.until = until
+        if until is not None and not until():
+            self._suspend(task, until, event)
         try:
             chosen = self._choose()
         except Exception as error:
@@ -72,8 +93,24 @@ class Conductor(Generic[T]):
             task.turn.acquire()
             if self._stopping:
                 raise Stopped
-        task.until = None
         self.current = task
+
+    def notify(self, event: Hashable | None) -> None:
+        """Let those go on who waited for the event and whose conditions hold."""
+        waiting = self._waiting.pop(event, None)
+        if waiting is None:
+            return
+        for task in waiting:
+            if task.until is None or task.until():
+                task.until = None
+                self._ready.append(task)
+                self._weights = None
+            else:
+                self._waiting.setdefault(event, []).append(task)
+
+    def awaited(self) -> tuple[Hashable | None, ...]:
+        """Return the events that somebody waits for."""
+        return tuple(self._waiting)
 
     def fail(self, error: BaseException) -> NoReturn:
         """End everything with an error; does not return."""
@@ -86,14 +123,26 @@ class Conductor(Generic[T]):
             raise Stopped
         return self.current
 
+    def _suspend(
+        self, task: T, until: Callable[[], bool], event: Hashable | None
+    ) -> None:
+        task.until = until
+        self._ready.remove(task)
+        self._weights = None
+        self._waiting.setdefault(event, []).append(task)
+
     def _choose(self) -> T:
         """Draw one of the tasks that can go on."""
-        while True:
-            ready = [task for task in self.tasks if not task.until or task.until()]
-            if ready:
-                weights = [task.weight for task in ready]
-                return self._random.choices(ready, weights)[0]
-            self._stuck()
+        self.notify(None)
+        while not self._ready:
+            for event in self.awaited():
+                self.notify(event)
+            if not self._ready:
+                self._stuck()
+        if self._weights is None:
+            self._weights = list(accumulate(task.weight for task in self._ready))
+        drawn = self._random.random() * self._weights[-1]
+        return self._ready[bisect(self._weights, drawn, hi=len(self._ready) - 1)]
 
     def _resume(self, task: T) -> None:
         self.current = task
@@ -110,6 +159,8 @@ class Conductor(Generic[T]):
         try:
             task.body()
             self.tasks.remove(task)
+            self._ready.remove(task)
+            self._weights = None
             if self.tasks:
                 self._resume(self._choose())
             else:
@@ -130,5 +181,6 @@ class Conductor(Generic[T]):
         self._stopping = True
         for task in self.tasks:
             if task.thread is not None:
-                task.turn.release()
+                if task.turn.locked():
+                    task.turn.release()
                 task.thread.join()

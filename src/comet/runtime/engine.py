@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -25,6 +25,9 @@ from comet.runtime.ranks import Launch
 
 SPINS = 500
 """Reading one place so often, and nothing else, is taken for waiting."""
+
+ANY_WRITE = "write"
+"""The event that some program wrote something; that of a flag is its address."""
 
 SPREAD = 2.0
 """How far the speeds of ranks and of programs differ: standard deviation of ln."""
@@ -72,7 +75,7 @@ class Actor(Task):
         return self.place
 
 
-@dataclass
+@dataclass(eq=False)
 class _Group:
     """The programs of kernels that run at the same time on one rank."""
 
@@ -132,12 +135,15 @@ class Engine:
                 self._detector.join(host.thread_number, actor.thread_number)
 
     def pause(
-        self, reason: Callable[[], str], until: Callable[[], bool] | None = None
+        self,
+        reason: Callable[[], str],
+        until: Callable[[], bool] | None = None,
+        event: Hashable | None = None,
     ) -> None:
-        """Let others run; come back when the condition holds."""
+        """Let others run; come back once the condition, if any, holds."""
         actor = self.conductor.running()
         actor.reason = reason
-        self.conductor.switch(until)
+        self.conductor.switch(until, event)
         self.steps += 1
         actor.enter()
 
@@ -188,7 +194,7 @@ class Engine:
         except OutOfBoundsError as error:
             what = f"{access.kind.value} out of bounds: {error}"
             self.conductor.fail(self._error(actor, actor.place, what))
-        if remote or access.kind.atomic:
+        if remote or (access.kind.atomic and not _looks_after_waiting(actor, access)):
             self.pause(lambda: "can go on")
 
     def after(self, access: Access) -> None:
@@ -204,6 +210,7 @@ class Engine:
         if access.kind.writes:
             self._writes += 1
             actor.last_read = (0, 0)
+            self._notify(access)
         elif access.addresses.size:
             self._count_read(actor, int(access.addresses[0]))
 
@@ -220,8 +227,18 @@ class Engine:
             return f"waits for {name} to reach {value}; it is {now}"
 
         self.conductor.running().locate()
-        self.pause(reason, until=lambda: flag_value(address, width) >= value)
+        self.pause(reason, lambda: flag_value(address, width) >= value, address)
         self.conductor.running().awaited = (address, value)
+
+    def _notify(self, access: Access) -> None:
+        """Wake those who wait for what was written, or for anything to be."""
+        self.conductor.notify(ANY_WRITE)
+        if access.addresses.size == 1:
+            self.conductor.notify(access.low)
+        elif access.addresses.size:
+            for event in self.conductor.awaited():
+                if isinstance(event, int) and access.low <= event < access.end:
+                    self.conductor.notify(event)
 
     def _count_read(self, actor: Actor, address: int) -> None:
         last, count = actor.last_read
@@ -231,7 +248,7 @@ class Engine:
         seen = self._writes
         name = flag_name(self.memory, address)
         reason = f"reads {name} again and again, which nobody changes"
-        self.pause(lambda: reason, until=lambda: self._writes != seen)
+        self.pause(lambda: reason, lambda: self._writes != seen, ANY_WRITE)
         actor.last_read = (0, 0)
 
     def _program(
@@ -253,9 +270,8 @@ class Engine:
             actor.body = self._body(actor, group)
         for _ in range(self._resident or len(actors)):
             self._start_next(group)
-        self.pause(
-            lambda: "waits for the kernels it launched", until=lambda: not group.running
-        )
+        reason = "waits for the kernels it launched"
+        self.pause(lambda: reason, lambda: not group.running, group)
         self._groups.remove(entry)
 
     def _start_next(self, group: _Group) -> None:
@@ -275,6 +291,7 @@ class Engine:
                 raise self._error(actor, kernel.place_of(error), str(error)) from error
             group.running -= 1
             self._start_next(group)
+            self.conductor.notify(group)
 
         return run
 
@@ -285,9 +302,16 @@ class Engine:
         return ProgramError(f"rank {actor.rank}, {actor.name}, {place}: {what}")
 
 
+def _looks_after_waiting(actor: Actor, access: Access) -> bool:
+    """Whether the actor has just waited for the flag at which it looks now."""
+    if actor.awaited is None or access.addresses.size != 1:
+        return False
+    return access.kind is Kind.ATOMIC_READ and access.low == actor.awaited[0]
+
+
 def _with_awaited(actor: Actor, access: Access) -> Access:
     """Note at an acquire what its program waited for there."""
     awaited, actor.awaited = actor.awaited, None
-    if awaited is None or access.addresses.tolist() != [awaited[0]]:
+    if awaited is None or access.addresses.size != 1 or access.low != awaited[0]:
         return access
     return replace(access, awaited=awaited[1])

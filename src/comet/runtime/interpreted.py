@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +32,7 @@ from comet.runtime.flags import INTEGERS, flag_value
 from comet.runtime.memory import Access, Kind, Scope
 from comet.runtime.polling import polled_by
 from comet.runtime.ranks import Launch
+from comet.runtime.replay import replayed
 
 SCOPES = {"CTA": Scope.CTA, "GPU": Scope.GPU, "SYSTEM": Scope.SYSTEM}
 ACQUIRE = ("ACQUIRE", "ACQUIRE_RELEASE")
@@ -100,14 +102,17 @@ class Kernel:
 
     def run(self) -> None:
         """Run the program that was entered."""
-        self._function(
-            **{
-                name: value
-                if name in self._constexprs
-                else interpreter._implicit_cvt(value)
-                for name, value in self._arguments.items()
-            }
-        )
+        self._function(**self._converted)
+
+    @cached_property
+    def _converted(self) -> Mapping[str, Any]:
+        """The arguments as the interpreter takes them, the same for all programs."""
+        return {
+            name: value
+            if name in self._constexprs
+            else interpreter._implicit_cvt(value)
+            for name, value in self._arguments.items()
+        }
 
     def enter(self, index: tuple[int, int, int]) -> None:
         """Make this the program whose index `tl.program_id` returns."""
@@ -133,9 +138,11 @@ class Kernel:
 
 def _active(pointers: Any, mask: Any) -> tuple[np.ndarray, int]:
     """Return the addresses that a mask admits, and the width of an element in bytes."""
-    admitted = np.broadcast_to(mask.data, pointers.data.shape)
+    addresses, admitted = pointers.data, mask.data
     width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
-    return pointers.data[admitted], width
+    if admitted.all():
+        return addresses.reshape(-1), width
+    return addresses[np.broadcast_to(admitted, addresses.shape)], width
 
 
 def _watched_load(original: Callable[..., Any], observer: Observer) -> Any:
@@ -245,6 +252,7 @@ def observed(observer: Observer) -> Iterator[None]:
         # The functions of `tl` and `core` act at once, in every thread, until this is
         # undone. The interpreter looks into the globals of each device function for the
         # two, and does this anew for each call, which takes long.
+        stack.enter_context(replayed())
         patch = interpreter._patch_lang
         stack.callback(patch(_show_language).restore)
         stack.callback(setattr, interpreter, "_patch_lang", patch)

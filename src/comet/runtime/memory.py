@@ -6,6 +6,7 @@ import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 class Kind(Enum):
     """What an access does; a poll is an atomic that writes nothing."""
+
+    __hash__ = object.__hash__  # members are unique: their names need no hashing
 
     READ = "read"
     WRITE = "write"
@@ -59,6 +62,18 @@ class Access:
     """What a release of one element left there, if that is known."""
     awaited: int | None = None
     """What an acquire waited for, if that is known: it may have come late to see it."""
+
+    @cached_property
+    def low(self) -> int:
+        """The lowest address, of at least one."""
+        where = self.addresses
+        return int(where[0] if where.size == 1 else where.min())
+
+    @cached_property
+    def end(self) -> int:
+        """The first address behind the highest element, of at least one."""
+        where = self.addresses
+        return int(where[0] if where.size == 1 else where.max()) + self.width
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,20 +147,21 @@ class MemoryMap:
 
         Raises `OutOfBoundsError` where an element lies in none.
         """
-        rest = access.addresses
-        while rest.size:
-            low = int(rest.min())
-            region = self.find(low)
+        rest = access
+        while rest.addresses.size:
+            region = self.find(rest.low)
             if region is None:
-                raise OutOfBoundsError(f"address {low:#x} is {self._nowhere(low)}")
-            inside = rest + np.uint64(access.width) <= np.uint64(region.end)
-            if inside.all():
-                yield region, replace(access, addresses=rest)
+                where = f"address {rest.low:#x} is {self._nowhere(rest.low)}"
+                raise OutOfBoundsError(where)
+            if rest.end <= region.end:
+                yield region, rest
                 return
-            if low + access.width > region.end:
+            if rest.low + rest.width > region.end:
                 raise OutOfBoundsError(f"it ends behind {region.name}")
-            yield region, replace(access, addresses=rest[inside])
-            rest = rest[~inside]
+            last = np.uint64(region.end - rest.width)
+            inside = rest.addresses <= last
+            yield region, replace(rest, addresses=rest.addresses[inside])
+            rest = replace(rest, addresses=rest.addresses[~inside])
 
     def _nowhere(self, address: int) -> str:
         for rank, heap in self._heaps:

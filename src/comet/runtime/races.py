@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     Cells = np.ndarray[tuple[int], np.dtype[np.int64]]
     Frontiers = np.ndarray[tuple[int], np.dtype[np.int32]]
 
+    Clock = np.ndarray[tuple[int], np.dtype[np.int32]]
+    """
+    For each thread, how much is known: of what it did at 2 * thread, and of its
+    releases, which count as a thread of their own, at 2 * thread + 1.
+    """
+
 CONFLICTS: Mapping[Kind, frozenset[Kind]] = {
     Kind.READ: frozenset({Kind.WRITE, Kind.ATOMIC_WRITE}),
     Kind.WRITE: frozenset(Kind),
@@ -37,6 +43,12 @@ CONFLICTS: Mapping[Kind, frozenset[Kind]] = {
     Kind.ATOMIC_WRITE: frozenset({Kind.READ, Kind.WRITE}),
 }
 """With what, of somebody else, an access must not be concurrent."""
+
+COVERS: Mapping[Kind, frozenset[Kind]] = {
+    new: frozenset(old for old in Kind if CONFLICTS[old] <= CONFLICTS[new])
+    for new in Kind
+}
+"""Which earlier accesses need no more thought: what races with one, does with this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,31 +91,36 @@ class RaceError(Exception):
         self.second = second
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Event:
     """An access in the past, at a time of the thread's own clock."""
 
-    thread: int
+    column: int
+    """Where clocks count it."""
     time: int
     kind: Kind
     operation: Operation
 
-
-Clock = dict[int, int]
-"""For each thread, how much of its past is known."""
+    def repeats(self, other: _Event) -> bool:
+        """Whether nothing can come between the two that races with only one."""
+        mine, its = (
+            (self.column, self.time, self.kind),
+            (other.column, other.time, other.kind),
+        )
+        return mine == its
 
 
 HISTORY = 64
 """How many releases at one flag are told apart."""
 
-Release = tuple[int | None, Clock]
+Release = tuple[int | None, "Clock"]
 """What a release left at its flag, and all that was published there until then."""
 
 
 def _join(clock: Clock, other: Clock) -> None:
-    for thread, time in other.items():
-        if clock.get(thread, 0) < time:
-            clock[thread] = time
+    """Add to a clock what another knows, of not more threads."""
+    known = clock[: other.size]
+    np.maximum(known, other, out=known)
 
 
 class RaceDetector:
@@ -111,9 +128,11 @@ class RaceDetector:
 
     def __init__(self, memory: MemoryMap):
         self._memory = memory
-        self._clocks: dict[int, Clock] = {}
-        self._fenced: dict[int, int] = {}
-        self._ranks: dict[int, int] = {}
+        self._columns = 16
+        """The length of all clocks."""
+        self._clocks: list[Clock] = []
+        self._fenced: list[int] = []
+        self._ranks: list[int] = []
         self._idle: dict[int, list[int]] = defaultdict(list)
         self._released: dict[Region, dict[tuple[int, int | None], deque[Release]]] = {}
         self._cells: dict[Region, Frontiers] = {}
@@ -122,9 +141,14 @@ class RaceDetector:
     def root(self, rank: int) -> int:
         """Return a new thread that knows of no other: the host of a rank."""
         thread = len(self._clocks)
-        self._clocks[thread] = {thread: 1}
-        self._fenced[thread] = 0
-        self._ranks[thread] = rank
+        if 2 * thread == self._columns:
+            self._columns *= 2
+            self._clocks = [np.pad(clock, (0, clock.size)) for clock in self._clocks]
+        clock = np.zeros(self._columns, dtype=np.int32)
+        clock[2 * thread] = 1
+        self._clocks.append(clock)
+        self._fenced.append(0)
+        self._ranks.append(rank)
         return thread
 
     def fork(self, parent: int) -> int:
@@ -145,7 +169,7 @@ class RaceDetector:
     def barrier(self, threads: Iterable[int]) -> None:
         """Order all that these threads did before all that they do from here."""
         members = tuple(threads)
-        joined: Clock = {}
+        joined = np.zeros(self._columns, dtype=np.int32)
         for thread in members:
             _join(joined, self._clocks[thread])
         for thread in members:
@@ -174,25 +198,28 @@ class RaceDetector:
 
     def _tick(self, thread: int) -> None:
         clock = self._clocks[thread]
-        self._fenced[thread] = clock[thread]
-        clock[thread] += 1
+        self._fenced[thread] = int(clock[2 * thread])
+        clock[2 * thread] += 1
 
     def _acquire(self, thread: int, region: Region, access: Access) -> None:
         released = self._released.get(region, {})
         for address in access.addresses.tolist():
             for domain in self._domains(thread, access.scope):
                 history = released.get((address, domain), ())
-                _join(self._clocks[thread], _published(history, access.awaited))
+                if (published := _published(history, access.awaited)) is not None:
+                    _join(self._clocks[thread], published)
 
     def _release(self, thread: int, region: Region, access: Access) -> None:
-        own = self._clocks[thread] | {thread: self._fenced[thread]}
+        own = self._clocks[thread].copy()
+        own[2 * thread] = self._fenced[thread]
         released = self._released.setdefault(region, {})
         for address in access.addresses.tolist():
             for domain in self._domains(thread, access.scope):
                 key = (address, domain)
                 history = released.setdefault(key, deque(maxlen=HISTORY))
                 published = own.copy()
-                _join(published, _published(history, None))
+                if history:
+                    _join(published, history[-1][1])
                 if _falls(history, access.left):
                     history.clear()
                 history.append((access.left, published))
@@ -214,19 +241,25 @@ class RaceDetector:
     def _check(
         self, thread: int, region: Region, access: Access, operation: Operation
     ) -> None:
+        """Look for a race, then keep what later accesses may race with."""
         event = self._event(thread, access, operation)
+        known = self._clocks[thread].item
+        covered, rivals = COVERS[event.kind], CONFLICTS[event.kind]
         history = self._history(region)
-        cells = _cells(region, access)
-        before = history[cells]
-        for number in np.unique(before):
-            frontier = int(number)
-            here = cells[before == frontier]
-            known = self._frontiers[frontier]
-            for old in self._unordered(thread, known):
-                if old.kind in CONFLICTS[event.kind]:
-                    raise _race(region, here, old, event)
+        for frontier, here in _alike(history, _cells(region, access)):
+            earlier = self._frontiers[frontier]
+            if earlier and earlier[-1].repeats(event):
+                continue
+            kept: list[_Event] = []
+            for old in earlier:
+                if old.time > known(old.column):
+                    if old.kind in rivals:
+                        raise _race(region, here, old, event)
+                    kept.append(old)
+                elif old.kind not in covered:
+                    kept.append(old)
             history[here] = len(self._frontiers)
-            self._frontiers.append(self._after(thread, known, event))
+            self._frontiers.append((*kept, event))
 
     def _history(self, region: Region) -> Frontiers:
         if region not in self._cells:
@@ -242,27 +275,11 @@ class RaceDetector:
         so the releases of a thread count as a thread of their own.
         """
         clock = self._clocks[thread]
+        column = 2 * thread
         if access.release:
-            thread = ~thread
-            clock[thread] = clock.get(thread, 0) + 1
-        return _Event(thread, clock[thread], access.kind, operation)
-
-    def _unordered(self, thread: int, events: Iterable[_Event]) -> Iterator[_Event]:
-        """Yield the events that the thread does not know of."""
-        clock = self._clocks[thread]
-        return (old for old in events if old.time > clock.get(old.thread, 0))
-
-    def _after(
-        self, thread: int, frontier: tuple[_Event, ...], event: _Event
-    ) -> tuple[_Event, ...]:
-        """Keep the events that something may race with and not with the new one."""
-        unordered = set(self._unordered(thread, frontier))
-        kept = (
-            old
-            for old in frontier
-            if old in unordered or not CONFLICTS[old.kind] <= CONFLICTS[event.kind]
-        )
-        return (*kept, event)
+            column += 1
+            clock[column] += 1
+        return _Event(column, int(clock[column]), access.kind, operation)
 
 
 def _race(region: Region, cells: Cells, old: _Event, new: _Event) -> RaceError:
@@ -271,9 +288,9 @@ def _race(region: Region, cells: Cells, old: _Event, new: _Event) -> RaceError:
     return RaceError(region, elements, first, second)
 
 
-def _published(history: Iterable[Release], awaited: int | None) -> Clock:
+def _published(history: Iterable[Release], awaited: int | None) -> Clock | None:
     """Return what a flag published when it reached the value, or all that it did."""
-    clock: Clock = {}
+    clock: Clock | None = None
     for left, clock in history:
         if awaited is not None and (left is None or left >= awaited):
             break
@@ -287,10 +304,25 @@ def _falls(history: Sequence[Release], left: int | None) -> bool:
 
 
 def _cells(region: Region, access: Access) -> Cells:
-    """Return the elements of the region that an access touches, each once."""
+    """Return the elements of the region that an access touches."""
     offsets = access.addresses.astype(np.int64) - region.start
     first = offsets // region.itemsize
+    if access.width == region.itemsize and np.array_equal(
+        first * region.itemsize, offsets
+    ):
+        return first
     last = (offsets + access.width - 1) // region.itemsize
     reach = int((last - first).max(initial=0))
     ranges = [np.minimum(first + step, last) for step in range(reach + 1)]
-    return np.unique(np.concatenate(ranges))
+    return np.concatenate(ranges)
+
+
+def _alike(history: Frontiers, cells: Cells) -> Iterator[tuple[int, Cells]]:
+    """Yield the frontiers of the elements, and which elements have them."""
+    before = history[cells]
+    first = int(before[0])
+    if before.size == 1 or (before == first).all():
+        yield first, cells
+        return
+    for number in np.unique(before):
+        yield int(number), cells[before == number]

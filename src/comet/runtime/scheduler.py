@@ -34,7 +34,7 @@ class _Meeting:
         if min(self._arrived) == count:
             self._all_here()
         self._engine.pause(
-            lambda: self._missing(count), until=lambda: min(self._arrived) >= count
+            lambda: self._missing(count), lambda: min(self._arrived) >= count, self
         )
 
     def _missing(self, count: int) -> str:
@@ -44,6 +44,7 @@ class _Meeting:
     def _all_here(self) -> None:
         expect_same_allocations([rank.heap.log for rank in self._ranks])
         self._engine.host_barrier([rank.actor for rank in self._ranks])
+        self._engine.conductor.notify(self)
 
 
 class _ScheduledRank(EngineRank):
