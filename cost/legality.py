@@ -80,6 +80,13 @@ def check_tool(problem: Problem, hardware: Hardware) -> None:
     _check_capacity(problem, hardware, summed_occupancy(problem, extents))
 
 
+def check_summed(problem: Problem, hardware: Hardware) -> None:
+    """`check`, and the COMET tool's capacity rule alone."""
+    _check_capacity(
+        problem, hardware, summed_occupancy(problem, check(problem, hardware))
+    )
+
+
 def check_live(problem: Problem, hardware: Hardware) -> None:
     """`check`, and every level's capacity against the values alive in it at a time."""
     check_structure(problem, hardware)

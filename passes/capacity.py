@@ -69,7 +69,10 @@ def check_capacity(func: FuncOp, system: SystemOp) -> None:
     Raises PassFailedException naming the level, the largest tensor, and the bytes.
     """
     if (found := overflow(func, system, Sizes())) is not None:
-        raise PassFailedException(f"tile: {describe_overflow(found, system)}")
+        raise PassFailedException(
+            f"tile: {describe_overflow(found, system)}: raise the factors above "
+            f"{found.level}, or fuse less"
+        )
 
 
 def overflow(func: FuncOp, system: SystemOp, sizes: Sizes) -> Demand | None:
@@ -104,7 +107,7 @@ def describe_overflow(demand: Demand, system: SystemOp) -> str:
     return (
         f"level {demand.level} needs {demand.total} bytes and has "
         f"{system.level(demand.level).capacity}; the largest tile is that of %{name} "
-        f"with {size} bytes: raise the factors above {demand.level}, or fuse less"
+        f"with {size} bytes"
     )
 
 

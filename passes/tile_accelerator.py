@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, Estimate, ModelName
 from comet.cost.factors import Rows
-from comet.cost.legality import check_tool
+from comet.cost.legality import check_summed, check_tool
 from comet.cost.model import price, price_many
 from comet.dialects.arch import SystemOp
 from comet.passes.capacity import Sizes, describe_overflow, overflow
@@ -247,11 +247,14 @@ def _failure(template: Template, plan: Plan) -> PassFailedException:
     if (found := overflow(template.func, template.system, sizes)) is not None:
         return PassFailedException(
             "tile: no valid mapping; with the finest tiles, "
-            f"{describe_overflow(found, template.system)}"
+            f"{describe_overflow(found, template.system)}: fuse less, share another "
+            "dimension, or stream"
         )
+    problem = template.problem_for(plan)
     try:
-        check_tool(template.problem_for(plan), template.hardware)
-        price(template.problem_for(plan), template.hardware)
+        check_summed(problem, template.hardware)
+        check_tool(problem, template.hardware)
+        price(problem, template.hardware)
     except CostError as error:
         return PassFailedException(f"tile: no valid mapping; {error}")
     return PassFailedException("tile: no valid mapping")

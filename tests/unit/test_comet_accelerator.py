@@ -290,3 +290,14 @@ def test_the_streamed_dimension_is_not_shared():
     with pytest.raises(PassFailedException, match="distribute another dimension"):
         mapping_of(module, "stream=true dim=N")
     assert str(mapping_of(module, "dim=N").attributes[STREAM]) == "false"
+
+
+def test_the_buffers_of_two_products_together_do_not_fit():
+    heads = {"B": 1, "H": 4, "M": 256, "N": 256, "D": 64, "E": 64}
+    module = parse_module(ATTENTION.text(heads))
+    with pytest.raises(
+        PassFailedException,
+        match=r"no valid mapping; the tiles do not fit WB: x1 \(32768 bytes\), x2 "
+        r"\(2 bytes\) need 32770 bytes together at \S+, it holds 32768",
+    ):
+        mapping_of(module, "strategy=partial dim=H,M stream=false")
