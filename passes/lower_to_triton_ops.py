@@ -292,8 +292,14 @@ def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
     """
     Give the same value other names.
 
-    Raises `PassFailedException` for a tile whose slices differ under the new names.
+    Raises `PassFailedException` for a tile whose slices differ under the new names, and
+    for views in parts.
     """
+    if op.cut is not None:
+        raise PassFailedException(
+            f"lower-to-triton: compound.rename sees {op.cut} in parts inside a node; let "
+            "it stand in front of the node"
+        )
     renaming, found = op.renaming, scope.values[op.input]
     if isinstance(found, Buffer):
         return found.renamed(renaming)

@@ -46,14 +46,29 @@ func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compou
 
 // -----
 
+// Blocks of matrix products have at least 16 columns, others 8 for 6 elements.
 // CHECK: lower-to-triton: compound.rename of a tile from M to N, whose slices differ; rename the value in device memory
-func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>, %z: tensor<3xf32, #compound.dims<N @HBM>>) -> tensor<3xf32, #compound.dims<N @HBM>> {
-  %y = schedule.spatial on grid [g0: M = 2] ins(%x, %z : tensor<6xf32, #compound.dims<M @HBM>>, tensor<3xf32, #compound.dims<N @HBM>>) outs(tensor<3xf32, #compound.dims<N @HBM>>) combine ["same"] {
-  ^bb0(%x1: tensor<3xf32, #compound.dims<M @REG>>, %z1: tensor<3xf32, #compound.dims<N @REG>>):
-    %y1 = compound.rename %x1 : tensor<3xf32, #compound.dims<M @REG>> -> tensor<3xf32, #compound.dims<N @REG>>
-    schedule.yield %y1 : tensor<3xf32, #compound.dims<N @REG>>
+func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>, %a: tensor<20x20xf16, #compound.dims<P, K @HBM>>, %b: tensor<20x6xf16, #compound.dims<K, N @HBM>>) -> tensor<20x6xf32, #compound.dims<P, N @HBM>> {
+  %y = schedule.spatial on grid [g0: P = 1] ins(%x, %a, %b : tensor<6xf32, #compound.dims<M @HBM>>, tensor<20x20xf16, #compound.dims<P, K @HBM>>, tensor<20x6xf16, #compound.dims<K, N @HBM>>) outs(tensor<20x6xf32, #compound.dims<P, N @HBM>>) {
+  ^bb0(%x1: tensor<6xf32, #compound.dims<M @REG>>, %a1: tensor<20x20xf16, #compound.dims<P, K @SMEM>>, %b1: tensor<20x6xf16, #compound.dims<K, N @SMEM>>):
+    %c = compound.contract %a1, %b1 : tensor<20x20xf16, #compound.dims<P, K @SMEM>>, tensor<20x6xf16, #compound.dims<K, N @SMEM>> -> tensor<20x6xf32, #compound.dims<P, N @REG>>
+    %n = compound.rename %x1 : tensor<6xf32, #compound.dims<M @REG>> -> tensor<6xf32, #compound.dims<N @REG>>
+    %y1 = compound.map add %c, %n : tensor<20x6xf32, #compound.dims<P, N @REG>>, tensor<6xf32, #compound.dims<N @REG>> -> tensor<20x6xf32, #compound.dims<P, N @REG>>
+    schedule.yield %y1 : tensor<20x6xf32, #compound.dims<P, N @REG>>
   }
-  func.return %y : tensor<3xf32, #compound.dims<N @HBM>>
+  func.return %y : tensor<20x6xf32, #compound.dims<P, N @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: compound.rename sees M in parts inside a node; let it stand in front of the node
+func.func @f(%x: tensor<4x6xf32, #compound.dims<B, M @HBM>>) -> tensor<4x2x3xf32, #compound.dims<B, M_part, M_in @HBM>> {
+  %y = schedule.spatial on grid [g0: B = 4] ins(%x : tensor<4x6xf32, #compound.dims<B, M @HBM>>) outs(tensor<4x2x3xf32, #compound.dims<B, M_part, M_in @HBM>>) {
+  ^bb0(%x1: tensor<1x6xf32, #compound.dims<B, M @REG>>):
+    %y1 = compound.rename %x1 split "M" : tensor<1x6xf32, #compound.dims<B, M @REG>> -> tensor<1x2x3xf32, #compound.dims<B, M_part, M_in @REG>>
+    schedule.yield %y1 : tensor<1x2x3xf32, #compound.dims<B, M_part, M_in @REG>>
+  }
+  func.return %y : tensor<4x2x3xf32, #compound.dims<B, M_part, M_in @HBM>>
 }
 
 // -----
