@@ -5,9 +5,10 @@ Needs programs of kernels, collectives and barriers, as `outline-kernels` makes 
 Every collective becomes a channel, by one of five patterns: `bsp` keeps a kernel that
 sends, and the barriers; `wait` has consumers wait for each rank instead; `push` for
 each block of rows; with `pull` they load from the memory of the sender; with `fused`
-the kernel that makes a value sends each tile as it is made. `auto` takes the pattern
-and the tiles that the cost model finds cheapest. Rejects a pattern that does not apply,
-with those that do.
+the kernel that makes a value sends each tile as it is made, and an input is sent by the
+kernel that reads it, before it waits. `persistent` makes such a producer and its
+consumer one kernel. `auto` takes what the cost model finds cheapest. Rejects a pattern
+that does not apply, with those that do.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from comet.passes.bsp_to_dataflow_kernels import (
     land,
     take,
 )
+from comet.passes.bsp_to_dataflow_merge import merge_kernels
 from comet.passes.bsp_to_dataflow_plan import (
     FORMS,
     Pattern,
@@ -42,7 +44,6 @@ from comet.passes.bsp_to_dataflow_plan import (
     check_collective,
     collective_of,
     describe_sent,
-    host_of,
     made_by_kernel,
     obstacle,
     plan_transfer,
@@ -68,8 +69,8 @@ class BspToDataflowPass(ModulePass):
     blocks: str | None = None
     """How often copy kernels cut what they send: `M=4 K=2`, or `KERNEL: M=4; ..`."""
 
-    persistent: bool = False
-    """Whether `fused` lets the kernel that reads an input first send it itself."""
+    persistent: bool | None = None
+    """Whether `fused` makes one kernel of a producer and its consumer."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
@@ -83,7 +84,7 @@ class BspToDataflowPass(ModulePass):
             if program is not None and _exchanges(program):
                 registers = gpu_levels(attached_system(op)).registers
                 check_blocks(program, blocks)
-                rewrite(program, pattern, blocks, registers, self.persistent)
+                rewrite(program, pattern, blocks, registers, bool(self.persistent))
 
     def _cheapest(self, module: ModuleOp) -> BspToDataflowPass:
         """Return this pass with the pattern and the tiles that cost least."""
@@ -147,36 +148,22 @@ def rewrite(
     for kernel in exchanges:
         check_collective(kernel, pattern)
     if pattern is Pattern.FUSED:
-        check_fused(exchanges, persistent)
+        check_fused(exchanges)
     for kernel in exchanges:
         _land(kernel, registers)
         name = kernel.sym_name.data
         factors = {**blocks.get(EVERY, {}), **blocks.get(name, {})}
-        transfer = plan_transfer(kernel, pattern, factors, persistent)
-        connect(program, transfer, registers)
+        connect(program, plan_transfer(kernel, pattern, factors), registers)
+    if persistent:
+        merge_kernels(program)
     if FORMS[pattern].signals:
         order_locally(program)
 
 
-def check_fused(exchanges: list[KernelOp], persistent: bool) -> None:
-    """
-    Raise `PassFailedException` if kernels cannot send what they make.
-
-    An input, which no kernel makes, is sent by the kernel that reads it first if that
-    is `persistent`, else by a copy kernel as in `push`; but a program that sends
-    nothing else has nothing to fuse.
-    """
-    made = [(kernel, made_by_kernel(kernel)) for kernel in exchanges]
-    hosted = persistent and any(host_of(kernel) for kernel in exchanges)
-    if not hosted and all(result is None for _, result in made):
-        kernel, _ = made[0]
-        raise PassFailedException(
-            "bsp-to-dataflow: pattern=fused does not apply to "
-            f"@{kernel.sym_name.data}: no kernel makes {describe_sent(kernel)}, an "
-            "input of the program; bsp, wait, pull and push apply"
-        )
-    for kernel, result in made:
-        collective = collective_of(kernel)
+def check_fused(exchanges: list[KernelOp]) -> None:
+    """Raise `PassFailedException` if a kernel cannot send what it makes."""
+    for kernel in exchanges:
+        result, collective = made_by_kernel(kernel), collective_of(kernel)
         split = getattr(collective, "split", None)
         if result is None:
             continue

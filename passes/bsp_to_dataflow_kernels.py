@@ -67,6 +67,8 @@ def insert_copy_into(
     for op in _copying(transfer, (*own, taken), registers):
         insert_before(first, op)
     _keep_shares(transfer.kernel, kernel, transfer.collective.input)
+    if transfer.type.split is not None:
+        _name(kernel, DESTINATIONS, transfer.type.split)
     rebuild_kernel(kernel, [*kernel.ins, *sent], range(len(kernel.results_)))
 
 

@@ -48,6 +48,8 @@ class Form:
     by_block: bool = True
     by_producer: bool = False
     """Whether the kernel that makes a value gives it to the channel itself."""
+    by_reader: bool = False
+    """Whether an input, which no kernel makes, is given by the first that reads it."""
 
 
 FORMS: Mapping[Pattern, Form] = {
@@ -55,7 +57,7 @@ FORMS: Mapping[Pattern, Form] = {
     Pattern.WAIT: Form(ChannelMode.PUSH, by_block=False),
     Pattern.PULL: Form(ChannelMode.PULL, by_producer=True),
     Pattern.PUSH: Form(ChannelMode.PUSH),
-    Pattern.FUSED: Form(ChannelMode.PUSH, by_producer=True),
+    Pattern.FUSED: Form(ChannelMode.PUSH, by_producer=True, by_reader=True),
 }
 
 
@@ -109,13 +111,11 @@ def plan_transfer(
     kernel: KernelOp,
     pattern: Pattern,
     factors: Mapping[str, int],
-    persistent: bool = False,
 ) -> Transfer:
     """
     Decide how the collective of `kernel` becomes a channel.
 
     `factors` says how often the copy kernel cuts dimensions; it chooses the others.
-    `persistent` lets the first reader of an input give the copy.
     """
     collective, form = collective_of(kernel), FORMS[pattern]
     assert isinstance(collective, Exchange)
@@ -142,7 +142,7 @@ def plan_transfer(
         form.signals,
         blocks,
         producer,
-        host_of(kernel) if persistent and pattern is Pattern.FUSED else None,
+        host_of(kernel) if form.by_reader else None,
         copying,
     )
 
@@ -166,23 +166,15 @@ def host_of(kernel: KernelOp) -> KernelOp | None:
     """
     Return the first kernel that reads a collective of an input, to give it as well.
 
-    None where a kernel makes what is sent, and where ranks get different parts, so that
-    programs that send do not split the value as those that read it do.
+    None where a kernel makes what is sent.
     """
-    split = _moved_by(kernel)[1]
     program = kernel.parent
     assert program is not None
-    if split is not None or made_by_kernel(kernel) is not None:
+    if made_by_kernel(kernel) is not None:
         return None
     readers = {use.operation for use in kernel.results_[0].uses}
     found = (op for op in program.ops if isinstance(op, KernelOp) and op in readers)
     return next((op for op in found if collective_of(op) is None), None)
-
-
-def _moved_by(kernel: KernelOp) -> tuple[str, str | None]:
-    collective = collective_of(kernel)
-    assert isinstance(collective, Exchange)
-    return _moved(collective)
 
 
 def _grid_node(result: OpResult) -> SpatialOp | None:

@@ -6,7 +6,7 @@ Channels may be lowered or not: a message, its flags and who waits are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -24,16 +24,14 @@ from comet.cost.launch_plan import (
     Send,
     Step,
 )
-from comet.cost.reals import product
+from comet.cost.reals import longest, product
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective_mesh import lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp
-from comet.dialects.compound import RenameOp
 from comet.dialects.compound_dims import element_type_of, extents_of, names_of
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
-from comet.dialects.dataflow_channel import ChannelOp, ChannelType, behind
-from comet.dialects.dataflow_flags import FlagsOp
+from comet.dialects.dataflow_channel import ChannelType, behind
 from comet.dialects.dataflow_transfer import (
     PullOp,
     PushOp,
@@ -44,6 +42,8 @@ from comet.dialects.dataflow_transfer import (
 )
 from comet.dialects.schedule import SpatialOp
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
+from comet.passes.kernel_locals import blocks_of, viewed
+from comet.passes.kernels import launch_of
 from comet.passes.rank_rows import source_dims
 from comet.passes.tile_gpu_cost import (
     LaunchNumbers,
@@ -164,11 +164,11 @@ class _Reader:
         for index, node in enumerate(nodes):
             label = name if len(nodes) == 1 else f"{name} {index + 1}"
             parts.append(self._part(label, kernel, node))
-        return Launch(name, tuple(parts))
+        return Launch(name, tuple(_in_one_kernel(parts)))
 
     def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
         summary, blocks = summarize(node, self.levels), tile_blocks(node)
-        launch, gpu = node.launch, self.machine.device
+        launch, gpu = launch_of(kernel), self.machine.device
         numbers = DEFAULT_LAUNCH
         if launch is not None:
             numbers = LaunchNumbers(launch.warps, launch.stages)
@@ -195,7 +195,7 @@ class _Reader:
 
     def _is_intermediate(self, value: SSAValue) -> bool:
         """Whether one kernel leaves the value in memory for another, of any rank."""
-        source = _viewed(value)
+        source = viewed(value)
         match source.owner:
             case SpatialOp():
                 return not self._is_output(source)
@@ -212,6 +212,15 @@ class _Reader:
             if isinstance(kernel, KernelOp) and use.operation is _end(kernel):
                 return kernel.results_[use.index] in outputs
         return False
+
+
+def _in_one_kernel(parts: Sequence[Part]) -> Iterator[Part]:
+    """Give all programs of a kernel the room that the largest of them takes."""
+    registers = longest(part.work.registers for part in parts)
+    shared = longest(part.work.shared for part in parts)
+    for part in parts:
+        work = replace(part.work, registers=registers, shared=shared)
+        yield replace(part, work=work)
 
 
 def _end(op: KernelOp | ProgramOp) -> Operation:
@@ -238,13 +247,6 @@ def _message(channel: ChannelType) -> float:
     return prod(extents.values()) * element_type_of(channel.message).bitwidth / 8
 
 
-def _viewed(value: SSAValue) -> SSAValue:
-    """Return the value behind all other names for its dimensions."""
-    while isinstance(value.owner, RenameOp):
-        value = value.owner.input
-    return value
-
-
 def _channel_name(channel: SSAValue) -> str:
     """Return a name that is the same in all kernels that use the channel."""
     made = behind(channel)
@@ -258,18 +260,6 @@ def _owner(value: SSAValue) -> Operation:
     return value.owner
 
 
-def _blocks(channel: SSAValue) -> dict[str, int]:
-    """Return how many blocks with a flag of their own each dimension is cut into."""
-    made = behind(channel)
-    if isinstance(made.owner, ChannelOp):
-        return {row.dim: row.factor for row in made.owner.blocks}
-    for use in made.uses:
-        if isinstance(use.operation, FlagsOp):
-            flags = use.operation.type.blocks
-            return {row.dim: row.factor for row in flags}
-    return {}
-
-
 def _has(kernel: KernelOp, kind: type[SignalOp | WaitOp], channel: SSAValue) -> bool:
     made = behind(channel)
     ops = (op for op in kernel.body.block.ops if isinstance(op, kind))
@@ -278,20 +268,20 @@ def _has(kernel: KernelOp, kind: type[SignalOp | WaitOp], channel: SSAValue) -> 
 
 def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:
     for op in kernel.body.block.ops:
-        if isinstance(op, PushOp | StageOp) and _viewed(op.value).owner is node:
+        if isinstance(op, PushOp | StageOp) and viewed(op.value).owner is node:
             yield Send(
                 _channel_name(op.channel),
                 _message(op.channel_type),
                 remote=isinstance(op, PushOp),
                 signals=_has(kernel, SignalOp, op.channel),
                 of_input=_from_input(node),
-                blocks=prod(_blocks(op.channel).values()),
+                blocks=prod(blocks_of(op.channel).values()),
             )
 
 
 def _from_input(node: SpatialOp) -> bool:
     """Whether a node only reads inputs of the program."""
-    sources = (behind(_viewed(value)) for value in node.ins)
+    sources = (behind(viewed(value)) for value in node.ins)
     return all(isinstance(source, BlockArgument) for source in sources)
 
 
@@ -300,7 +290,7 @@ def _receives(
 ) -> Iterator[Receive]:
     sources = source_dims(kernel, node)
     for value in dict.fromkeys(node.ins):
-        seen = _viewed(value)
+        seen = viewed(value)
         op = seen.owner
         if not isinstance(op, ReadOp | PullOp):
             continue
@@ -313,5 +303,5 @@ def _receives(
             waits=_has(kernel, WaitOp, op.channel),
             by_source=called[op.channel_type.gather] in sources,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
-            by_block=any(called[dim] in node.factors for dim in _blocks(op.channel)),
+            by_block=any(called[dim] in node.factors for dim in blocks_of(op.channel)),
         )

@@ -23,6 +23,7 @@ from comet.passes.lower_to_triton_channels import (
     from_owner,
     owned_slice,
     peer_at,
+    wait_for_own,
 )
 from comet.passes.lower_to_triton_nodes import BodyLowering
 from comet.passes.lower_to_triton_slices import Row, inner_slice, rows_of, step_of
@@ -39,6 +40,8 @@ class Grid:
     """Dimensions whose first row runs over the ranks that sent or receive them."""
     exact: bool = False
     """Whether there are exactly as many programs as the rows say: all signal."""
+    first: Sequence[Received] = ()
+    """What the own rank has to have given before anything is loaded."""
 
 
 def lower_grid(
@@ -56,6 +59,8 @@ def lower_grid(
                 f"{combiner}; split the dimension in a temporal loop instead"
             )
     extents = _place_on_grid(node, scope, grid)
+    for received in grid.first:
+        wait_for_own(scope, received)
     for argument, buffer in zip(node.tiles, grid.inputs, strict=True):
         body.bind(scope, _arrived(node, scope, buffer, body), argument)
     body.lower_body(node, scope, grid.targets)

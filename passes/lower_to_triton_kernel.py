@@ -38,6 +38,7 @@ from comet.dialects.schedule_attributes import LaunchAttr
 from comet.dialects.tl_remote import BASES
 from comet.dialects.tl_types import BinaryKind, CompareKind
 from comet.passes.kernel_locals import awaited_first
+from comet.passes.kernels import launch_of
 from comet.passes.lower_to_triton_blocks import BlockPlan, memory_level, plan_blocks
 from comet.passes.lower_to_triton_channels import Received, signal
 from comet.passes.lower_to_triton_grid import Grid, lower_grid, program_counts
@@ -114,7 +115,7 @@ def lower_kernel(kernel: dataflow.KernelOp, world: int) -> LoweredKernel:
         made,
         tuple(grid),
         tuple(lowering.memory.scratch),
-        parts[-1].node.launch or LaunchAttr(),
+        launch_of(kernel) or LaunchAttr(),
         lowering.has_epoch,
     )
 

@@ -73,7 +73,8 @@ class Constexprs:
     def extent(self, name: str) -> SSAValue:
         """Return the parameter that holds the extent of a dimension, or of a share."""
         if name in self._shares:
-            return self.named(name, self._shares[name])
+            extent, dim = self._shares[name], name.removesuffix("_ALL")
+            return self.named(dim if extent == self.whole.get(dim) else name, extent)
         extent = self.plan.extents[name]
         return self.named(self.extent_name(name, extent), extent)
 
@@ -81,14 +82,11 @@ class Constexprs:
         """
         Name an extent of `dim`: the whole dimension, or what one rank has of it.
 
-        K is the largest extent that the kernel's tiles cut; K_SHARE is smaller, K_ALL
-        larger.
+        K is the largest extent that the kernel's tiles cut, if those of this node do;
+        K_SHARE is smaller, K_ALL is not.
         """
         whole = self.whole.get(dim, 0)
         if extent == whole == self.plan.extents.get(dim):
-            return dim
-        if extent == whole:
-            self._shares[dim] = extent
             return dim
         name = f"{dim}_SHARE" if extent < whole else f"{dim}_ALL"
         self._shares[name] = extent

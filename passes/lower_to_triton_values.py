@@ -86,6 +86,8 @@ class Buffer:
     """Where else tiles that are stored here go."""
     first: SSAValue | None = None
     """The first of the positions along a dimension, where that is not 0."""
+    cache: SSAValue | None = None
+    """How stores treat caches, where other programs of the launch read them."""
 
     @property
     def elements(self) -> int:
@@ -293,7 +295,7 @@ def store(
 ) -> None:
     """Write a tile to the current slice of a buffer, and wherever it goes besides."""
     if buffer.pointer is not None:
-        store_tile(scope, buffer, tile, comment, within=within)
+        store_tile(scope, buffer, tile, comment, buffer.cache, within)
     for push in buffer.pushes:
         push(scope, tile, comment, within)
 

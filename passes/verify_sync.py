@@ -16,7 +16,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.dataflow import ChannelOp, ProgramOp
+from comet.dialects.dataflow import ChannelOp, KernelOp, ProgramOp
+from comet.dialects.schedule import SpatialOp
+from comet.passes.kernel_locals import unawaited
 from comet.passes.levels import IRLevel, functions_at
 from comet.passes.verify_sync_rules import RULES
 from comet.passes.verify_sync_wiring import Wiring, wirings
@@ -46,6 +48,8 @@ def verify(program: ProgramOp) -> None:
             )
     for wiring in wirings(program):
         check(wiring)
+    for kernel in program.kernels():
+        check_kernel(kernel)
 
 
 def check(wiring: Wiring) -> None:
@@ -53,3 +57,17 @@ def check(wiring: Wiring) -> None:
     for rule in RULES:
         if (reason := rule(wiring)) is not None:
             raise PassFailedException(f"verify-sync: {reason}")
+
+
+def check_kernel(kernel: KernelOp) -> None:
+    """Raise `PassFailedException` if programs read what others have yet to store."""
+    for node in kernel.body.block.ops:
+        if not isinstance(node, SpatialOp):
+            continue
+        for value in unawaited(node, kernel):
+            raise PassFailedException(
+                f"verify-sync: @{kernel.sym_name.data} reads %"
+                f"{value.name_hint or 'x'} that other programs of the same launch "
+                "make, and waits for nothing that they signal; let its maker be a "
+                "kernel of its own"
+            )

@@ -10,19 +10,24 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective_base import CollectiveOp
-from comet.dialects.dataflow import BarrierOp, ChannelOp, InboxOp, KernelOp, SignalOp
+from comet.dialects.dataflow import (
+    BarrierOp,
+    ChannelOp,
+    InboxOp,
+    KernelOp,
+    PushOp,
+    SignalOp,
+    WaitOp,
+)
+from comet.dialects.schedule import SpatialOp
 
 PATTERNS = ("bsp", "wait", "pull", "push", "fused")
 SIZES = {"M": 13, "N": 21, "K": 10}
 LOWER = "fuse{strategy=auto},tile,outline-kernels"
-NO_PRODUCER = ("ag_gemm", "ag_gemm_rows", "ring_attention", "expert_gemm")
+OPTIONS = (*PATTERNS, "fused persistent=true")
+INPUTS = ("ag_gemm", "ag_gemm_rows", "ring_attention", "expert_gemm")
 """What sends inputs only, which no kernel makes."""
-CASES = [
-    (name, pattern)
-    for name in (*TEXTS, *SHARED_TEXTS)
-    for pattern in PATTERNS
-    if not (pattern == "fused" and name in NO_PRODUCER)
-]
+CASES = [(name, option) for name in (*TEXTS, *SHARED_TEXTS) for option in OPTIONS]
 
 
 @cache
@@ -34,10 +39,10 @@ def bsp(name: str, ranks: int) -> ModuleOp:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
-@pytest.mark.parametrize(("name", "pattern"), CASES)
-def test_channels_mean_what_collectives_did(name: str, pattern: str, ranks: int):
+@pytest.mark.parametrize(("name", "option"), CASES)
+def test_channels_mean_what_collectives_did(name: str, option: str, ranks: int):
     before = bsp(name, ranks)
-    after = run_passes(before, f"bsp-to-dataflow{{pattern={pattern}}}")
+    after = run_passes(before, f"bsp-to-dataflow{{pattern={option}}}")
     assert not any(isinstance(op, CollectiveOp) for op in after.walk())
     assert_same_meaning(before, after, "f")
     lowered = run_passes(after, "lower-channels,verify-sync")
@@ -45,30 +50,33 @@ def test_channels_mean_what_collectives_did(name: str, pattern: str, ranks: int)
     assert_same_meaning(before, lowered, "f")
 
 
-@pytest.mark.parametrize("name", NO_PRODUCER)
-def test_fused_needs_a_kernel_that_makes_what_is_sent(name: str):
-    reason = r"pattern=fused does not apply to @\w+: no kernel makes %\w+, an input"
-    with pytest.raises(PassFailedException, match=reason):
-        run_passes(bsp(name, 2), "bsp-to-dataflow{pattern=fused}")
+@pytest.mark.parametrize("name", INPUTS)
+def test_the_kernel_that_reads_an_input_sends_it(name: str):
+    after = run_passes(bsp(name, 2), "bsp-to-dataflow{pattern=fused}")
+    (kernel,) = kernels(after)
+    *sent, reads = (op for op in kernel.body.block.ops if isinstance(op, SpatialOp))
+    assert len(sent) == (2 if name == "ring_attention" else 1)
+    first = next(op for op in kernel.body.block.ops if isinstance(op, WaitOp))
+    assert all(node.is_before_in_block(first) for node in sent)
+    assert first.is_before_in_block(reads)
 
 
-HOSTED = "bsp-to-dataflow{pattern=fused persistent=true}"
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("name", [*TEXTS, *SHARED_TEXTS])
+def test_a_persistent_kernel_makes_sends_and_reads(name: str, ranks: int):
+    after = run_passes(
+        bsp(name, ranks), "bsp-to-dataflow{pattern=fused persistent=true}"
+    )
+    (kernel,) = kernels(after)
+    given = [op.channel for op in kernel.walk() if isinstance(op, PushOp)]
+    awaited = [op.channel for op in kernel.walk() if isinstance(op, WaitOp)]
+    assert set(given) == set(awaited)
+    assert not any(isinstance(op, BarrierOp) for op in after.walk())
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 8])
-@pytest.mark.parametrize("name", ["ag_gemm", "ag_gemm_rows", "ring_attention"])
-def test_the_kernel_that_reads_an_input_may_send_it(name: str, ranks: int):
-    before = bsp(name, ranks)
-    after = run_passes(before, HOSTED)
-    assert sum(isinstance(op, KernelOp) for op in after.walk()) == 1
-    assert_same_meaning(before, after, "f")
-    lowered = run_passes(after, "lower-channels,verify-sync")
-    assert_same_meaning(before, lowered, "f")
-
-
-def test_who_gets_parts_of_an_input_does_not_send_it():
-    with pytest.raises(PassFailedException, match="fused does not apply"):
-        run_passes(bsp("expert_gemm", 2), HOSTED)
+def kernels(module: ModuleOp) -> list[KernelOp]:
+    """Return the kernels of a module, in launch order."""
+    return [op for op in module.walk() if isinstance(op, KernelOp)]
 
 
 def test_one_device_needs_no_channel():
@@ -87,17 +95,13 @@ def test_only_bsp_keeps_barriers_of_all_ranks():
         assert bool(signals) == (pattern != "bsp")
 
 
-def test_fused_has_one_kernel_less():
+def test_fused_has_fewer_kernels():
+    before = bsp("gemm_all_reduce", 4)
     counts = {
-        pattern: sum(
-            isinstance(op, KernelOp)
-            for op in run_passes(
-                bsp("gemm_all_reduce", 4), f"bsp-to-dataflow{{pattern={pattern}}}"
-            ).walk()
-        )
-        for pattern in ("push", "fused", "pull")
+        option: len(kernels(run_passes(before, f"bsp-to-dataflow{{pattern={option}}}")))
+        for option in ("push", "fused", "pull", OPTIONS[-1])
     }
-    assert counts == {"push": 3, "fused": 2, "pull": 2}
+    assert counts == {"push": 3, "fused": 2, "pull": 2, OPTIONS[-1]: 1}
 
 
 def test_inboxes_have_a_slot_for_the_rank_that_is_ahead():
@@ -168,8 +172,7 @@ def transformed(text: str, options: str) -> ModuleOp:
 def test_what_is_gathered_may_be_a_result_too(pattern: str):
     before = parse_module(PROGRAM)
     after = transformed(PROGRAM, f"pattern={pattern}")
-    names = [op.sym_name.data for op in after.walk() if isinstance(op, KernelOp)]
-    assert "gather_land" in names
+    assert "gather_land" in [op.sym_name.data for op in kernels(after)]
     assert_same_meaning(before, after, "f")
     lowered = run_passes(after, "lower-channels,verify-sync")
     assert_same_meaning(before, lowered, "f")

@@ -8,7 +8,10 @@ collective.mesh @h200x8 {rank = 8} at {rank = "HBM"}
 func.func @f(%x: !G) -> !G {
   %all = collective.spmd on @h200x8 ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
   ^bb0(%l: !L):
-    // CHECK: bsp-to-dataflow: pattern=fused does not apply to @gather: no kernel makes %x1, an input of the program; bsp, wait, pull and push apply
+    // CHECK: dataflow.kernel @gather_land
+    // CHECK: dataflow.push
+    // CHECK: dataflow.wait
+    // CHECK: dataflow.read
     // BLOCKS: bsp-to-dataflow: blocks M=3 cuts 9 elements into tiles of 3; choose a factor that gives a power of two, such as 5
     %r = dataflow.program ins(%l : !L) {
     ^bb0(%x1: !L):
