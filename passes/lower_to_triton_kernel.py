@@ -246,9 +246,12 @@ class _KernelLowering:
         """Return the scope of a node's body, in which every slice is whole."""
         assert block.last_op is not None
         constexprs = self._constexprs.of_part(part.plan)
+        # What programs have of all ranks in turn is whole.
+        shares = _shares(self._kernel)
+        totals = {dim: shares[dim] for dim in shares if dim not in part.owned}
         slices = {
-            dim: self._whole(dim, extent, constexprs, home)
-            for dim, extent in part.plan.extents.items()
+            dim: self._whole(dim, totals.get(dim), constexprs, home)
+            for dim in part.plan.extents
         }
         builder = Builder(InsertPoint.before(block.last_op))
         return Scope(
@@ -256,12 +259,13 @@ class _KernelLowering:
         )
 
     def _whole(
-        self, dim: str, extent: int, constexprs: Constexprs, home: Prologue
+        self, dim: str, total: int | None, constexprs: Constexprs, home: Prologue
     ) -> DimSlice:
-        """Return the slice that is a whole dimension, or what this rank has of it."""
+        """Return the slice that is a whole dimension, or this rank's share of it."""
+        extent = constexprs.plan.extents[dim]
         block, size = constexprs.plan.block(dim, extent), constexprs.extent(dim)
         whole = DimSlice(dim, extent, block, True, None, size, home, constexprs)
-        total, ranks = _shares(self._kernel).get(dim), self._ranks
+        ranks = self._ranks
         if ranks is None or total is None or extent != -(-total // ranks.world):
             return whole
         if total == extent * ranks.world:
