@@ -177,6 +177,8 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     share, gather = channel.type.source_share, received.gather
     name = scope.constexprs.extent_name(channel.type.gather, share)
     base = _slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
+    if not pushed:
+        base = _own_share(scope, channel, base)
     message = names if pushed else ()
     buffer = _buffer(scope, received, base, {})
     return replace(buffer, gathered=Gathered(gather, share, name, message, ranks))
@@ -223,14 +225,14 @@ def _message(scope: Scope, channel: Channel, source: SSAValue) -> SSAValue:
         return _in_inbox(scope, channel, channel.pointer, source)
     there = tl.RebaseOp(channel.pointer, ranks.rank, source, ranks.bases)
     pointer = _slot(scope, channel, scope.insert(there, "there"), 1)
-    if channel.type.split is None:
+    return _own_share(scope, channel, pointer)
+
+
+def _own_share(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
+    """Return where the own share begins in a value, if it is split over the ranks."""
+    split = channel.type.split
+    if split is None:
         return pointer
-    offset = _own_share(scope, channel, channel.type.split)
-    return scope.insert(tl.AddPtrOp(pointer, offset))
-
-
-def _own_share(scope: Scope, channel: Channel, split: str) -> SSAValue:
-    """Return where the own share begins in a value that is split over the ranks."""
     share = extents_of(channel.type.received)[split]
     name = scope.constexprs.extent_name(split, share)
     first = tl.BinaryOp(
@@ -238,7 +240,8 @@ def _own_share(scope: Scope, channel: Channel, split: str) -> SSAValue:
     )
     names, _ = channel.in_memory(scope)
     stride = row_major(names)[names_of(channel.type.sent).index(split)]
-    return scaled(scope, scope.insert(first), stride)
+    offset = scaled(scope, scope.insert(first), stride)
+    return scope.insert(tl.AddPtrOp(pointer, offset))
 
 
 def _in_inbox(
