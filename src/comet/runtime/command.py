@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from comet.runtime.request import (
+    GRAPHS,
     INTERPRETED,
     LIMITED,
     MANY_RANKS,
@@ -108,8 +109,8 @@ def _problem_with_backend(args: argparse.Namespace, known: Sequence[str]) -> str
         return f"--resident limits {' and '.join(LIMITED)}, not --backend {backend}"
     if args.epochs is not None and known is ONE_RANK:
         return "--epochs is for several ranks; one rank launches once"
-    if args.graph and (known is ONE_RANK or backend in INTERPRETED):
-        return "--graph is for several ranks with --backend gpu or distributed"
+    if args.graph and (known is ONE_RANK or backend not in GRAPHS):
+        return f"--graph is for several ranks with --backend {' or '.join(GRAPHS)}"
     if args.graph and args.epochs == 1:
         return "--graph replays from the second launch on; give --epochs 2 or more"
     return None

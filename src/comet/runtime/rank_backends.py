@@ -60,7 +60,7 @@ def _virtual(request: Request) -> Run:
 
     def run(host: Host) -> list[Epochs]:
         return virtual_interpreted.run(
-            host, seed=request.seed, resident=request.resident
+            host, seed=request.seed, resident=request.resident, graph=request.graph
         )
 
     return run

@@ -13,6 +13,8 @@ INTERPRETED = ("interpreter", "scheduler", "processes", "virtual")
 """Back ends that need no GPU."""
 LIMITED = ("scheduler", "processes", "virtual")
 """Back ends that can limit how many programs run at the same time."""
+GRAPHS = ("virtual", "gpu", "distributed")
+"""Back ends that can repeat launches without the host program."""
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 """What torchrun tells the processes that it starts, in their environment."""
 

@@ -44,7 +44,7 @@ class Device(Protocol):
         ...
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """Return what repeats these launches, without asking what they are again."""
+        """Return what repeats these launches, with nothing of their host programs."""
         ...
 
 

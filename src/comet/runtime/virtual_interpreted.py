@@ -36,6 +36,7 @@ class InterpretedDevice:
 
     def __init__(self, engine: Engine):
         self._engine = engine
+        self._capture: list[Launch] | None = None
 
     def memory(self, size: int) -> torch.Tensor:
         """Return new bytes of this process."""
@@ -56,20 +57,37 @@ class InterpretedDevice:
             self._engine.memory.add(region)
 
     def launch(self, launch: Launch) -> None:
-        """Run all programs to their end, in turns."""
+        """Run all programs to their end, in turns; or only note it, in a capture."""
+        if self._capture is not None:
+            self._capture.append(launch)
+            return
         self._engine.launch(self.actor, [launch])
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """Launch one by one: there are no graphs here."""
-        return launches
+        """Return what repeats the launches as a graph does: no host takes part."""
+        self._capture = noted = list[Launch]()
+        launches()
+        self._capture = None
+
+        def replay() -> None:
+            for launch in noted:
+                self.launch(launch)
+
+        return replay
 
 
 def run(
-    host: Host, *, seed: int = 0, resident: int | None = None, races: bool = True
+    host: Host,
+    *,
+    seed: int = 0,
+    resident: int | None = None,
+    races: bool = True,
+    graph: bool = False,
 ) -> list[Epochs]:
     """
     Run a host program for all ranks; return what each computed.
 
+    `graph`: all launches but the first are repeated without asking the host program.
     At most `resident` programs of a launch run at the same time, those of rank 0 first.
     Raises `DeadlockError`, `RaceError`, `SymmetryError` or `ProgramError`.
     """
@@ -82,7 +100,11 @@ def run(
     engine = Engine(seed, stuck, detector, memory, resident)
     device = InterpretedDevice(engine)
     results: list[Epochs] = []
-    device.actor = engine.add_host(0, lambda: results.extend(check_on(device, host)))
+
+    def body() -> None:
+        results.extend(check_on(device, host, graph=graph))
+
+    device.actor = engine.add_host(0, body)
     with observed(engine):
         engine.conductor.run()
     return results

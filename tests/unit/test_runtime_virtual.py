@@ -1,0 +1,263 @@
+"""All ranks in one launch: as on one GPU, interpreted; and what a GPU is asked for."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+import torch
+from gpu_ranks import H200X8, SHARED_TEXTS
+from triton_modules import emitted
+
+from comet.runtime.coresidency import waits_for_itself
+from comet.runtime.gpu import Gpu
+from comet.runtime.program import load_module
+from comet.runtime.ranks import Launch, SymmetryError
+from comet.runtime.request import Request
+from comet.runtime.virtual import NoDevice, VirtualRanks, merged
+
+PATTERNS = ("bsp", "wait", "pull", "push", "fused")
+SIZES = {"M": 5, "N": 7, "K": 6}
+DECODE = """
+func.func @f(%q: tensor<2x1x3x5xf32>,
+    %k: tensor<2x1x6x5xf32> {collective.shard = {S = ["rank"]}},
+    %v: tensor<2x1x6x4xf32> {collective.shard = {S = ["rank"]}},
+    %lens: tensor<2xi32>) -> tensor<2x1x3x4xf32> {
+  %o = compound.flash_decode %q, %k, %v, %lens {collective.shard = {S = ["rank"]}}
+    : (tensor<2x1x3x5xf32>, tensor<2x1x6x5xf32>, tensor<2x1x6x4xf32>, tensor<2xi32>)
+    -> tensor<2x1x3x4xf32>
+  func.return %o : tensor<2x1x3x4xf32>
+}
+"""
+TEXTS = {
+    "flash_decode": DECODE,
+    **{
+        name: SHARED_TEXTS[name].format(**SIZES)
+        for name in ("ag_gemm", "gemm_all_reduce", "ring_attention", "expert_gemm")
+    },
+}
+REPORT = """
+import json, sys
+from comet.runtime.child import report
+from comet.runtime.request import request_of
+for text in sys.argv[1:]:
+    print(json.dumps(report(request_of(text))))
+"""
+
+
+def module_text(name: str, pattern: str, ranks: int = 2) -> str:
+    options = f"ranks={ranks} pattern={pattern}"
+    return emitted(TEXTS[name], f"{H200X8},triton-distributed{{{options}}}")
+
+
+def reports(requests: Sequence[Request]) -> list[dict[str, object]]:
+    """Interpret modules in a process of their own."""
+    command = [sys.executable, "-c", REPORT, *(each.text() for each in requests)]
+    done = subprocess.run(
+        command,
+        env=dict(os.environ, TRITON_INTERPRET="1"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_one_launch_for_all_ranks_is_right(name: str, tmp_path: Path) -> None:
+    requests: list[Request] = []
+    for seed, pattern in enumerate(PATTERNS):
+        path = tmp_path / f"{pattern}.py"
+        path.write_text(module_text(name, pattern))
+        requests.append(Request(str(path), "virtual", seed, epochs=2))
+    found = reports(requests)
+    assert [report["ok"] for report in found] == [True] * len(PATTERNS), found
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Emit AG+GEMM for three ranks, by pattern."""
+    folder = tmp_path_factory.mktemp("modules")
+    paths = {pattern: folder / f"{pattern}.py" for pattern in ("push", "fused")}
+    for pattern, path in paths.items():
+        path.write_text(module_text("ag_gemm", pattern, ranks=3))
+    return paths
+
+
+def test_replays_count_their_epochs(modules: Mapping[str, Path]) -> None:
+    request = Request(str(modules["push"]), "virtual", epochs=6, graph=True)
+    (report,) = reports([request])
+    assert report["ok"] is True
+    assert report["replays"] == 5
+
+
+def test_replays_with_an_epoch_of_the_host_are_wrong(
+    modules: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """A number that a launch is given is the same in every replay."""
+    path = tmp_path / "counted.py"
+    text = modules["fused"].read_text()
+    assert "next_epoch(counters_ptr)" in text
+    path.write_text(text.replace("next_epoch(counters_ptr)", "WORLD // WORLD"))
+    (report,) = reports([Request(str(path), "virtual", epochs=3, graph=True)])
+    assert report["ok"] is False
+
+
+@pytest.mark.parametrize("pattern", ["push", "fused"])
+def test_who_waits_inside_a_launch_needs_all_programs(
+    modules: Mapping[str, Path], pattern: str
+) -> None:
+    path = str(modules[pattern])
+    (report,) = reports([Request(path, "virtual", epochs=1, resident=1)])
+    kernels = [
+        value for name, value in vars(load_module(path)).items() if "_kernel" in name
+    ]
+    together = any(waits_for_itself(kernel) for kernel in kernels)
+    assert together == (pattern == "fused")
+    assert report["ok"] == (not together)
+    if together:
+        assert "DeadlockError: deadlock" in str(report["failure"])
+
+
+def test_a_program_that_takes_the_tensors_of_rank_0_is_wrong(
+    modules: Mapping[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "first.py"
+    text = modules["push"].read_text()
+    line = "    a_ptr = own(a_ptr, rank, heap_bases, PROGRAMS)\n"
+    assert line in text
+    path.write_text(text.replace(line, ""))
+    (report,) = reports([Request(str(path), "virtual", epochs=1)])
+    assert report["ok"] is False
+
+
+@dataclass
+class Recorder:
+    """A kernel that notes what it is launched with."""
+
+    __name__ = "noted"
+    error: str | None = None
+    fn: object = None
+    seen: list[tuple[tuple[int, ...], dict[str, object]]] = field(
+        default_factory=list[tuple[tuple[int, ...], dict[str, object]]]
+    )
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., object]:
+        """Return what notes a launch on this grid."""
+
+        def start(*arguments: object, **keywords: object) -> None:
+            self.seen.append((grid, keywords))
+            if self.error is not None:
+                raise RuntimeError(self.error)
+
+        return start
+
+
+HEAPS = torch.zeros(2, 1024)
+BASES = [heap.data_ptr() for heap in HEAPS]
+
+
+def launches(**keywords: object) -> list[Launch]:
+    """Return what two ranks launch."""
+    kernel = Recorder()
+    return [
+        Launch(kernel, (3,), (heap[16:], rank, HEAPS), {"PROGRAMS": 3, **keywords})
+        for rank, heap in enumerate(HEAPS)
+    ]
+
+
+def test_one_launch_stands_for_those_of_all_ranks() -> None:
+    first, second = launches(M=4)
+    whole = merged([first, second], BASES)
+    assert whole.grid == (6,)
+    assert whole.arguments is first.arguments
+    assert whole.keywords == {"PROGRAMS": 3, "M": 4}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grid": (4,)}, "rank 1 launches noted unlike rank 0"),
+        ({"keywords": {"PROGRAMS": 4}}, "rank 1 launches noted unlike rank 0"),
+        ({"arguments": (HEAPS[1][32:], 1, HEAPS)}, "argument 0 of noted is not the"),
+        ({"arguments": (torch.zeros(9), 1, HEAPS)}, "argument 0 of noted is not the"),
+        ({"arguments": (HEAPS[1][16:], 7, HEAPS)}, "argument 1 of noted is not the"),
+        ({"arguments": (HEAPS[1][16:], 1, 5)}, "argument 2 of noted is not the same"),
+    ],
+)
+def test_ranks_that_launch_other_things_are_refused(
+    change: dict[str, object], message: str
+) -> None:
+    first, second = launches()
+    other = {
+        "kernel": second.kernel,
+        "grid": second.grid,
+        "arguments": second.arguments,
+        "keywords": second.keywords,
+    }
+    with pytest.raises(SymmetryError, match=message):
+        merged([first, replace(second, **(other | change))], BASES)
+
+
+def test_a_kernel_that_does_not_know_its_rank_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"its grid \(3,\) is not PROGRAMS"):
+        merged(launches(PROGRAMS=0), BASES)
+
+
+def test_ranks_launch_equally_often() -> None:
+    ranks = VirtualRanks(2, 4096, NoDevice())
+    ranks.ranks[1].launch_together(launches()[1])
+    with pytest.raises(SymmetryError, match="different numbers of kernels"):
+        ranks.launch()
+
+
+def test_ranks_allocate_the_same() -> None:
+    ranks = VirtualRanks(2, 4096, NoDevice())
+    ranks.ranks[1].heap.zeros((3,), torch.int32, "flags")
+    with pytest.raises(SymmetryError, match="rank 0 allocated 0 tensors, rank 1 1"):
+        ranks.launch()
+
+
+def test_nobody_reads_what_is_not_launched_yet() -> None:
+    rank = VirtualRanks(2, 4096, NoDevice()).ranks[0]
+    tensor = rank.zeros((3,), torch.float32)
+    rank.launch_together(launches()[0])
+    with pytest.raises(ValueError, match="before all ranks have launched"):
+        rank.read(tensor)
+    with pytest.raises(ValueError, match="before all ranks have launched"):
+        rank.write(tensor, tensor)
+
+
+def test_programs_that_wait_for_each_other_are_launched_cooperatively(
+    modules: Mapping[str, Path],
+) -> None:
+    together = vars(load_module(str(modules["fused"])))["f_c_kernel"]
+    for waits in (False, True):
+        kernel = Recorder(fn=together.fn if waits else None)
+        Gpu().launch(Launch(kernel, (6,), (), {}))
+        options = {"launch_cooperative_grid": True} if waits else {}
+        assert kernel.seen == [((6,), options)]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (
+            "Triton Error [CUDA]: too many blocks in cooperative launch",
+            ValueError,
+            "the 6 programs of noted wait for each other, and this GPU does not run as",
+        ),
+        ("Triton Error [CUDA]: out of memory", RuntimeError, "out of memory"),
+    ],
+)
+def test_a_gpu_that_is_too_small_is_one_sentence(
+    modules: Mapping[str, Path], error: str, kind: type[Exception], message: str
+) -> None:
+    together = vars(load_module(str(modules["fused"])))["f_c_kernel"]
+    with pytest.raises(kind, match=message):
+        Gpu().launch(Launch(Recorder(error, together.fn), (6,), (), {}))
