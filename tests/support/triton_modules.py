@@ -48,10 +48,16 @@ def write_modules(sources: Mapping[str, str], folder: Path) -> list[Path]:
 
 
 def _run(
-    arguments: Sequence[str], paths: Sequence[Path], interpret: bool
+    arguments: Sequence[str],
+    paths: Sequence[Path],
+    interpret: bool,
+    import_from: Path | None = None,
 ) -> list[dict[str, object]]:
     """Run Python in a child process; return the JSON objects that it prints."""
     environment = dict(os.environ, TRITON_INTERPRET=str(int(interpret)))
+    if import_from is not None:
+        folders = [str(import_from), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = os.pathsep.join(folders)
     command = [sys.executable, *arguments, *map(str, paths)]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False
@@ -67,7 +73,16 @@ def check_all(sources: Mapping[str, str], folder: Path) -> dict[str, dict[str, o
     return dict(zip(sources, reports, strict=True))
 
 
-def compile_all(sources: Mapping[str, str], folder: Path) -> list[dict[str, object]]:
-    """Compile modules for GPUs that are not there; return what each kernel takes."""
-    paths = write_modules(sources, folder)
-    return _run(["-m", "comet.runtime.compile_check"], paths, interpret=False)
+def compile_all(
+    sources: Mapping[str, str], folder: Path, targets: str = "sm_90,gfx942"
+) -> list[dict[str, object]]:
+    """Compile modules for GPUs that are not there; return what became of kernels."""
+    return compile_files(write_modules(sources, folder), targets)
+
+
+def compile_files(
+    paths: Sequence[Path], targets: str, import_from: Path | None = None
+) -> list[dict[str, object]]:
+    """The same for files, which may import others from a folder."""
+    arguments = ["-m", "comet.runtime.compile_check", "--targets", targets]
+    return _run(arguments, paths, interpret=False, import_from=import_from)

@@ -1,8 +1,10 @@
 """
 Compiles the kernels of emitted modules for GPUs that need not be there.
 
-`python -m comet.runtime.compile_check MODULE.py ...` prints one JSON object for each
-kernel and target. The process must not interpret (TRITON_INTERPRET unset or 0).
+`comet-run MODULE.py --compile` does it for users; `python -m
+comet.runtime.compile_check [--targets sm_90,gfx942] MODULE.py ...` prints one JSON
+object for each kernel and target. The process must not interpret (TRITON_INTERPRET
+unset or 0).
 """
 
 # Triton has no type stubs, and much of what is called here has no types at all.
@@ -16,19 +18,22 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import triton
+from triton import knobs
 from triton.backends.compiler import GPUTarget
-from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
+from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 from comet.runtime import ranks
+from comet.runtime.assembly import GPUS, Code, faults, slow_paths
 from comet.runtime.check_ranks import IdleRank, local_shape
 from comet.runtime.program import Program, RankProgram, load_module, program_of
 
@@ -47,6 +52,10 @@ POINTERS = {
 WRITE_THROUGH = ".wt"
 """The cache modifier of stores that a signal publishes, on AMD GPUs."""
 
+ALIGNED = ["tt.divisibility", 16]
+SMALL = ["tt.pointer_range", 32]
+"""What launches say of pointers: aligned; on AMD GPUs also to less than 2 GiB."""
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -61,8 +70,8 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Resources:
-    """What one compiled kernel takes of one multiprocessor or compute unit."""
+class Compiled:
+    """What one kernel became for one target."""
 
     kernel: str
     target: str
@@ -72,6 +81,23 @@ class Resources:
     """Bytes of registers for each thread that went to memory."""
     shared: int
     """Bytes of shared memory for each program."""
+    matrix: int
+    """Matrix instructions in the assembly."""
+    faults: tuple[str, ...]
+    """Why it would be wrong on several ranks, or not run."""
+    slow: tuple[str, ...]
+    """What makes it slower than it need be."""
+
+
+class _Elsewhere:
+    """Stands in for the driver of a GPU that is not there; kernels ask what it is."""
+
+    def __init__(self, target: GPUTarget):
+        self._target = target
+
+    def get_current_target(self) -> GPUTarget:
+        """Return the GPU."""
+        return self._target
 
 
 class _Recorder:
@@ -145,15 +171,17 @@ def _without_data(program: Program | RankProgram, world: int) -> list[torch.Tens
 
 
 def compile_launch(launch: Launch, target: str) -> Any:
-    """Compile one kernel as it is launched; pointers are 16-byte aligned."""
+    """Compile one kernel as it is launched on a target."""
     positions = {name: index for index, name in enumerate(launch.kernel.arg_names)}
-    cache = "" if target.startswith("sm_") else WRITE_THROUGH
+    gpu = TARGETS[target]
+    amd = gpu.backend == "hip"
+    cache = WRITE_THROUGH if amd else ""
     constexprs = {
         (positions[name],): cache if isinstance(value, str) else value
         for name, value in launch.constexprs.items()
     }
-    aligned = {
-        (positions[name],): [["tt.divisibility", 16]]
+    facts = {
+        (positions[name],): [ALIGNED, SMALL] if amd else [ALIGNED]
         for name, type in launch.signature.items()
         if type.startswith("*")
     }
@@ -161,37 +189,49 @@ def compile_launch(launch: Launch, target: str) -> Any:
         launch.kernel,
         signature=dict(launch.signature),
         constexprs=constexprs,
-        attrs=aligned,
+        attrs=facts,
     )
-    options = dict(launch.options)
-    return triton.compile(source, target=TARGETS[target], options=options)
+    elsewhere: Any = _Elsewhere(gpu)
+    driver.set_active(elsewhere)
+    return triton.compile(source, target=gpu, options=dict(launch.options))
 
 
-def resources(launch: Launch, target: str) -> Resources:
-    """Compile one kernel and read off what it takes."""
-    compiled = compile_launch(launch, target)
+def compiled(launch: Launch, target: str) -> Compiled:
+    """Compile one kernel and read off what became of it."""
+    result = compile_launch(launch, target)
     read = _cuda_usage if target.startswith("sm_") else _hip_usage
-    registers, spills = read(compiled.asm)
-    shared = compiled.metadata.shared
-    return Resources(launch.kernel.__name__, target, registers, spills, shared)
+    registers, spills = read(result.asm)
+    shared = result.metadata.shared
+    code = Code(
+        target,
+        ttir=result.asm["ttir"],
+        ttgir=result.asm["ttgir"],
+        assembly=result.asm[GPUS[target].assembly],
+        shared=shared,
+        spills=spills,
+    )
+    return Compiled(
+        launch.kernel.__name__,
+        target,
+        registers,
+        spills,
+        shared,
+        code.matrix_instructions(),
+        faults(code),
+        slow_paths(code),
+    )
 
 
 def _cuda_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
-    """Return registers and bytes of spill stores, as ptxas reports them."""
-    target = re.search(r"\.target (sm_(\d+)\w*)", asm["ptx"])
-    assert target is not None
-    ptxas = get_ptxas(int(target.group(2))).path
+    """Return registers and bytes of stack, where spilled ones go, of the binary."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "kernel.ptx"
-        source.write_text(asm["ptx"])
-        command = [ptxas, "-v", f"--gpu-name={target.group(1)}"]
-        command += [str(source), "-o", str(Path(folder) / "kernel.cubin")]
+        binary = Path(folder) / "kernel.cubin"
+        binary.write_bytes(asm["cubin"])
+        command = [knobs.nvidia.cuobjdump.path, "--dump-resource-usage", str(binary)]
         text = subprocess.run(command, capture_output=True, text=True, check=True)
-    used = re.search(r"Used (\d+) registers", text.stderr)
-    spilled = re.search(r"(\d+) bytes spill stores", text.stderr)
+    used = re.search(r"REG:(\d+) STACK:(\d+)", text.stdout)
     assert used is not None
-    assert spilled is not None
-    return int(used.group(1)), int(spilled.group(1))
+    return int(used.group(1)), int(used.group(2))
 
 
 def _hip_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
@@ -205,21 +245,29 @@ def _hip_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
     return number("vgpr_count"), number("private_segment_fixed_size")
 
 
-def all_resources(path: str) -> Iterator[Resources]:
-    """Compile every launch of a module for every target."""
+def all_compiled(path: str, targets: Iterable[str] = TARGETS) -> Iterator[Compiled]:
+    """Compile every launch of a module for the targets, each of a kind once."""
+    done: list[Launch] = []
     for launch in recorded_launches(path):
-        for target in TARGETS:
-            yield resources(launch, target)
+        if launch in done:
+            continue
+        done.append(launch)
+        for target in targets:
+            yield compiled(launch, target)
 
 
 def main() -> int:
     """Compile the modules named on the command line; return the exit code."""
+    parser = ArgumentParser(prog="compile_check")
+    parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument("modules", nargs="+")
+    args = parser.parse_args()
     if os.environ.get("TRITON_INTERPRET", "0") == "1":
         print("compile_check: error: TRITON_INTERPRET is set", file=sys.stderr)
         return 1
-    for path in sys.argv[1:]:
-        for usage in all_resources(path):
-            print(json.dumps({"module": path, **asdict(usage)}))
+    for path in args.modules:
+        for result in all_compiled(path, args.targets.split(",")):
+            print(json.dumps({"module": path, **asdict(result)}))
     return 0
 
 

@@ -1,0 +1,231 @@
+"""Emitted kernels of several ranks, compiled for GPUs that are not there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+from ladder_programs import ag_gemm, resized
+from triton_modules import ROOT, compile_files, emitted, hardware, write_modules
+
+from comet.runtime import shim
+from comet.runtime.assembly import Code, faults
+
+SAMPLES = ROOT / "samples"
+HARDWARE = {"sm_90": "h200x8.yaml", "gfx942": "mi300x8.yaml"}
+NOT_AHEAD = "a loop over products waits for its loads"
+NO_BARRIER = "a flag is set without a barrier before it"
+WEAK = "an atomic is {} at scope {}: other ranks need not see"
+KEPT = "the store before a flag is not written through"
+ON_THEIR_WAY = "a flag is set while stores of other waves may be on their way"
+
+Reports = Sequence[Mapping[str, object]]
+"""What became of the kernels of one module."""
+Compiled = Mapping[tuple[str, str], Reports]
+"""The same for all modules, by name and target."""
+
+SAMPLES_COMPILED = {
+    "gemm_all_reduce": "fused",
+    "flash_decode": "pull",
+    "expert_gemm": "push",
+}
+"""Samples, one pattern of each; all of them would take minutes."""
+
+
+def module(text: str, target: str, ranks: int, pattern: str) -> str:
+    """Emit a module for the system with GPUs of a target."""
+    system = hardware(HARDWARE[target])
+    return emitted(text, f"{system},triton-distributed{{{ranks=} {pattern=!s}}}")
+
+
+def complaints(reports: Reports, kind: str) -> list[str]:
+    """Return the faults, or the slow paths, of all kernels."""
+    return [str(text) for report in reports for text in elements(report[kind])]
+
+
+def elements(value: object) -> list[object]:
+    """Return a list that came as JSON."""
+    assert isinstance(value, list)
+    return list(cast("list[object]", value))
+
+
+# Without what keeps them right or fast, kernels are found out.
+
+ONE_WRITER = (SAMPLES / "ag_gemm.mlir").read_text()
+"""Each flag is set by one program, with `signal`."""
+SEVERAL_WRITERS = resized("ag_gemm", {64: 16, 128: 2048, 96: 64})
+"""Programs add to flags, with `signal_add`, and the loop over K takes several turns."""
+
+SIGNAL = "    tl.atomic_xchg(target, value, "
+SIGNAL_ADD = "    tl.atomic_add(target, value, "
+WAIT = "    while tl.atomic_add(flag, 0, "
+BARRIER = "    tl.debug_barrier()\n"
+TARGET = "    target = rebase(flag, current, remote, heap_bases, 4)\n"
+STEP = "            offs_k = k + tl.arange(0, BLOCK_K)\n"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A safeguard that is taken away, and what is said of the kernels without it."""
+
+    target: str
+    old: str
+    new: str
+    complaint: str
+    program: str = SEVERAL_WRITERS
+    in_shim: bool = True
+    """Whether it is in the device functions; else in the emitted module."""
+
+    def write(self, name: str, folder: Path) -> Path:
+        """Write the module without the safeguard to a folder; return its file."""
+        source = module(self.program, self.target, 2, "push")
+        device = Path(shim.__file__).read_text()
+        changed = device if self.in_shim else source
+        assert self.old in changed, f"{name}: the source has changed"
+        changed = changed.replace(self.old, self.new)
+        if self.in_shim:
+            (folder / f"shim_{name}.py").write_text(changed)
+            source = source.replace("comet.runtime.shim", f"shim_{name}")
+        else:
+            source = changed
+        path = folder / f"{name}.py"
+        path.write_text(source)
+        return path
+
+
+MUTATIONS: Mapping[str, Mutation] = {
+    "signal_without_barrier": Mutation(
+        "sm_90", BARRIER + SIGNAL, SIGNAL, NO_BARRIER, ONE_WRITER
+    ),
+    "signal_relaxed": Mutation(
+        "sm_90",
+        f'{SIGNAL}sem="release"',
+        f'{SIGNAL}sem="relaxed"',
+        WEAK.format("relaxed", "sys"),
+        ONE_WRITER,
+    ),
+    "signal_in_one_gpu": Mutation(
+        "gfx942",
+        f'{SIGNAL}sem="release", scope="sys"',
+        f'{SIGNAL}sem="release", scope="gpu"',
+        WEAK.format("release", "gpu"),
+        ONE_WRITER,
+    ),
+    "count_without_barrier": Mutation(
+        "gfx942", BARRIER + SIGNAL_ADD, SIGNAL_ADD, NO_BARRIER
+    ),
+    "count_relaxed": Mutation(
+        "gfx942",
+        f'{SIGNAL_ADD}sem="release"',
+        f'{SIGNAL_ADD}sem="relaxed"',
+        WEAK.format("relaxed", "sys"),
+    ),
+    "count_in_one_gpu": Mutation(
+        "sm_90",
+        f'{SIGNAL_ADD}sem="release", scope="sys"',
+        f'{SIGNAL_ADD}sem="release", scope="gpu"',
+        WEAK.format("release", "gpu"),
+    ),
+    "wait_relaxed": Mutation(
+        "sm_90",
+        f'{WAIT}sem="acquire"',
+        f'{WAIT}sem="relaxed"',
+        WEAK.format("relaxed", "sys"),
+    ),
+    "wait_in_one_gpu": Mutation(
+        "gfx942",
+        f'{WAIT}sem="acquire", scope="sys"',
+        f'{WAIT}sem="acquire", scope="gpu"',
+        WEAK.format("acquire", "gpu"),
+    ),
+    "pushes_kept_in_caches": Mutation(
+        "gfx942", ", cache_modifier=WT", "", KEPT, in_shim=False
+    ),
+    "no_wait_for_other_waves": Mutation(
+        "gfx942",
+        f"    drain()\n{TARGET}{BARRIER}{SIGNAL_ADD}",
+        TARGET + BARRIER + SIGNAL_ADD,
+        ON_THEIR_WAY,
+    ),
+    "one_stage": Mutation(
+        "sm_90", "num_stages=4", "num_stages=1", NOT_AHEAD, in_shim=False
+    ),
+    "wait_in_the_loop": Mutation(
+        "sm_90",
+        STEP,
+        f"            wait(a_flags_ptr + source, awaited)\n{STEP}",
+        "a loop over products waits for flags",
+        in_shim=False,
+    ),
+    "many_stages": Mutation(
+        "sm_90",
+        "num_stages=4",
+        "num_stages=64",
+        "a program takes 258048 bytes of shared memory, and sm_90 has 232448",
+        in_shim=False,
+    ),
+}
+
+
+def sources(target: str) -> Iterator[tuple[str, str]]:
+    """Yield names and texts of the modules that lack nothing."""
+    for name, pattern in SAMPLES_COMPILED.items():
+        text = (SAMPLES / f"{name}.mlir").read_text()
+        yield name, module(text, target, 4, pattern)
+    yield "paper", module(ag_gemm(1024, 8).text, target, 8, "push")
+    yield "several_writers", module(SEVERAL_WRITERS, target, 2, "push")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """Compile all modules; return what became of each, by name and target."""
+    found: dict[tuple[str, str], list[Mapping[str, object]]] = {}
+    for target in HARDWARE:
+        folder = tmp_path_factory.mktemp(target)
+        paths = write_modules(dict(sources(target)), folder)
+        paths += [
+            mutation.write(name, folder)
+            for name, mutation in MUTATIONS.items()
+            if mutation.target == target
+        ]
+        for report in compile_files(paths, target, import_from=folder):
+            name = Path(str(report["module"])).stem
+            found.setdefault((name, target), []).append(report)
+    return found
+
+
+@pytest.mark.parametrize("target", HARDWARE)
+@pytest.mark.parametrize("name", [*SAMPLES_COMPILED, "paper", "several_writers"])
+def test_flags_are_set_and_read_in_order(name: str, target: str, compiled: Compiled):
+    reports = compiled[name, target]
+    assert complaints(reports, "faults") == []
+    assert [report for report in reports if report["spills"]] == []
+    assert {report["target"] for report in reports} == {target}
+
+
+@pytest.mark.parametrize("target", HARDWARE)
+@pytest.mark.parametrize("name", ["paper", "several_writers"])
+def test_products_are_pipelined(name: str, target: str, compiled: Compiled):
+    """Flags are read outside the loop over K, so that its loads run ahead."""
+    reports = compiled[name, target]
+    assert complaints(reports, "slow") == []
+    assert [bool(report["matrix"]) for report in reports] == [False, True]
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_missing_safeguard_is_found(name: str, compiled: Compiled):
+    mutation = MUTATIONS[name]
+    reports = compiled[name, mutation.target]
+    said = complaints(reports, "faults") + complaints(reports, "slow")
+    assert [text for text in said if text.startswith(mutation.complaint)]
+
+
+def test_an_order_that_the_compiler_drops_is_found():
+    """Triton 3.6 gives compare-and-swap on AMD GPUs the scope of one GPU."""
+    asked = "%0 = tt.atomic_cas acquire, sys, %1, %2, %3\n"
+    made = "global_atomic_cmpswap v0, v1, v[2:3], s[4:5] sc0\nbuffer_inv sc1\n"
+    code = Code("gfx942", ttir=asked, ttgir="", assembly=made, shared=0, spills=0)
+    assert faults(code) == (
+        "of 1 atomics that acquire at scope sys, the assembly has 0",
+    )
