@@ -16,12 +16,19 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.dataflow import ChannelOp, KernelOp, ProgramOp
+from comet.dialects.dataflow import ChannelOp, InboxOp, KernelOp, ProgramOp, behind
 from comet.dialects.schedule import SpatialOp
 from comet.passes.kernel_locals import unawaited
 from comet.passes.levels import IRLevel, functions_at
 from comet.passes.verify_sync_rules import RULES
-from comet.passes.verify_sync_wiring import Wiring, wirings
+from comet.passes.verify_sync_wiring import (
+    Use,
+    Wiring,
+    kernel_of,
+    shown,
+    uses_of_channels,
+    wirings,
+)
 
 
 @dataclass(frozen=True)
@@ -40,16 +47,27 @@ class VerifySyncPass(ModulePass):
 
 def verify(program: ProgramOp) -> None:
     """Raise `PassFailedException` with the first reason to reject a program."""
-    for op in program.body.block.ops:
-        if isinstance(op, ChannelOp):
-            raise PassFailedException(
-                f"verify-sync: %{op.result.name_hint or 'channel'} is a channel still; "
-                "run lower-channels first"
-            )
+    for use in uses_of_channels(program):
+        check_memory(use, program)
     for wiring in wirings(program):
         check(wiring)
     for kernel in program.kernels():
         check_kernel(kernel)
+
+
+def check_memory(use: Use, program: ProgramOp) -> None:
+    """Raise `PassFailedException` unless a kernel uses an inbox of the program."""
+    made = behind(use.channel)
+    if isinstance(made.owner, ChannelOp):
+        reason = f"{shown(made)} is a channel still; run lower-channels first"
+    elif isinstance(made.owner, InboxOp) and made.owner.parent is program.body.block:
+        return
+    else:
+        reason = (
+            f"{kernel_of(use)} uses {shown(made)}, which is no inbox of its program: "
+            "nobody knows who else does; make it there with dataflow.inbox"
+        )
+    raise PassFailedException(f"verify-sync: {reason}")
 
 
 def check(wiring: Wiring) -> None:

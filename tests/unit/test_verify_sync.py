@@ -140,7 +140,20 @@ def moved(line: str, behind: str) -> str:
     return edited((line, ""), (behind, behind + line))
 
 
+FOREIGN = (
+    SPLIT.replace("@f(%l: !L)", "@f(%l: !L, %foreign: !CH)")
+    .replace(
+        "ins(%l : !L) {\n  ^bb0(%x1: !L):",
+        "ins(%l, %foreign : !L, !CH) {\n  ^bb0(%x1: !L, %box: !CH):",
+    )
+    .replace('    %box = dataflow.inbox slots 2 on @gpus ["rank"] : !CH\n', "")
+)
+"""A program that takes an inbox from outside."""
 BROKEN = {
+    "an inbox of somebody else": (
+        FOREIGN,
+        "@send uses %foreign, which is no inbox of its program",
+    ),
     "no signal": (
         edited((SIGNAL, "")),
         "@sum waits for flags of %box that nobody signals, for ever",
