@@ -79,6 +79,7 @@ class Receive:
     """A kernel takes what all ranks gave to a channel."""
 
     channel: str
+    """Whose flags tell that it is there: of several, one may tell for all."""
     message: float
     """What comes from each rank."""
     remote: bool

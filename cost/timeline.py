@@ -259,7 +259,7 @@ class _Player:
         Yield the equal pieces of work of a wave: from each source, for each group of
         rows, when it may start, and how long its programs look at flags.
         """
-        waited = [receive for receive in part.receives if receive.waits]
+        waited = list(_waited(part))
         by_source = any(receive.by_source for receive in part.receives)
         turns = len(self.ranks) if by_source else 1
         blocks = max((self._blocks(r) for r in waited if r.by_block), default=1)
@@ -318,6 +318,16 @@ class _Player:
         fence = net.latency if send.remote else device.load_latency
         each = fence + net.peers * device.iteration
         self.spend(rank, "signal", time.waves * each)
+
+
+def _waited(part: Part) -> Iterator[Receive]:
+    """Yield what a node waits for; flags that tell of several values, once."""
+    seen: set[tuple[str, bool, bool]] = set()
+    for receive in part.receives:
+        key = (receive.channel, receive.by_source, receive.by_block)
+        if receive.waits and key not in seen:
+            seen.add(key)
+            yield receive
 
 
 def _link_time(send: Send, part: Part, machine: Machine) -> float:

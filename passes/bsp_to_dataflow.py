@@ -52,6 +52,7 @@ from comet.passes.gpu_levels import gpu_levels
 from comet.passes.kernels import erase, insert_before
 from comet.passes.levels import IRLevel, compute_block, functions_at
 from comet.passes.plan_string import parse_plan
+from comet.passes.told_together import merge_signals
 
 EVERY = "every"
 """Stands for all collectives in the option `blocks`."""
@@ -157,6 +158,7 @@ def rewrite(
     if persistent:
         merge_kernels(program)
     if FORMS[pattern].signals:
+        merge_signals(program)
         order_locally(program)
 
 

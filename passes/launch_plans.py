@@ -52,6 +52,7 @@ from comet.passes.tile_gpu_cost import (
     tensor_traffic,
 )
 from comet.passes.tile_gpu_model import Blocks, KernelSummary, summarize, tile_blocks
+from comet.passes.told_together import flagged
 
 DEFAULT_LAUNCH = LaunchNumbers(4, 1)
 """Of a node that has none yet."""
@@ -260,10 +261,15 @@ def _owner(value: SSAValue) -> Operation:
     return value.owner
 
 
-def _has(kernel: KernelOp, kind: type[SignalOp | WaitOp], channel: SSAValue) -> bool:
+def _is_signalled(kernel: KernelOp, channel: SSAValue) -> bool:
     made = behind(channel)
-    ops = (op for op in kernel.body.block.ops if isinstance(op, kind))
+    ops = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
     return any(behind(op.channel) is made for op in ops)
+
+
+def _wait_for(kernel: KernelOp, channel: SSAValue) -> WaitOp | None:
+    ops = (op for op in kernel.body.block.ops if isinstance(op, WaitOp))
+    return next((op for op in ops if behind(op.channel) is behind(channel)), None)
 
 
 def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:
@@ -273,7 +279,7 @@ def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:
                 _channel_name(op.channel),
                 _message(op.channel_type),
                 remote=isinstance(op, PushOp),
-                signals=_has(kernel, SignalOp, op.channel),
+                signals=_is_signalled(kernel, op.channel),
                 of_input=_from_input(node),
                 blocks=prod(blocks_of(op.channel).values()),
             )
@@ -294,14 +300,16 @@ def _receives(
         op = seen.owner
         if not isinstance(op, ReadOp | PullOp):
             continue
+        wait = _wait_for(kernel, op.channel)
+        told = op.channel if wait is None else flagged(wait)
         called = dict(zip(names_of(seen), names_of(value), strict=True))
         lacking = (dim for dim in summary.grid if dim not in names_of(value))
         yield Receive(
-            _channel_name(op.channel),
+            _channel_name(told),
             _message(op.channel_type),
             remote=isinstance(op, PullOp),
-            waits=_has(kernel, WaitOp, op.channel),
+            waits=wait is not None,
             by_source=called[op.channel_type.gather] in sources,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
-            by_block=any(called[dim] in node.factors for dim in blocks_of(op.channel)),
+            by_block=any(called[dim] in node.factors for dim in blocks_of(told)),
         )

@@ -4,14 +4,14 @@
 A channel becomes symmetric memory with two slots, of which launches use one in turn,
 and, where somebody signals, flags that count the tiles of each block. A kernel counts
 its launches on the device; slots and what is waited for follow from that number, so
-that nothing is cleared between launches. Rejects channels that no kernel, or several,
-give to, and waits for what nobody signals.
+that nothing is cleared between launches. Channels that one signal tells of share flags.
+Rejects channels that no kernel, or several, give to, and waits for what nobody signals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.context import Context
@@ -39,6 +39,7 @@ from comet.dialects.dataflow import (
 from comet.dialects.schedule import SpatialOp
 from comet.passes.kernels import erase, insert_before, rebuild_kernel
 from comet.passes.levels import IRLevel, functions_at
+from comet.passes.told_together import teller_of, uses_of
 
 SLOTS = 2
 """While one launch is read, ranks that are ahead write for the next."""
@@ -64,6 +65,8 @@ class FlagPlan:
     channel: ChannelOp
     writers: int | None
     """The tiles of a block, each of which signals once; None: nobody signals."""
+    told_with: ChannelOp | None = None
+    """Another channel, whose signals tell of this one as well."""
 
 
 def plan_flags(program: ProgramOp) -> tuple[FlagPlan, ...]:
@@ -73,19 +76,20 @@ def plan_flags(program: ProgramOp) -> tuple[FlagPlan, ...]:
     Raises `PassFailedException` for a channel that nobody gives to, or several kernels.
     """
     channels = [op for op in program.body.block.ops if isinstance(op, ChannelOp)]
-    return tuple(FlagPlan(channel, _writers(channel)) for channel in channels)
+    return tuple(_flag_plan(channel) for channel in channels)
 
 
-def _writers(channel: ChannelOp) -> int | None:
-    givers = [op for op in users(channel.result) if isinstance(op, PushOp | StageOp)]
+def _flag_plan(channel: ChannelOp) -> FlagPlan:
+    givers = [op for op in uses_of(channel.result) if isinstance(op, PushOp | StageOp)]
     if len(givers) != 1:
         raise PassFailedException(
             f"lower-channels: the channel {_name(channel)} is given to "
             f"{len(givers)} times; push or stage one value to it"
         )
-    if not any(isinstance(op, SignalOp) for op in users(channel.result)):
-        return None
-    return tiles_per_block(givers[0], channel)
+    teller = teller_of(channel)
+    if teller is channel:
+        return FlagPlan(channel, tiles_per_block(givers[0], channel))
+    return FlagPlan(channel, None, teller)
 
 
 def tiles_per_block(giver: PushOp | StageOp, channel: ChannelOp) -> int:
@@ -117,21 +121,16 @@ def _name(channel: ChannelOp) -> str:
     return f"%{channel.result.name_hint or 'channel'}"
 
 
-def users(value: SSAValue) -> list[Operation]:
-    """Return what kernels do with a channel, in order of launch."""
-    found: list[Operation] = []
-    for use in value.uses:
-        if isinstance(kernel := use.operation, KernelOp):
-            argument = kernel.body.block.args[use.index]
-            found += [inner.operation for inner in argument.uses]
-    return found
-
-
 def lower(program: ProgramOp, plans: Sequence[FlagPlan]) -> None:
     """Replace the channels of a program, and all that works on them."""
     lowered: dict[SSAValue, Memory] = {}
     for plan in plans:
         lowered[plan.channel.result] = _memory(plan)
+    for plan in plans:
+        if plan.told_with is not None:
+            flags = lowered[plan.told_with.result].flags
+            memory = lowered[plan.channel.result]
+            lowered[plan.channel.result] = replace(memory, flags=flags)
     for kernel in list(program.kernels()):
         if any(value in lowered for value in kernel.ins):
             _lower_kernel(kernel, lowered)
@@ -179,9 +178,11 @@ def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, Memory]) -> None:
         uses = [use.operation for use in argument.uses]
         flags = None
         if memory.flags and any(isinstance(op, SignalOp | WaitOp) for op in uses):
-            flags = body.insert_arg(memory.flags.result.type, len(body.args))
-            flags.name_hint = "flags"
-            ins.append(memory.flags.result)
+            made = memory.flags.result
+            if made not in ins:
+                body.insert_arg(made.type, len(body.args)).name_hint = "flags"
+                ins.append(made)
+            flags = body.args[ins.index(made)]
         for op in uses:
             _lower_use(op, epoch.result, flags, memory)
     rebuild_kernel(kernel, ins, range(len(kernel.results_)))

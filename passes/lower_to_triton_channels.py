@@ -8,7 +8,7 @@ then the next one, so that ranks do not all turn to the same peer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from xdsl.dialects.builtin import StringAttr, i32
@@ -88,6 +88,25 @@ class Received(Buffer):
         assert self.channel is not None
         names = names_of(self.channel.type.received)
         return self.dims[names.index(self.channel.type.gather)]
+
+
+@dataclass
+class Awaited:
+    """What has been waited for at one place: flags may tell of several values."""
+
+    flags: set[tuple[SSAValue, SSAValue | None]] = field(
+        default_factory=set[tuple[SSAValue, SSAValue | None]]
+    )
+
+    def once(self, received: Received, source: SSAValue | None) -> Received:
+        """Return what came from a source, or all; without flags if these are done."""
+        if received.flags is None:
+            return received
+        key = (received.flags.pointer, source)
+        if key in self.flags:
+            return replace(received, flags=None)
+        self.flags.add(key)
+        return received
 
 
 def ranks_of(scope: Scope) -> RankParameters:

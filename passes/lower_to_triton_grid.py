@@ -18,11 +18,13 @@ from comet.dialects.schedule_node import NodeOp
 from comet.dialects.tl_types import BinaryKind, CompareKind
 from comet.passes.lower_to_triton_blocks import BlockPlan
 from comet.passes.lower_to_triton_channels import (
+    Awaited,
     Received,
     from_all,
     from_owner,
     owned_slice,
     peer_at,
+    ranks_of,
     wait_for_own,
 )
 from comet.passes.lower_to_triton_nodes import BodyLowering
@@ -59,10 +61,11 @@ def lower_grid(
                 f"{combiner}; split the dimension in a temporal loop instead"
             )
     extents = _place_on_grid(node, scope, grid)
+    awaited = Awaited()
     for received in grid.first:
-        wait_for_own(scope, received)
+        wait_for_own(scope, awaited.once(received, ranks_of(scope).rank))
     for argument, buffer in zip(node.tiles, grid.inputs, strict=True):
-        body.bind(scope, _arrived(node, scope, buffer, body), argument)
+        body.bind(scope, _arrived(node, scope, buffer, body, awaited), argument)
     body.lower_body(node, scope, grid.targets)
     for value, target in zip(node.yielded, grid.targets, strict=True):
         first = _is_first(node, scope, value)
@@ -89,7 +92,11 @@ def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None
 
 
 def _arrived(
-    node: SpatialOp, scope: Scope, buffer: Buffer, body: BodyLowering
+    node: SpatialOp,
+    scope: Scope,
+    buffer: Buffer,
+    body: BodyLowering,
+    awaited: Awaited,
 ) -> Buffer:
     """
     Wait for what is received before the body, unless a loop inside waits for it.
@@ -99,7 +106,7 @@ def _arrived(
     if not isinstance(buffer, Received):
         return buffer
     if (owner := scope.owners.get(buffer.gather)) is not None:
-        return from_owner(scope, buffer, owner)
+        return from_owner(scope, awaited.once(buffer, owner.rank), owner)
     rows = (
         row
         for inner in node.body.walk()
@@ -109,7 +116,7 @@ def _arrived(
     )
     if any(body.is_source_row(row, scope) for row in rows):
         return buffer
-    return from_all(scope, buffer)
+    return from_all(scope, awaited.once(buffer, None))
 
 
 def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> list[int]:

@@ -24,6 +24,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule_attributes import Combiner
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.lower_to_triton_channels import (
+    Awaited,
     Received,
     from_owner,
     owned_slice,
@@ -338,12 +339,13 @@ class TemporalLowering:
         self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], dim: str
     ) -> dict[SSAValue, Tile | Buffer]:
         """Wait for what the current source gave; return where it can be loaded."""
-        return {
-            argument: from_owner(scope, value, scope.owners[dim])
-            if isinstance(value, Received) and value.gather == dim
-            else value
-            for argument, value in outer.items()
-        }
+        arrived, awaited = dict(outer), Awaited()
+        for argument, value in outer.items():
+            if isinstance(value, Received) and value.gather == dim:
+                owner = scope.owners[dim]
+                received = awaited.once(value, owner.rank)
+                arrived[argument] = from_owner(scope, received, owner)
+        return arrived
 
     def _open(
         self, row: Row, scope: Scope, starts: Sequence[Tile], depth: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,6 +22,7 @@ from comet.dialects.dataflow import (
     WaitOp,
     behind,
 )
+from comet.passes.told_together import cuts, tells_of
 
 Giver: TypeAlias = PushOp | StageOp
 Reader: TypeAlias = ReadOp | PullOp
@@ -55,9 +56,11 @@ class Wiring:
 
     inbox: InboxOp
     flags: tuple[FlagsOp, ...]
+    """Its own, or those of another inbox whose signals tell of this one as well."""
     givers: tuple[Giver, ...]
     readers: tuple[Reader, ...]
     signals: tuple[SignalOp, ...]
+    """On its flags."""
     waits: tuple[WaitOp, ...]
     places: Mapping[Operation, Place]
     barriers: int
@@ -98,23 +101,47 @@ def kernel_of(op: Operation) -> str:
 def wirings(program: ProgramOp) -> Iterator[Wiring]:
     """Yield what a program does with each of its inboxes."""
     places, barriers = _places(program)
-    flags = [op for op in program.body.block.ops if isinstance(op, FlagsOp)]
+    signals = [op for op in uses_of_channels(program) if isinstance(op, SignalOp)]
     for inbox in program.body.block.ops:
         if not isinstance(inbox, InboxOp):
             continue
         used = [
             op for op in uses_of_channels(program) if behind(op.channel) is inbox.result
         ]
+        flags = _own_flags(program, inbox) or _shared_flags(signals, inbox, used)
         yield Wiring(
             inbox,
-            tuple(op for op in flags if op.box is inbox.result),
+            flags,
             tuple(op for op in used if isinstance(op, Giver)),
             tuple(op for op in used if isinstance(op, Reader)),
-            tuple(op for op in used if isinstance(op, SignalOp)),
+            tuple(op for op in signals if op in used or _flags_of(op) in flags),
             tuple(op for op in used if isinstance(op, WaitOp)),
             places,
             barriers,
         )
+
+
+def _own_flags(program: ProgramOp, inbox: InboxOp) -> tuple[FlagsOp, ...]:
+    flags = (op for op in program.body.block.ops if isinstance(op, FlagsOp))
+    return tuple(op for op in flags if op.box is inbox.result)
+
+
+def _shared_flags(
+    signals: Sequence[SignalOp], inbox: InboxOp, used: Sequence[Use]
+) -> tuple[FlagsOp, ...]:
+    """Return flags that are waited for, whose signals tell of an inbox as well."""
+    waited = {_flags_of(op) for op in used if isinstance(op, WaitOp)}
+    found = (_flags_of(op) for op in signals if tells_of(op, inbox.result))
+    return tuple(
+        flags
+        for flags in dict.fromkeys(found)
+        if flags in waited and flags is not None and cuts(flags, inbox.result)
+    )
+
+
+def _flags_of(op: SignalOp | WaitOp) -> FlagsOp | None:
+    owner = None if op.flags is None else behind(op.flags).owner
+    return owner if isinstance(owner, FlagsOp) else None
 
 
 def _places(program: ProgramOp) -> tuple[dict[Operation, Place], int]:
