@@ -138,6 +138,7 @@ def lower_function(func: FuncOp, plan: Plan) -> None:
     mapping = build_mapping(plan)
     mapping.attributes[NAMES] = plan.names.table()
     mapping.attributes.update(notes_of(func))
+    mapping.location = func.location
     block = func.parent_block()
     assert block is not None
     block.insert_ops_before([ConstantsOp({}), build_problem(plan), mapping], func)

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -35,18 +35,28 @@ def place_of_op(op: Operation) -> str:
         return _location_text(op.location)
     names = [f"%{r.name_hint}" for r in op.results if r.name_hint is not None]
     name = " ".join([f"'{op.name}' op", *names[:1]])
-    ancestor: Operation | None = op
-    while ancestor is not None:
+    around = list(_up_from(op))
+    for ancestor in around:
         symbol = ancestor.get_attr_or_prop("sym_name")
         if isinstance(symbol, StringAttr):
             return _place_within(ancestor, f"in @{symbol.data}, {name}")
-        ancestor = ancestor.parent_op()
-    return name
+    return next((_place_within(a, name) for a in around if _is_located(a)), name)
 
 
-def _place_within(symbol: Operation, name: str) -> str:
-    if isinstance(symbol.location, FileLineColLoc):
-        return f"{_location_text(symbol.location)}: {name}"
+def _up_from(op: Operation) -> Iterator[Operation]:
+    outer: Operation | None = op
+    while outer is not None:
+        yield outer
+        outer = outer.parent_op()
+
+
+def _is_located(op: Operation) -> bool:
+    return isinstance(op.location, FileLineColLoc) and not isinstance(op, ModuleOp)
+
+
+def _place_within(outer: Operation, name: str) -> str:
+    if isinstance(outer.location, FileLineColLoc):
+        return f"{_location_text(outer.location)}: {name}"
     return name
 
 
