@@ -323,6 +323,38 @@ def test_a_barrier_orders_all_ranks():
     race_after(ranks)
 
 
+def test_what_no_element_has_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch):
+    """And nothing else: races with what is left are still found."""
+    monkeypatch.setattr("comet.runtime.races.ROOM", 4)
+    ranks = Ranks()
+    ranks.touch(1, READ, 9)
+    for _ in range(20):
+        ranks.touch(0, WRITE, 1, 2)
+        ranks.touch(0, WRITE, 2)
+    race_after(ranks)
+    with pytest.raises(RaceError):
+        ranks.touch(0, WRITE, 9)
+
+
+def test_an_element_read_again_still_races():
+    ranks = Ranks()
+    ranks.touch(1, READ, 1)
+    ranks.touch(1, READ, 1)
+    with pytest.raises(RaceError):
+        ranks.touch(0, WRITE, 1)
+
+
+def test_a_read_after_a_barrier_is_another():
+    """It is not what the signal before it published."""
+    ranks = Ranks()
+    ranks.touch(1, READ, 1)
+    ranks.signal(1)
+    ranks.touch(1, READ, 1)
+    ranks.wait(0)
+    with pytest.raises(RaceError):
+        ranks.touch(0, WRITE, 1)
+
+
 def test_accesses_to_nobodys_memory():
     ranks = Ranks()
     with pytest.raises(OutOfBoundsError, match="ends behind box"):

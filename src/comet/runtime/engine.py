@@ -57,6 +57,7 @@ class Actor(Task):
         self.thread_number = 0
         """Its number in the race detector."""
         self.place = "host"
+        self._operation = Operation(rank, name, self.place)
         self.reason: Callable[[], str] = lambda: "has not started"
         self.last_read: tuple[int, int] = (0, 0)
         """The address it read last, and how often in a row."""
@@ -67,6 +68,12 @@ class Actor(Task):
         """Make the interpreter run this program."""
         if self.kernel is not None:
             self.kernel.enter(self.index)
+
+    def operation(self) -> Operation:
+        """Return what the actor does at its place, the same object for each place."""
+        if self._operation.place != self.place:
+            self._operation = Operation(self.rank, self.name, self.place)
+        return self._operation
 
     def locate(self) -> str:
         """Return and keep the line where the actor, which runs, is."""
@@ -201,7 +208,7 @@ class Engine:
         """Check for races; notice programs that poll without saying so."""
         actor = self.conductor.running()
         if self._detector is not None:
-            operation = Operation(actor.rank, actor.name, actor.place)
+            operation = actor.operation()
             seen = _with_awaited(actor, access)
             try:
                 self._detector.access(actor.thread_number, seen, operation)

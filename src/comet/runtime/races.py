@@ -101,17 +101,12 @@ class _Event:
     kind: Kind
     operation: Operation
 
-    def repeats(self, other: _Event) -> bool:
-        """Whether nothing can come between the two that races with only one."""
-        mine, its = (
-            (self.column, self.time, self.kind),
-            (other.column, other.time, other.kind),
-        )
-        return mine == its
-
 
 HISTORY = 64
 """How many releases at one flag are told apart."""
+
+ROOM = 1 << 12
+"""So many frontiers are kept before it is asked which of them are needed."""
 
 Release = tuple[int | None, "Clock"]
 """What a release left at its flag, and all that was published there until then."""
@@ -133,10 +128,14 @@ class RaceDetector:
         self._clocks: list[Clock] = []
         self._fenced: list[int] = []
         self._ranks: list[int] = []
+        self._read: list[set[tuple[int, int]]] = []
+        """Single elements that a thread has read at its present time."""
         self._idle: dict[int, list[int]] = defaultdict(list)
         self._released: dict[Region, dict[tuple[int, int | None], deque[Release]]] = {}
         self._cells: dict[Region, Frontiers] = {}
         self._frontiers: list[tuple[_Event, ...]] = [()]
+        self._room = ROOM
+        """How many of them there may be before some are forgotten."""
 
     def root(self, rank: int) -> int:
         """Return a new thread that knows of no other: the host of a rank."""
@@ -149,6 +148,7 @@ class RaceDetector:
         self._clocks.append(clock)
         self._fenced.append(0)
         self._ranks.append(rank)
+        self._read.append(set())
         return thread
 
     def fork(self, parent: int) -> int:
@@ -187,6 +187,8 @@ class RaceDetector:
         Raises `RaceError` where it races with an earlier one, and `OutOfBoundsError`
         where it is to nobody's memory.
         """
+        if self._repeated(thread, access):
+            return
         for region, part in self._memory.split(access):
             if part.acquire:
                 self._acquire(thread, region, part)
@@ -195,11 +197,28 @@ class RaceDetector:
                 self._forget(region, part)
             if part.release:
                 self._release(thread, region, part)
+        if len(self._frontiers) > self._room:
+            self._forget_frontiers()
 
     def _tick(self, thread: int) -> None:
         clock = self._clocks[thread]
         self._fenced[thread] = int(clock[2 * thread])
         clock[2 * thread] += 1
+        self._read[thread].clear()
+
+    def _repeated(self, thread: int, access: Access) -> bool:
+        """
+        Whether a thread reads an element that it has just read.
+
+        Nobody can have learnt of the first read since then, so what races with the
+        second races with the first.
+        """
+        if access.kind is not Kind.READ or access.addresses.size != 1:
+            return False
+        element = (access.low, access.width)
+        known = element in self._read[thread]
+        self._read[thread].add(element)
+        return known
 
     def _acquire(self, thread: int, region: Region, access: Access) -> None:
         released = self._released.get(region, {})
@@ -247,11 +266,8 @@ class RaceDetector:
         covered, rivals = COVERS[event.kind], CONFLICTS[event.kind]
         history = self._history(region)
         for frontier, here in _alike(history, _cells(region, access)):
-            earlier = self._frontiers[frontier]
-            if earlier and earlier[-1].repeats(event):
-                continue
             kept: list[_Event] = []
-            for old in earlier:
+            for old in self._frontiers[frontier]:
                 if old.time > known(old.column):
                     if old.kind in rivals:
                         raise _race(region, here, old, event)
@@ -260,6 +276,14 @@ class RaceDetector:
                     kept.append(old)
             history[here] = len(self._frontiers)
             self._frontiers.append((*kept, event))
+
+    def _forget_frontiers(self) -> None:
+        """Keep those that some element still has, and number them anew."""
+        used = np.unique(np.concatenate([[0], *self._cells.values()]))
+        self._frontiers = [self._frontiers[number] for number in used]
+        for cells in self._cells.values():
+            cells[:] = np.searchsorted(used, cells)
+        self._room = max(ROOM, 2 * len(self._frontiers))
 
     def _history(self, region: Region) -> Frontiers:
         if region not in self._cells:
@@ -305,11 +329,12 @@ def _falls(history: Sequence[Release], left: int | None) -> bool:
 
 def _cells(region: Region, access: Access) -> Cells:
     """Return the elements of the region that an access touches."""
+    if access.addresses.size == 1:
+        low, high = access.low - region.start, access.end - 1 - region.start
+        return np.arange(low // region.itemsize, high // region.itemsize + 1)
     offsets = access.addresses.astype(np.int64) - region.start
     first = offsets // region.itemsize
-    if access.width == region.itemsize and np.array_equal(
-        first * region.itemsize, offsets
-    ):
+    if access.width == region.itemsize and not (offsets % region.itemsize).any():
         return first
     last = (offsets + access.width - 1) // region.itemsize
     reach = int((last - first).max(initial=0))

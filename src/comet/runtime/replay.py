@@ -137,14 +137,14 @@ class _Recorder:
 
 def _key(value: Any, handles: list[Any]) -> Any:
     """
-    Return what is decided by, of an argument; collect the tensors in it.
+    Return that of an argument on which decisions depend; collect the tensors in it.
 
     Raises `_UnknownError` where that is not known.
     """
     kind = type(value)
     if kind is tl.tensor:
         handles.append(value.handle)
-        return value.type.name
+        return str(value.type)
     if kind is int or value is None:
         return value
     if kind in (bool, float, str):
@@ -152,7 +152,7 @@ def _key(value: Any, handles: list[Any]) -> Any:
     if kind is tl.constexpr:
         return kind, _key(value.value, handles)
     if isinstance(value, tl.dtype):
-        return kind, value.name
+        return kind, str(value)
     if kind is slice:
         parts = (value.start, value.stop, value.step)
         return kind, *[_key(part, handles) for part in parts]
@@ -162,31 +162,53 @@ def _key(value: Any, handles: list[Any]) -> Any:
 
 
 _plans: dict[Any, _Plan | None] = {}
+"""What calls came down to, for the life of the process; None: they are made anew."""
 
 
-def _called(member: Callable[..., Any], arguments: Any, keywords: dict[str, Any]):
+def _call_key(
+    member: Any, arguments: Any, keywords: Mapping[str, Any], handles: list[Any]
+) -> tuple[Any, ...]:
+    """Return all on which the decisions of a call depend; collect its tensors."""
+    parts: list[Any] = [member]
+    for value in arguments:
+        if type(value) is tl.tensor:  # as in `_key`, for speed
+            handles.append(value.handle)
+            parts.append(str(value.type))
+        else:
+            parts.append(_key(value, handles))
+    for name, value in keywords.items():
+        parts.append((name, _key(value, handles)))
+    if len(handles) > 1:
+        identities = [*map(id, handles)]
+        if len({*identities}) < len(identities):  # plans do not tell them apart
+            parts.append(("same", *map(identities.index, identities)))
+    return tuple(parts)
+
+
+def _called(member: Any, arguments: Any, keywords: Mapping[str, Any]) -> Any:
     """Call a function of the language, or do again what that came down to."""
     handles: list[Any] = []
     try:
-        parts = [_key(value, handles) for value in arguments]
-        key = member, len(parts), *parts
-        for name, value in keywords.items():
-            key = *key, name, _key(value, handles)
-        identities = [*map(id, handles)]
-        if len({*identities}) < len(identities):  # the same tensor twice
-            key = *key, *map(identities.index, identities)
-        plan = _plans[key]
+        key = _call_key(member, arguments, keywords, handles)
     except _UnknownError:
-        key = plan = None
-    except KeyError:
-        return _noted(key, member, arguments, keywords, handles)
+        plan = None
+    else:
+        if key not in _plans:
+            return _noted(key, member, arguments, keywords, handles)
+        plan = _plans[key]
     if plan is None:
         semantic = interpreter.interpreter_semantic
         return member(*arguments, **keywords, _semantic=semantic)
     return plan.run(handles)
 
 
-def _noted(key, member, arguments, keywords, handles):
+def _noted(
+    key: Any,
+    member: Any,
+    arguments: Any,
+    keywords: Mapping[str, Any],
+    handles: list[Any],
+) -> Any:
     """Call a function of the language and keep what that comes down to."""
     recorder = _Recorder(handles)
     semantic = type(interpreter.interpreter_semantic)(recorder)
