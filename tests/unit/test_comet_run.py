@@ -12,6 +12,8 @@ from triton_schedules import schedule
 
 from comet.runtime import command
 from comet.runtime.child import as_text, expect_gpu
+from comet.runtime.compile_check import Compiled
+from comet.runtime.compile_report import text_of
 
 SIZES = {"M": 5, "N": 7}
 
@@ -48,6 +50,28 @@ def test_report(module: Path):
     assert (report["ranks"], report["seed"]) == (1, 7)
     assert report["backend"] == ("gpu" if command.has_gpu() else "interpreter")
     assert report["seconds"] > 0
+
+
+def test_compiling_needs_no_gpu(module: Path):
+    done = run(module, "--compile", "sm_90", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["ok"] is True
+    (kernel,) = report["kernels"]
+    assert (kernel["target"], kernel["spills"]) == ("sm_90", 0)
+    assert kernel["faults"] == kernel["slow"] == []
+
+
+def test_faults_of_kernels_are_told():
+    kernel = Compiled(
+        "f", "gfx942", 9, spills=4, shared=8, matrix=0, faults=("bad",), slow=("late",)
+    )
+    assert text_of([kernel]).splitlines() == [
+        "WRONG: f on gfx942: 9 registers, 4 bytes spilled, 8 bytes of shared memory, 0 "
+        "matrix instructions",
+        "  fault: bad",
+        "  slow: late",
+    ]
 
 
 def test_module_runs_itself(module: Path):
@@ -112,6 +136,8 @@ def test_bad_module_is_one_sentence(tmp_path: Path, text: str, message: str):
         (["--backend", "gpus"], "--backend gpus is unknown; choose interpreter or gpu"),
         (["--backend", "gpu"], "--backend gpu: this machine has no GPU"),
         (["--bench"], "--bench measures on a GPU only"),
+        (["--compile", "sm_80"], "--compile sm_80 is unknown; choose sm_90 or gfx942"),
+        (["--bench", "--compile", "sm_90"], "--compile runs nothing, so --bench means"),
     ],
 )
 def test_bad_arguments_are_one_sentence(

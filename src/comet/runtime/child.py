@@ -121,6 +121,16 @@ def as_text(facts: Facts) -> str:
     return text
 
 
+def outcome(request: Request) -> tuple[bool, str]:
+    """Do what is asked; return whether all is well, and what is to be printed."""
+    if request.targets:
+        from comet.runtime.compile_report import compile_report
+
+        return compile_report(request.module, request.targets, request.as_json)
+    facts = report(request)
+    return bool(facts["ok"]), json.dumps(facts) if request.as_json else as_text(facts)
+
+
 def speaks(request: Request) -> bool:
     """Whether this process prints what all processes know: rank 0 does."""
     return request.backend != "distributed" or os.environ["RANK"] == "0"
@@ -130,7 +140,7 @@ def main() -> int:
     """Do what the parent process asks for; return the exit code."""
     request = request_of(sys.argv[1])
     try:
-        facts = report(request)
+        ok, text = outcome(request)
     except ValueError as error:
         print(f"comet-run: error: {error}", file=sys.stderr)
         return 1
@@ -141,8 +151,8 @@ def main() -> int:
         print(f"comet-run: error: {failure(request.module, error)}", file=sys.stderr)
         return 1
     if speaks(request):
-        print(json.dumps(facts) if request.as_json else as_text(facts))
-    return 0 if facts["ok"] else 1
+        print(text)
+    return 0 if ok else 1
 
 
 if __name__ == "__main__":

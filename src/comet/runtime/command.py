@@ -19,6 +19,7 @@ from comet.runtime.request import (
     LIMITED,
     MANY_RANKS,
     ONE_RANK,
+    TARGETS,
     TORCHRUN,
     Request,
 )
@@ -65,6 +66,14 @@ def argument_parser() -> argparse.ArgumentParser:
         help="launches with fresh data; by default 5",
     )
     add("--graph", action="store_true", help="replay a graph from the second launch on")
+    add(
+        "--compile",
+        nargs="+",
+        default=[],
+        metavar="TARGET",
+        help=f"run nothing: compile for {' and '.join(TARGETS)}, and check what orders "
+        "the ranks and what is slow; needs no GPU",
+    )
     return parser
 
 
@@ -89,8 +98,22 @@ def problem_with(args: argparse.Namespace) -> str | None:
     if args.ranks not in (None, ranks or 1):
         of = "1 rank" if ranks is None else f"{ranks} ranks"
         return f"--ranks {args.ranks}: the module was compiled for {of}"
+    if args.compile:
+        return _problem_with_targets(args)
     known = ONE_RANK if ranks is None else MANY_RANKS
     return _problem_with_backend(args, known) or _problem_with_device(args, ranks)
+
+
+def _problem_with_targets(args: argparse.Namespace) -> str | None:
+    """Return why the module cannot be compiled as asked."""
+    for target in args.compile:
+        if target not in TARGETS:
+            known = " or ".join(TARGETS)
+            return f"--compile {target} is unknown; choose {known}"
+    for name in ("check", "bench", "graph", "backend", "resident", "epochs"):
+        if getattr(args, name):
+            return f"--compile runs nothing, so --{name} means nothing; leave one out"
+    return None
 
 
 def _problem_with_backend(args: argparse.Namespace, known: Sequence[str]) -> str | None:
@@ -156,6 +179,7 @@ def request_from(args: argparse.Namespace) -> Request:
         graph=args.graph,
         as_json=args.json,
         bench=args.bench,
+        targets=tuple(args.compile),
     )
 
 
@@ -167,6 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     request = request_from(args)
     command = [sys.executable, "-m", "comet.runtime.child", request.text()]
-    interpret = request.backend in INTERPRETED
-    environment = dict(os.environ, TRITON_INTERPRET=str(int(interpret)))
+    interpret = request.backend in INTERPRETED and not request.targets
+    environment = {"TRITON_DEFAULT_FP_FUSION": "1", **os.environ}
+    environment["TRITON_INTERPRET"] = str(int(interpret))
     return subprocess.run(command, env=environment, check=False).returncode

@@ -15,6 +15,8 @@ LIMITED = ("scheduler", "processes", "virtual")
 """Back ends that can limit how many programs run at the same time."""
 GRAPHS = ("virtual", "gpu", "distributed")
 """Back ends that can repeat launches without the host program."""
+TARGETS = ("sm_90", "gfx942")
+"""GPUs that kernels can be compiled for where there are none."""
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 """What torchrun tells the processes that it starts, in their environment."""
 
@@ -36,6 +38,8 @@ class Request:
     """Replay a captured graph in all launches but the first."""
     as_json: bool = False
     bench: bool = False
+    targets: tuple[str, ...] = ()
+    """Compile for these, and run nothing."""
 
     def text(self) -> str:
         """Return the request as one argument of a command."""

@@ -1,0 +1,37 @@
+"""What `comet-run --compile` says of a module."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from comet.runtime.compile_check import Compiled, all_compiled
+
+
+def compile_report(
+    module: str, targets: Sequence[str], as_json: bool
+) -> tuple[bool, str]:
+    """Compile a module; return whether no kernel has faults, and what is printed."""
+    kernels = list(all_compiled(module, targets))
+    ok = not any(kernel.faults for kernel in kernels)
+    if as_json:
+        facts = {"ok": ok, "kernels": [asdict(kernel) for kernel in kernels]}
+        return ok, json.dumps(facts)
+    return ok, text_of(kernels)
+
+
+def text_of(kernels: Iterable[Compiled]) -> str:
+    """Return what people are told: some lines for each kernel."""
+    return "\n".join(line for kernel in kernels for line in _lines(kernel))
+
+
+def _lines(kernel: Compiled) -> list[str]:
+    verdict = "WRONG" if kernel.faults else "right"
+    return [
+        f"{verdict}: {kernel.kernel} on {kernel.target}: {kernel.registers} registers, "
+        f"{kernel.spills} bytes spilled, {kernel.shared} bytes of shared memory, "
+        f"{kernel.matrix} matrix instructions",
+        *(f"  fault: {fault}" for fault in kernel.faults),
+        *(f"  slow: {path}" for path in kernel.slow),
+    ]
