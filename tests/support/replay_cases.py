@@ -86,8 +86,9 @@ def POINTER() -> Any:
     return interpreter._implicit_cvt(MEMORY)
 
 
-def values(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
+def values(of: tuple[str, tuple[int, ...]], seed: int) -> Any:
     """Return a tensor of random numbers, none of them zero."""
+    dtype, shape = of
     kind = getattr(tl, dtype)
     numbers = np.random.default_rng(seed).integers(1, 9, shape or (1,))
     data = numbers.astype(interpreter._get_np_dtype(kind))
@@ -100,13 +101,13 @@ def cases() -> Iterator[tuple[str, Callable[[int], Any]]]:
     kinds = list(itertools.product(TYPES, SHAPES))
     for name, act in ONE.items():
         for kind in kinds:
-            yield f"{name} of {kind}", lambda seed, a=act, k=kind: a(values(*k, seed))
+            yield f"{name} of {kind}", lambda seed, a=act, k=kind: a(values(k, seed))
     for name, act in TWO.items():
         pairs = list(itertools.product(kinds, kinds))
         for one, two in [*pairs[::7], *zip(kinds, kinds, strict=True)]:
 
             def call(seed: int, act: Any = act, one: Any = one, two: Any = two) -> Any:
-                return act(values(*one, seed), values(*two, seed + 100))
+                return act(values(one, seed), values(two, seed + 100))
 
             yield f"{name} of {one} and {two}", call
 
