@@ -102,8 +102,15 @@ class DistributedRank(Rank):
 
 
 @contextmanager
-def _process_group() -> Generator[None]:
-    """Let the processes find each other; gloo carries what their hosts say."""
+def process_group() -> Generator[None]:
+    """
+    Let the processes find each other, unless they have; gloo carries what hosts say.
+
+    Only one group can be made in the life of a process.
+    """
+    if dist.is_initialized():
+        yield
+        return
     backends = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backends, timeout=TIMEOUT)
     try:
@@ -127,8 +134,8 @@ def run(
     `SymmetryError` where ranks allocate different things.
     """
     process = this_process(host.program.ranks)
-    with _process_group():
-        memory = (connect or _own_gpu)(process, heap_bytes(host.program))
+    with process_group():
+        memory = (connect or own_gpu)(process, heap_bytes(host.program))
         session = host.session(DistributedRank(process.rank, memory))
         results = played(
             [session], session.launch, host.epochs, captured if graph else None
@@ -138,7 +145,7 @@ def run(
     return [epochs for (epochs,) in everyone]
 
 
-def _own_gpu(process: Process, size: int) -> PeerMemory:
+def own_gpu(process: Process, size: int) -> PeerMemory:
     """Take the GPU of this process, and memory that its peers reach."""
     count = torch.cuda.device_count()
     if process.local_rank >= count:
