@@ -9,7 +9,7 @@ from math import prod
 
 from paper_programs import SHAPES, Machine, Shape, elementary, new_context
 from paper_tool_search import search_tool
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -20,6 +20,8 @@ from comet.dialects.compound_dims import element_type_of, extents_of
 from comet.passes.comet_accelerator import CometAcceleratorPass
 from comet.passes.functions import compute_functions
 from comet.passes.fuse import FusePass
+from comet.passes.fuse_auto import STRATEGIES as FUSIONS
+from comet.passes.fuse_auto import STRATEGY
 from comet.passes.tile_accelerator import search
 from comet.passes.tile_template import Template, make_template
 
@@ -42,6 +44,7 @@ class Strategy:
 
 
 HEADS_AND_ROWS = ("H", "M")
+GEMMS = ("gemm_softmax", "gemm_layernorm")
 
 STRATEGIES: Mapping[str, Strategy] = {
     "unfused": Strategy(CometAcceleratorPass(strategy="none")),
@@ -49,9 +52,12 @@ STRATEGIES: Mapping[str, Strategy] = {
     "fused-GEMM-dist, through GB": Strategy(CometAcceleratorPass(strategy="partial")),
     "fused-GEMM-dist": Strategy(CometAcceleratorPass(strategy="full")),
     "fused-GEMM-root": Strategy(
-        CometAcceleratorPass(strategy="full", op="contract", kind="gather"),
-        only=("gemm_softmax", "gemm_layernorm"),
+        CometAcceleratorPass(strategy="full", op="contract", kind="gather"), GEMMS
     ),
+    "streamed, by M": Strategy(
+        CometAcceleratorPass(strategy="full", stream=True), ("gemm_softmax",)
+    ),
+    "comet's choice": Strategy(CometAcceleratorPass(dim=("auto",)), GEMMS),
     "UA, by H and M": Strategy(
         CometAcceleratorPass(strategy="none", dim=HEADS_AND_ROWS, stream=False),
         only=("attention",),
@@ -112,6 +118,24 @@ class Row:
         return unfused.energy / own.energy
 
 
+def decided(module: ModuleOp, options: CometAcceleratorPass) -> CometAcceleratorPass:
+    """Return the options with what `auto` decides for `dim` and `strategy` in them."""
+    if options.strategy != "auto":
+        return options
+    trial, context = module.clone(), new_context()
+    dims = options.shared(context, trial, stream=False)
+    for part in parts_of(trial, replace(options, dim=dims)):
+        part.apply(context, trial)
+        if isinstance(part, FusePass):
+            break
+    chosen = next(compute_functions(trial)).attributes[STRATEGY]
+    return next(
+        replace(options, dim=dims, strategy=strategy)
+        for strategy in FUSIONS
+        if chosen == StringAttr(strategy)
+    )
+
+
 def template_of(module: ModuleOp, options: CometAcceleratorPass) -> Template:
     """Return the tile tree that the pipeline makes, without factors."""
     fused, context = module.clone(), new_context()
@@ -150,6 +174,7 @@ def best(
     A model is missing where no mapping is found that it can price.
     """
     try:
+        options = decided(module, options)
         template = template_of(module, options)
         mended = search(template)
     except REFUSALS as error:
