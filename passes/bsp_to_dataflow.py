@@ -51,6 +51,7 @@ from comet.passes.bsp_to_dataflow_plan import (
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.kernels import erase, insert_before
 from comet.passes.levels import IRLevel, compute_block, functions_at
+from comet.passes.own_pattern import check_own_pattern
 from comet.passes.plan_string import parse_plan
 from comet.passes.told_together import merge_signals
 
@@ -76,6 +77,12 @@ class BspToDataflowPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
         functions = functions_at(op, self.name, IRLevel.DATAFLOW)
+        programs = [(function, program_of(function)) for function in functions]
+        for function, program in programs:
+            if program is not None:
+                check_own_pattern(function, program, self.pattern)
+        if not any(program and _exchanges(program) for _, program in programs):
+            return
         if self.pattern == "auto":
             self._cheapest(op).apply(ctx, op)
             return

@@ -36,7 +36,7 @@ POSITIONAL = ("attention_causal", "ssm_scan")
 SAMPLES = [
     path
     for path in sorted((ROOT / "samples").glob("*.mlir"))
-    if path.stem not in POSITIONAL and "collective.shard" not in path.read_text()
+    if path.stem not in POSITIONAL and '"rank"' not in path.read_text()
 ]
 DATA = ROOT / "tests" / "data" / "comet"
 
