@@ -32,11 +32,15 @@ def _decode(batch: int, keys: int, ranks: int) -> ModuleOp:
 
 
 def _planned(
-    module: ModuleOp, pattern: PatternName | None, *, graph: bool = False
+    module: ModuleOp,
+    pattern: PatternName | None,
+    *,
+    graph: bool = False,
+    persistent: bool = False,
 ) -> tuple[Plan, Machine]:
     """Return the launch plan by a pattern; without one, with a library's kernels."""
     if pattern is not None:
-        module = with_pattern(module, Candidate(pattern))
+        module = with_pattern(module, Candidate(pattern, persistent=persistent))
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
     machine = machine_for(program, system, graph=graph)
@@ -58,6 +62,14 @@ def gemm(
 
 
 @cache
-def decode(keys: int, pattern: PatternName | None, batch: int, ranks: int = 8) -> float:
+def decode(
+    keys: int,
+    pattern: PatternName | None,
+    batch: int,
+    ranks: int = 8,
+    *,
+    persistent: bool = False,
+) -> float:
     """Return the seconds of flash decode; without a pattern, by library collectives."""
-    return price_plan(*_planned(_decode(batch, keys, ranks), pattern)).total
+    whole = _decode(batch, keys, ranks)
+    return price_plan(*_planned(whole, pattern, persistent=persistent)).total

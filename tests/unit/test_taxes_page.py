@@ -37,6 +37,7 @@ def test_all_gather_and_gemm():
             of(gemm(rows, "pull")),
             of(gemm(rows, "push", graph=True)),
             of(gemm(rows, "pull", graph=True)),
+            of(gemm(rows, "fused")),
         ]
         for rows in ROWS
     ]
