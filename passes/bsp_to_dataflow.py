@@ -14,11 +14,11 @@ that does not apply, with those that do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
@@ -49,11 +49,15 @@ from comet.passes.bsp_to_dataflow_plan import (
     plan_transfer,
 )
 from comet.passes.gpu_levels import gpu_levels
+from comet.passes.kernel_tiles import apply_tiles, plan_tiles
 from comet.passes.kernels import erase, insert_before
 from comet.passes.levels import IRLevel, compute_block, functions_at
 from comet.passes.own_pattern import check_own_pattern
 from comet.passes.plan_string import parse_plan
 from comet.passes.told_together import merge_signals
+
+CHOSEN = "comet.pattern"
+"""The attribute of a function that holds the options which a search has found."""
 
 EVERY = "every"
 """Stands for all collectives in the option `blocks`."""
@@ -74,32 +78,48 @@ class BspToDataflowPass(ModulePass):
     persistent: bool | None = None
     """Whether `fused` makes one kernel of a producer and its consumer."""
 
+    tiles: str | None = None
+    """What kernels compute at a time: `KERNEL: M=64 N=128; ..`, or `auto`."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
         functions = functions_at(op, self.name, IRLevel.DATAFLOW)
-        programs = [(function, program_of(function)) for function in functions]
-        for function, program in programs:
+        found = [(func, program_of(func)) for func in functions]
+        for function, program in found:
             if program is not None:
                 check_own_pattern(function, program, self.pattern)
-        if not any(program and _exchanges(program) for _, program in programs):
+        talking = [(f, p) for f, p in found if p is not None and _exchanges(p)]
+        if not talking:
             return
-        if self.pattern == "auto":
-            self._cheapest(op).apply(ctx, op)
+        if self.pattern == "auto" or self.tiles == "auto":
+            chosen = self._cheapest(op)
+            chosen.apply(ctx, op)
+            for function, _ in talking:
+                text = str(chosen.pipeline_pass_spec())
+                function.attributes[CHOSEN] = StringAttr(text)
             return
-        pattern, blocks = Pattern(self.pattern), parse_blocks(self.blocks)
-        for function in functions:
-            program = program_of(function)
-            if program is not None and _exchanges(program):
-                registers = gpu_levels(attached_system(op)).registers
-                check_blocks(program, blocks)
-                rewrite(program, pattern, blocks, registers, bool(self.persistent))
+        pattern, system = Pattern(self.pattern), attached_system(op)
+        if self.persistent and pattern is not Pattern.FUSED:
+            raise PassFailedException(
+                f"bsp-to-dataflow: persistent does not apply to pattern={pattern}, in "
+                "which no kernel sends what it makes; fused and auto apply"
+            )
+        blocks = parse_blocks(self.blocks)
+        for function, program in talking:
+            if self.tiles is not None:
+                apply_tiles(function, plan_tiles(program, self.tiles), system)
+            check_blocks(program, blocks)
+            registers = gpu_levels(system).registers
+            rewrite(program, pattern, blocks, registers, bool(self.persistent))
 
     def _cheapest(self, module: ModuleOp) -> BspToDataflowPass:
-        """Return this pass with the pattern and the tiles that cost least."""
-        from comet.passes.choose_pattern import choose_pattern
+        """Return this pass with what costs least for all that is `auto`."""
+        from comet.passes.choose_pattern import PATTERNS, choose_pattern
 
-        best = choose_pattern(module).best
-        return BspToDataflowPass(best.pattern, self.blocks or best.blocks)
+        if self.pattern == "auto":
+            return choose_pattern(module, PATTERNS, self).best.options(self)
+        asked = replace(self, persistent=bool(self.persistent))
+        return choose_pattern(module, (self.pattern,), asked).best.options(asked)
 
 
 def program_of(function: FuncOp) -> ProgramOp | None:

@@ -1,15 +1,20 @@
 """
-Chooses how the ranks of a program talk: pattern and communication tiles together.
+Chooses how the ranks of a program talk, and the tiles: all of that together.
 
-Every candidate is tried on a copy of the module and priced with its taxes, so that the
-choice rests on nothing but the program that would be launched.
+Every candidate is tried on a copy of the program and priced with its taxes, so that the
+choice rests on nothing but the program that would be launched. All patterns are priced
+with the tiles that kernels have; then, always from the cheapest on, one thing after
+another is varied: the tiles of each kernel, then how each dimension of messages is cut.
+No pattern alone is cheaper than what is found; that it is the cheapest of all, a search
+of this kind does not prove.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import inf
 from typing import Literal, TypeAlias
 
 from xdsl.context import Context
@@ -21,10 +26,14 @@ from comet.cost.launch_plan import Plan
 from comet.cost.taxes import Taxes, price_plan
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound_dims import extents_of
-from comet.dialects.dataflow import ProgramOp
-from comet.passes.functions import compute_functions
+from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.passes.bsp_to_dataflow import BspToDataflowPass
+from comet.passes.bsp_to_dataflow_plan import collective_of, made_by_kernel
+from comet.passes.functions import REFERENCE, compute_functions
 from comet.passes.gpu_levels import gpu_levels
+from comet.passes.kernel_tiles import other_tiles
 from comet.passes.launch_plans import in_place, machine_for, plan_of
+from comet.passes.plan_string import PlanEntry, Rows, format_plan
 
 PatternName: TypeAlias = Literal["bsp", "wait", "pull", "push", "fused"]
 
@@ -34,8 +43,14 @@ PATTERNS: tuple[PatternName, ...] = ("push", "wait", "pull", "fused", "bsp")
 TILES = (16, 64, 256)
 """Extents of communication tiles that are tried along each dimension."""
 
+SENT_AS_MADE: tuple[PatternName, ...] = ("pull", "fused")
+"""Patterns in which no kernel copies what another one makes."""
+
 MAX_DIMS = 2
 """Dimensions that communication tiles are varied along, the longest ones."""
+
+TRIES = 40
+"""Candidates that are priced at most, beside each pattern with the tiles there are."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +58,31 @@ class Candidate:
     """One way to turn collectives into channels: options of `bsp-to-dataflow`."""
 
     pattern: PatternName
-    blocks: str | None = None
     persistent: bool = False
+    blocks: Rows = ()
+    """How often messages are cut along dimensions."""
+    tiles: tuple[PlanEntry, ...] = ()
+    """The tiles of kernels that do not keep theirs."""
+
+    def options(self, asked: BspToDataflowPass) -> BspToDataflowPass:
+        """Return the pass that does so; what is `asked` for otherwise stays."""
+        blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
+        tiles = None if asked.tiles == "auto" else asked.tiles
+        return BspToDataflowPass(
+            self.pattern,
+            asked.blocks or blocks or None,
+            self.persistent or None,
+            tiles or format_plan(self.tiles) or None,
+        )
+
+    def with_tiles(self, entry: PlanEntry) -> Candidate:
+        """Return the same with other tiles in one kernel."""
+        others = {tiles.level: tiles for tiles in self.tiles}
+        return replace(self, tiles=tuple({**others, entry.level: entry}.values()))
+
+    def with_block(self, dim: str, factor: int) -> Candidate:
+        """Return the same with messages that are cut otherwise along one dimension."""
+        return replace(self, blocks=tuple({**dict(self.blocks), dim: factor}.items()))
 
 
 @dataclass(frozen=True)
@@ -62,62 +100,155 @@ class Choice:
         return min(found, key=lambda pair: pair[1].total, default=None)
 
 
+ASKED = BspToDataflowPass("auto")
+"""Everything but the tiles of kernels is free."""
+
+
 def choose_pattern(
     module: ModuleOp,
     patterns: Sequence[PatternName] = PATTERNS,
+    asked: BspToDataflowPass = ASKED,
     *,
     graph: bool = False,
     resident: bool = False,
-    persistent: bool = False,
 ) -> Choice:
     """
     Return the cheapest way to connect the ranks of the programs of a module.
 
     The module holds programs of kernels, collectives and barriers, and hardware; it is
-    not changed. `graph` and `resident` say how it will run: as a captured graph, and
-    with inputs that lie in symmetric memory. Raises `PassFailedException` if no
-    pattern applies.
+    not changed. Options that are `asked` for are not varied. `graph` and `resident` say
+    how the program will run: as a captured graph, and with inputs that lie in symmetric
+    memory. Raises `PassFailedException` if no pattern applies.
     """
-    costs: dict[Candidate, Taxes] = {}
-    refused: dict[PatternName, str] = {}
-    for pattern in patterns:
-        for candidate in candidates(module, pattern, persistent=persistent):
-            try:
-                taxes = _cost(module, candidate, graph=graph, resident=resident)
-            except (PassFailedException, CostError) as error:
-                refused.setdefault(pattern, str(error))
-                continue
-            costs[candidate] = taxes
-    applied = {candidate.pattern for candidate in costs}
-    refused = {name: why for name, why in refused.items() if name not in applied}
-    if not costs:
-        reasons = "; ".join(refused.values())
-        raise PassFailedException(f"no pattern does: {reasons}")
-    best = min(costs, key=lambda candidate: costs[candidate].total)
-    return Choice(best, costs, refused)
+    search = _Search(_without_references(module), asked, graph, resident)
+    search.descend(
+        tuple(_kinds(module, patterns, asked)), tuple(_variations(module, asked))
+    )
+    refused = search.refused
+    for candidate in search.costs:
+        refused.pop(candidate.pattern, None)
+    if not search.costs:
+        raise PassFailedException(f"no pattern does: {'; '.join(refused.values())}")
+    best = min(search.costs, key=search.cost)
+    return Choice(best, search.costs, refused)
 
 
-def candidates(
-    module: ModuleOp, pattern: PatternName, *, persistent: bool = False
+def _kinds(
+    module: ModuleOp, patterns: Sequence[PatternName], asked: BspToDataflowPass
 ) -> Iterator[Candidate]:
-    """Yield a pattern with its own tiles, then with others along the longest dims."""
+    """Yield the patterns, fused with and without persistent kernels if that is free."""
+    made = any(made_by_kernel(kernel) is not None for kernel in _sends(module))
+    for pattern in patterns:
+        if pattern != "fused" or not asked.persistent:
+            yield Candidate(pattern)
+        if pattern == "fused" and (
+            asked.persistent or (asked.persistent is None and made)
+        ):
+            yield Candidate(pattern, persistent=True)
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One thing that candidates differ in, and what is tried for it."""
+
+    kernels: tuple[PlanEntry, ...] = ()
+    """Tiles of one kernel."""
+    cuts: Rows = ()
+    """Factors of one dimension of messages."""
+    made: bool = False
+    """Whether kernels make all messages, so that some patterns copy none."""
+
+    def of(self, candidate: Candidate) -> Iterator[Candidate]:
+        """Yield the candidates that differ from this one in that."""
+        for entry in self.kernels:
+            yield candidate.with_tiles(entry)
+        if not (self.made and candidate.pattern in SENT_AS_MADE):
+            for dim, factor in self.cuts:
+                yield candidate.with_block(dim, factor)
+
+
+def _variations(module: ModuleOp, asked: BspToDataflowPass) -> Iterator[Variation]:
+    """Yield what is varied, in the order in which that is done."""
+    sends = _sends(module)
+    if asked.tiles == "auto":
+        for program in _programs(module):
+            for kernel in program.kernels():
+                if kernel not in sends:
+                    entries = other_tiles(kernel, attached_system(module))
+                    yield Variation(kernels=tuple(entries))
+    if asked.blocks is None:
+        made = all(made_by_kernel(kernel) is not None for kernel in sends)
+        for dim, extent in _longest_sent(sends):
+            cuts = [-(-extent // tile) for tile in reversed(TILES) if tile < extent]
+            rows = tuple((dim, factor) for factor in (1, *cuts))
+            yield Variation(cuts=rows, made=made)
+
+
+def _sends(module: ModuleOp) -> list[KernelOp]:
+    """Return the kernels that are collectives."""
+    kernels = (kernel for program in _programs(module) for kernel in program.kernels())
+    return [kernel for kernel in kernels if collective_of(kernel) is not None]
+
+
+def _longest_sent(sends: Sequence[KernelOp]) -> list[tuple[str, int]]:
+    """Return the longest dimensions of what collectives send, with their extents."""
     extents: dict[str, int] = {}
-    for program in _programs(module):
-        extents |= _sent_extents(program)
-    longest = sorted(extents, key=lambda dim: -extents[dim])[:MAX_DIMS]
-    options = [_factors(extents[dim]) for dim in longest]
-    kinds = (False, True) if persistent and pattern == "fused" else (False,)
-    for kind in kinds:
-        yield Candidate(pattern, persistent=kind)
-        for factors in product(*options) if longest else ():
-            rows = zip(longest, factors, strict=True)
-            blocks = " ".join(f"{dim}={factor}" for dim, factor in rows)
-            yield Candidate(pattern, blocks, kind)
+    for kernel in sends:
+        extents |= extents_of(kernel.ins[0])
+    return sorted(extents.items(), key=lambda item: -item[1])[:MAX_DIMS]
 
 
-def _factors(extent: int) -> list[int]:
-    """Return how often a dimension is cut, whole first."""
-    return [1, *(-(-extent // tile) for tile in reversed(TILES) if tile < extent)]
+class _Search:
+    """Prices candidates, each once."""
+
+    def __init__(
+        self, module: ModuleOp, asked: BspToDataflowPass, graph: bool, resident: bool
+    ):
+        self._module, self._asked = module, asked
+        self._graph, self._resident = graph, resident
+        self.costs: dict[Candidate, Taxes] = {}
+        self.refused: dict[PatternName, str] = {}
+        self._tried: dict[Candidate, float] = {}
+
+    def cost(self, candidate: Candidate) -> float:
+        """Return the nanoseconds that a candidate takes; infinite if none applies."""
+        if candidate not in self._tried:
+            try:
+                taxes = self._price(candidate)
+                self.costs[candidate] = taxes
+                self._tried[candidate] = round(taxes.total * 1e9)
+            except (PassFailedException, CostError) as error:
+                self.refused.setdefault(candidate.pattern, str(error))
+                self._tried[candidate] = inf
+        return self._tried[candidate]
+
+    def descend(
+        self, starts: Sequence[Candidate], variations: Sequence[Variation]
+    ) -> None:
+        """Vary one thing after another, of the cheapest that has any left."""
+        left = {start: list(variations) for start in starts if self.cost(start) < inf}
+        most = len(self._tried) + TRIES
+        while going := [c for c, todo in left.items() if todo]:
+            cheapest = min(going, key=self.cost)
+            first, *todo = left.pop(cheapest)
+            tried = islice(first.of(cheapest), most - len(self._tried))
+            better = min((cheapest, *tried), key=self.cost)
+            left[better] = todo
+
+    def _price(self, candidate: Candidate) -> Taxes:
+        """Return the sum over the programs of the module."""
+        changed = with_pattern(self._module, candidate, self._asked)
+        system = attached_system(changed)
+        found = [
+            program_cost(program, system, graph=self._graph, resident=self._resident)
+            for program in _programs(changed)
+        ]
+        return Taxes(
+            sum(taxes.busy for taxes in found),
+            sum(taxes.launch for taxes in found),
+            sum(taxes.synchronization for taxes in found),
+            sum(taxes.locality for taxes in found),
+        )
 
 
 def program_cost(
@@ -129,32 +260,19 @@ def program_cost(
     return price_plan(in_place(plan) if resident else plan, machine)
 
 
-def _cost(
-    module: ModuleOp, candidate: Candidate, *, graph: bool, resident: bool
-) -> Taxes:
-    """Return the sum over the programs of a module."""
-    changed = with_pattern(module, candidate)
-    system = attached_system(changed)
-    found = [
-        program_cost(program, system, graph=graph, resident=resident)
-        for program in _programs(changed)
-    ]
-    return Taxes(
-        sum(taxes.busy for taxes in found),
-        sum(taxes.launch for taxes in found),
-        sum(taxes.synchronization for taxes in found),
-        sum(taxes.locality for taxes in found),
-    )
-
-
-def with_pattern(module: ModuleOp, candidate: Candidate) -> ModuleOp:
+def with_pattern(
+    module: ModuleOp, candidate: Candidate, asked: BspToDataflowPass = ASKED
+) -> ModuleOp:
     """Return a copy in which the collectives are channels as the candidate says."""
-    from comet.passes.bsp_to_dataflow import BspToDataflowPass
-
     copy = module.clone()
-    options = (candidate.pattern, candidate.blocks, candidate.persistent)
-    BspToDataflowPass(*options).apply(Context(), copy)
+    candidate.options(asked).apply(Context(), copy)
     return copy
+
+
+def _without_references(module: ModuleOp) -> ModuleOp:
+    """Return a copy without functions that nobody launches."""
+    ops = (op for op in module.ops if REFERENCE not in op.attributes)
+    return ModuleOp([op.clone() for op in ops])
 
 
 def _programs(module: ModuleOp) -> list[ProgramOp]:
@@ -164,14 +282,3 @@ def _programs(module: ModuleOp) -> list[ProgramOp]:
         for op in function.walk()
         if isinstance(op, ProgramOp)
     ]
-
-
-def _sent_extents(program: ProgramOp) -> dict[str, int]:
-    """Return the extents of what collectives send, by dimension."""
-    from comet.passes.bsp_to_dataflow_plan import collective_of
-
-    extents: dict[str, int] = {}
-    for kernel in program.kernels():
-        if (collective := collective_of(kernel)) is not None:
-            extents |= extents_of(collective.input)
-    return extents

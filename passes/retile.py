@@ -54,11 +54,17 @@ def retile(func: FuncOp, tile_of: TileOf = even_tile) -> None:
     share on a mesh. What stands between the trees stays. Raises VerifyException if a
     node cannot be split along a row.
     """
-    block = compute_block(func)
-    for op in block.ops:
+    for op in compute_block(func).ops:
         if isinstance(op, NodeOp):
-            _retile_node(op, _scope(block), tile_of)
-            assign_combiners(op)
+            retile_node(op, tile_of)
+
+
+def retile_node(op: NodeOp, tile_of: TileOf = even_tile) -> None:
+    """Recompute the types and combiners of one tile tree, as `retile` does of all."""
+    block = op.parent
+    assert block is not None
+    _retile_node(op, _scope(block), tile_of)
+    assign_combiners(op)
 
 
 def _retile_block(block: Block, tile_of: TileOf) -> None:

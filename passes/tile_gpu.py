@@ -7,7 +7,7 @@ kernel. The choice is a plan string, which `tile` obeys as it obeys one from a u
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -125,6 +125,17 @@ def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling
     return _cheapest(summary, dims, list(product(*sizes)), gpu)
 
 
+def tilings(node: SpatialOp, levels: GpuLevels, gpu: Device) -> Iterator[KernelTiling]:
+    """Yield the best tiling of a kernel for each block size along each grid dim."""
+    summary = summarize(node, levels)
+    sizes = {dim: _block_sizes(summary, dim) for dim in summary.extents}
+    for dim in summary.grid:
+        for size in sizes[dim]:
+            choices = list(product(*(sizes | {dim: (size,)}).values()))
+            if (found := _cheapest(summary, tuple(sizes), choices, gpu)) is not None:
+                yield found
+
+
 def _cheapest(
     summary: KernelSummary,
     dims: Sequence[str],
@@ -189,12 +200,17 @@ def finish_kernels(func: FuncOp, system: SystemOp) -> None:
     levels = gpu_levels(system)
     gpu = device(system, levels)
     for node in grid_nodes(func):
-        summary, blocks = summarize(node, levels), tile_blocks(node)
-        if node.launch is None:
-            node.launch = _best_launch(summary, blocks, gpu)
-        numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
-        time = price(summary, blocks, numbers, gpu)
-        set_estimate(node, float(time.seconds) - gpu.launch)
+        finish_kernel(node, levels, gpu)
+
+
+def finish_kernel(node: SpatialOp, levels: GpuLevels, gpu: Device) -> None:
+    """Do that for one kernel."""
+    summary, blocks = summarize(node, levels), tile_blocks(node)
+    if node.launch is None:
+        node.launch = _best_launch(summary, blocks, gpu)
+    numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
+    time = price(summary, blocks, numbers, gpu)
+    set_estimate(node, float(time.seconds) - gpu.launch)
 
 
 def _best_launch(

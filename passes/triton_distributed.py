@@ -49,6 +49,12 @@ class TritonDistributedPass(ModulePass):
     blocks: str | None = None
     """See `bsp-to-dataflow`."""
 
+    persistent: bool | None = None
+    """See `bsp-to-dataflow`."""
+
+    tiles: str | None = None
+    """See `bsp-to-dataflow`; `auto` where `pattern` and `factors` are."""
+
     split: str = "auto"
     """
     The dimension whose folds or sums more programs share, and in how many parts, such
@@ -168,7 +174,10 @@ class TritonDistributedPass(ModulePass):
         from comet.passes.lower_channels import LowerChannelsPass
         from comet.passes.verify_sync import VerifySyncPass
 
-        yield BspToDataflowPass(self.pattern, self.blocks)
+        tiles = self.tiles
+        if tiles is None and self.pattern == self.factors == "auto":
+            tiles = "auto"
+        yield BspToDataflowPass(self.pattern, self.blocks, self.persistent, tiles)
         yield LowerChannelsPass()
         yield VerifySyncPass()
 

@@ -1,21 +1,27 @@
 """The choice of pattern and communication tiles: the cheapest of what applies."""
 
+from collections.abc import Mapping
+
 import pytest
+from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
 from rank_plans import hardware_pass, program_text
-from semantics import parse_module, run_passes
-from xdsl.dialects.builtin import ModuleOp
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
+from comet.passes import choose_pattern as search
+from comet.passes.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.choose_pattern import (
     PATTERNS,
+    TRIES,
     Candidate,
-    candidates,
     choose_pattern,
     program_cost,
     with_pattern,
 )
+from comet.passes.functions import compute_functions
 
 
 def bsp() -> ModuleOp:
@@ -47,11 +53,32 @@ def test_a_cost_is_that_of_the_program_that_would_be_launched():
 
 
 def test_tiles_of_the_messages_are_part_of_the_space():
-    tried = list(candidates(bsp(), "push"))
-    blocks = [None, "M=1 K=1", "M=1 K=4", "M=4 K=1", "M=4 K=4"]
-    assert tried == [Candidate("push", each) for each in blocks]
     choice = choose_pattern(bsp(), ("push",))
-    assert set(choice.costs) == set(tried)
+    cuts = {dict(candidate.blocks).get("M") for candidate in choice.costs}
+    assert cuts == {None, 1, 4}
+    assert {dict(c.blocks).get("K") for c in choice.costs} == cuts
+
+
+def test_tiles_of_kernels_are_part_of_the_space_if_asked_for():
+    asked = BspToDataflowPass("auto", tiles="auto")
+    choice = choose_pattern(bsp(), ("pull",), asked)
+    tiles = [entry for c in choice.costs for entry in c.tiles]
+    assert {entry.level for entry in tiles} == {"gemm"}
+    assert len({entry.rows for entry in tiles}) > 2
+    kept = choose_pattern(bsp(), ("pull",))
+    assert not any(candidate.tiles for candidate in kept.costs)
+    best, least = choice.best, choice.costs[choice.best].total
+    assert best.tiles
+    assert least < min(taxes.total for taxes in kept.costs.values())
+
+
+def test_what_is_asked_for_is_not_varied():
+    asked = BspToDataflowPass("auto", "M=2", False, "gemm: M=32 N=32 K=32")
+    choice = choose_pattern(bsp(), asked=asked)
+    assert len(choice.costs) == len(PATTERNS)
+    assert not any(c.tiles or c.blocks or c.persistent for c in choice.costs)
+    options = choice.best.options(asked)
+    assert (options.blocks, options.tiles) == (asked.blocks, asked.tiles)
 
 
 UNEVEN = """
@@ -128,3 +155,78 @@ def test_one_kernel_that_sends_and_reads_saves_a_launch():
     choice = choose_pattern(bsp(), ("push", "fused"))
     assert choice.best.pattern == "fused"
     assert choice.costs[choice.best].launch == pytest.approx(6e-6)
+
+
+AUTO = "bsp-to-dataflow{pattern=auto tiles=auto}"
+FIXED = [Candidate(pattern) for pattern in PATTERNS] + [Candidate("fused", True)]
+
+
+def outlined(name: str, ranks: int, sizes: Mapping[str, int]) -> ModuleOp:
+    """Return a program of kernels, collectives and barriers."""
+    passes = sharded(ranks, "N") if name in TEXTS else on_ranks(ranks)
+    text = {**TEXTS, **SHARED_TEXTS, **DECODING}[name].format(**sizes)
+    return run_passes(parse_module(text), f"{passes},fuse,tile,outline-kernels")
+
+
+def seconds(module: ModuleOp) -> float:
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    return program_cost(program, attached_system(module)).total
+
+
+DECODING = {
+    "flash_decode": """
+func.func @f(%q: tensor<1x12x8x128xf16>,
+             %k: tensor<1x12x{S}x128xf16> {{collective.shard = {{S = ["rank"]}}}},
+             %v: tensor<1x12x{S}x128xf16> {{collective.shard = {{S = ["rank"]}}}},
+             %lens: tensor<1xi32>) -> tensor<1x12x8x128xf16> {{
+  %o = compound.flash_decode %q, %k, %v, %lens {{collective.shard = {{S = ["rank"]}}}} :
+      (tensor<1x12x8x128xf16>, tensor<1x12x{S}x128xf16>, tensor<1x12x{S}x128xf16>,
+      tensor<1xi32>) -> tensor<1x12x8x128xf16>
+  func.return %o : tensor<1x12x8x128xf16>
+}}
+"""
+}
+SMALL = {"M": 64, "N": 96, "K": 128, "S": 4096}
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("name", [*TEXTS, *SHARED_TEXTS, *DECODING])
+def test_auto_is_never_costlier_than_a_pattern(
+    name: str, ranks: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(search, "TRIES", 2)
+    before = outlined(name, ranks, SMALL)
+    cost = seconds(run_passes(before, AUTO))
+    for candidate in FIXED:
+        assert cost <= seconds(with_pattern(before, candidate)) + 1e-9
+
+
+PAPER = [
+    ("ag_gemm", {"M": 1, "N": 3584, "K": 8192}),
+    ("ag_gemm", {"M": 4096, "N": 3584, "K": 8192}),
+    ("flash_decode", {"S": 8 * 524288}),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes"), PAPER)
+def test_the_sizes_of_the_papers(name: str, sizes: Mapping[str, int]):
+    before = outlined(name, 8, sizes)
+    choice = choose_pattern(before, asked=BspToDataflowPass("auto", tiles="auto"))
+    assert len(choice.costs) <= TRIES + len(FIXED)
+    least = choice.costs[choice.best].total
+    assert all(least <= taxes.total + 1e-9 for taxes in choice.costs.values())
+    assert choice.best.pattern == "fused"
+
+
+@pytest.mark.parametrize("name", [*TEXTS, *SHARED_TEXTS])
+def test_what_is_chosen_means_the_same_and_can_be_fed_back(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(search, "TRIES", 6)
+    before = outlined(name, 3, {"M": 13, "N": 21, "K": 10})
+    after = run_passes(before, AUTO)
+    assert_same_meaning(before, after, "f")
+    (chosen,) = (f.attributes.pop("comet.pattern") for f in compute_functions(after))
+    assert isinstance(chosen, StringAttr)
+    again = run_passes(before, chosen.data)
+    assert str(again) == str(after)

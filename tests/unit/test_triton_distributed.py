@@ -8,9 +8,11 @@ from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
 from semantics import parse_module, run_passes
 from triton_modules import LOWER, check_all, emitted
+from xdsl.dialects.builtin import StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.passes.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.choose_pattern import choose_pattern
 from comet.passes.decompose import keep_reference
 from comet.passes.functions import compute_functions
@@ -136,14 +138,27 @@ def test_functions_at_two_levels_are_refused() -> None:
         run_passes(module, "triton-distributed")
 
 
-def test_auto_takes_the_pattern_that_costs_least() -> None:
+def chosen(options: str) -> str:
+    """Return the `comet.pattern` that the pipeline writes on four ranks."""
+    text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
+    whole = f"{H200X8},triton-distributed{{ranks=4 to=dataflow {options}}}"
+    (function,) = compute_functions(run_passes(parse_module(text), whole))
+    return str(function.attributes.get("comet.pattern"))
+
+
+def test_auto_chooses_the_pattern_with_its_tiles() -> None:
     text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
     bsp = run_passes(parse_module(text), f"{on_ranks(4)},fuse,tile,outline-kernels")
-    best = choose_pattern(bsp).best
-    assert best.pattern != "bsp"
-    tiles = "" if best.blocks is None else f' blocks="{best.blocks}"'
-    chosen = run_passes(bsp, f"bsp-to-dataflow{{pattern={best.pattern}{tiles}}}")
-    assert str(run_passes(bsp, "bsp-to-dataflow{pattern=auto}")) == str(chosen)
+    asked = BspToDataflowPass("auto", tiles="auto")
+    best = choose_pattern(bsp, asked=asked).best
+    assert chosen("pattern=auto") == str(StringAttr(spelled([best.options(asked)])))
+
+
+def test_tiles_that_are_given_stay() -> None:
+    given = chosen('pattern=auto factors="grid: M=4 N=6"')
+    assert given.startswith('"bsp-to-dataflow{pattern=')
+    assert "tiles" not in given
+    assert chosen("pattern=push") == "None"
 
 
 def splits(text: str, ranks: int = 1, split: str = "auto") -> list[str]:
