@@ -27,7 +27,7 @@ from comet.passes.verify_sync_wiring import (
     kernel_of,
     shown,
     uses_of_channels,
-    wirings,
+    wiring_of,
 )
 
 
@@ -47,24 +47,25 @@ class VerifySyncPass(ModulePass):
 
 def verify(program: ProgramOp) -> None:
     """Raise `PassFailedException` with the first reason to reject a program."""
-    for use in uses_of_channels(program):
-        check_memory(use, program)
-    for wiring in wirings(program):
-        check(wiring)
-    for kernel in program.kernels():
-        check_kernel(kernel)
+    for op in uses_of_channels(program):
+        check_memory(op, program)
+    for op in program.body.block.ops:
+        if isinstance(op, InboxOp):
+            check(wiring_of(op, program))
+    for op in program.kernels():
+        check_kernel(op)
 
 
-def check_memory(use: Use, program: ProgramOp) -> None:
+def check_memory(op: Use, program: ProgramOp) -> None:
     """Raise `PassFailedException` unless a kernel uses an inbox of the program."""
-    made = behind(use.channel)
+    made = behind(op.channel)
     if isinstance(made.owner, ChannelOp):
         reason = f"{shown(made)} is a channel still; run lower-channels first"
     elif isinstance(made.owner, InboxOp) and made.owner.parent is program.body.block:
         return
     else:
         reason = (
-            f"{kernel_of(use)} uses {shown(made)}, which is no inbox of its program: "
+            f"{kernel_of(op)} uses {shown(made)}, which is no inbox of its program: "
             "nobody knows who else does; make it there with dataflow.inbox"
         )
     raise PassFailedException(f"verify-sync: {reason}")

@@ -98,27 +98,23 @@ def kernel_of(op: Operation) -> str:
     return f"@{kernel.sym_name.data}"
 
 
-def wirings(program: ProgramOp) -> Iterator[Wiring]:
-    """Yield what a program does with each of its inboxes."""
+def wiring_of(inbox: InboxOp, program: ProgramOp) -> Wiring:
+    """Return what a program does with one of its inboxes."""
     places, barriers = _places(program)
-    signals = [op for op in uses_of_channels(program) if isinstance(op, SignalOp)]
-    for inbox in program.body.block.ops:
-        if not isinstance(inbox, InboxOp):
-            continue
-        used = [
-            op for op in uses_of_channels(program) if behind(op.channel) is inbox.result
-        ]
-        flags = _own_flags(program, inbox) or _shared_flags(signals, inbox, used)
-        yield Wiring(
-            inbox,
-            flags,
-            tuple(op for op in used if isinstance(op, Giver)),
-            tuple(op for op in used if isinstance(op, Reader)),
-            tuple(op for op in signals if op in used or _flags_of(op) in flags),
-            tuple(op for op in used if isinstance(op, WaitOp)),
-            places,
-            barriers,
-        )
+    uses = list(uses_of_channels(program))
+    used = [op for op in uses if behind(op.channel) is inbox.result]
+    signals = [op for op in uses if isinstance(op, SignalOp)]
+    flags = _own_flags(program, inbox) or _shared_flags(signals, inbox, used)
+    return Wiring(
+        inbox,
+        flags,
+        tuple(op for op in used if isinstance(op, Giver)),
+        tuple(op for op in used if isinstance(op, Reader)),
+        tuple(op for op in signals if op in used or _flags_of(op) in flags),
+        tuple(op for op in used if isinstance(op, WaitOp)),
+        places,
+        barriers,
+    )
 
 
 def _own_flags(program: ProgramOp, inbox: InboxOp) -> tuple[FlagsOp, ...]:
