@@ -252,6 +252,41 @@ def test_blocks_that_do_not_fit(blocks: str, reason: str):
         transformed(PROGRAM, f'pattern=push blocks="{blocks}"')
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            "pattern=push persistent=true",
+            "persistent does not apply to pattern=push, in which no kernel sends what "
+            "it makes; fused and auto apply",
+        ),
+        (
+            'pattern=push tiles="gather: M=2"',
+            "tiles are for @gather, which is no kernel that computes; there are @make, "
+            "@twice",
+        ),
+        (
+            'pattern=push tiles="twice: N=2"',
+            "tiles cut N, over which @twice does not loop; it does over M",
+        ),
+    ],
+)
+def test_options_that_do_not_fit(options: str, reason: str):
+    with pytest.raises(PassFailedException, match=re.escape(reason)):
+        transformed(PROGRAM, options)
+
+
+def test_tiles_of_kernels_are_those_asked_for():
+    before = parse_module(PROGRAM)
+    after = transformed(PROGRAM, 'pattern=wait tiles="make: M=4; twice: M=8"')
+    grids = [op for op in after.walk() if isinstance(op, SpatialOp)]
+    rows = {op.parent_op(): [row.factor for row in op.loops] for op in grids}
+    named = {k.sym_name.data: rows[k] for k in kernels(after)}
+    assert named["make"] == [2]
+    assert named["twice"] == [1]
+    assert_same_meaning(before, after, "f")
+
+
 def test_a_collective_that_computes_is_rejected():
     text = edited(
         (

@@ -1,0 +1,119 @@
+"""What a node of a persistent kernel may read of another one: what flags order."""
+
+import pytest
+from semantics import assert_same_meaning, parse_module, run_passes
+from triton_modules import hardware
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.dialects.schedule import SpatialOp
+from comet.passes.bsp_to_dataflow_merge import Merge, merged, plan_merge
+from comet.passes.kernel_locals import awaited_first, unawaited
+
+TEXT = """
+!X = tensor<8x16xf32, #compound.dims<M, K @HBM>>
+!K = tensor<16xf32, #compound.dims<K @HBM>>
+!L = tensor<8x2xf32, #compound.dims<M, K @HBM>>
+!C = tensor<2xf32, #compound.dims<K @HBM>>
+!S = tensor<8xf32, #compound.dims<M @HBM>>
+!G = tensor<8x8xf32, #compound.dims<R, M @HBM>>
+!xt = tensor<2x2xf32, #compound.dims<M, K @REG>>
+!ct = tensor<2xf32, #compound.dims<K @REG>>
+!st = tensor<2xf32, #compound.dims<M @REG>>
+!gt = tensor<8x2xf32, #compound.dims<R, M @REG>>
+collective.mesh @h200x8 {rank = 8} at {rank = "HBM"}
+func.func @f(%x: !X, %c: !K) -> !X {
+  %all = collective.spmd on @h200x8 ins(%x, %c : !X, !K)
+      sharded [{K = ["rank"]}, {K = ["rank"]}] outs(!X) sharded [{K = ["rank"]}] {
+  ^bb0(%l: !L, %k: !C):
+    %r = dataflow.program ins(%l, %k : !L, !C) {
+    ^bb0(%x1: !L, %k1: !C):
+      %rows = dataflow.buffer : !L
+      %sums = dataflow.buffer : !S
+      %columns = dataflow.buffer : !C
+      %e, %s, %w = dataflow.kernel @make ins(%x1, %k1 : !L, !C)
+          outs(%rows, %sums, %columns : !L, !S, !C) {
+      ^bb0(%x2: !L, %k2: !C):
+        %n, %m, %v = schedule.spatial on grid [g0: M = 4] ins(%x2, %k2 : !L, !C)
+            outs(!L, !S, !C) combine ["none", "none", "same"] {
+        ^bb0(%t: !xt, %u: !ct):
+          %y = compound.map exp %t : !xt -> !xt
+          %z = compound.reduce add %y : !xt -> !st
+          %a = compound.map exp %u : !ct -> !ct
+          schedule.yield %y, %z, %a : !xt, !st, !ct
+        }
+        dataflow.yield %n, %m, %v : !L, !S, !C
+      } -> !L, !S, !C
+      dataflow.barrier
+      %parts = dataflow.buffer : !G
+      %g = dataflow.kernel @gather ins(%s : !S) outs(%parts : !G) {
+      ^bb0(%s1: !S):
+        %y = collective.all_gather "R" %s1 on @h200x8 ["rank"] : !S -> !G
+        dataflow.yield %y : !G
+      } -> !G
+      dataflow.barrier
+      %out = dataflow.buffer : !L
+      %d = dataflow.kernel @last ins(%READ, %g : TYPE, !G) outs(%out : !L) {
+      ^bb0(%e1: TYPE, %g1: !G):
+        %n = schedule.spatial on grid [g0: M = 4] ins(%e1, %g1 : TYPE, !G) outs(!L) {
+        ^bb0(%t: TILE, %u: !gt):
+          %v = compound.reduce add %u : !gt -> !st
+          %y = compound.map div %t, %v : TILE, !st -> !xt
+          schedule.yield %y : !xt
+        }
+        dataflow.yield %n : !L
+      } -> !L
+      dataflow.yield %d : !L
+    } -> !L
+    collective.yield %r : !L
+  }
+  func.return %all : !X
+}
+"""
+"""Row sums over all ranks divide what the kernel before has made of rows or columns."""
+
+EDITS = {"e": ("!L", "!xt"), "w": ("!C", "!ct")}
+
+
+def program(read: str) -> ModuleOp:
+    """Return the program of which the last kernel reads `read`."""
+    type_, tile = EDITS[read]
+    text = TEXT.replace("READ", read).replace("TYPE", type_).replace("TILE", tile)
+    return run_passes(parse_module(text), hardware("h200x8.yaml"))
+
+
+def kernels(module: ModuleOp) -> list[KernelOp]:
+    return [op for op in module.walk() if isinstance(op, KernelOp)]
+
+
+PERSISTENT = "bsp-to-dataflow{pattern=fused persistent=true}"
+
+
+@pytest.mark.parametrize(("read", "count"), [("e", 1), ("w", 2)])
+def test_rows_are_told_of_and_columns_are_not(read: str, count: int):
+    before = program(read)
+    after = run_passes(before, PERSISTENT)
+    assert len(kernels(after)) == count
+    lowered = run_passes(after, "lower-channels,verify-sync")
+    assert_same_meaning(before, lowered, "f")
+
+
+def test_rows_are_loaded_behind_the_flag_of_the_own_rank():
+    (kernel,) = kernels(run_passes(program("e"), PERSISTENT))
+    _, last = (op for op in kernel.body.block.ops if isinstance(op, SpatialOp))
+    assert list(awaited_first(last)) == [last.ins[1]]
+    assert not list(unawaited(last, kernel))
+
+
+def test_a_kernel_that_reads_what_nothing_tells_of_is_rejected():
+    module = run_passes(program("w"), "bsp-to-dataflow{pattern=fused}")
+    make, last = kernels(module)
+    assert plan_merge(make, last) is None
+    (whole,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    ins = (*make.ins, *(value for value in last.ins if value not in make.results_))
+    merged(Merge(make, last, tuple(dict.fromkeys(ins))))
+    assert len(list(whole.kernels())) == 1
+    reason = "verify-sync: @last reads %v that other programs of the same launch make"
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(module, "lower-channels,verify-sync")
