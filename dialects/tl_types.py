@@ -182,7 +182,7 @@ class ProgramsType(ParametrizedAttribute, TypeAttribute):
     How ranks share a launch, known when the kernel is compiled; the runtime says.
 
     0 where each rank launches its own kernel; the number of programs of a rank where
-    one launch holds the programs of all ranks, one rank after another.
+    one launch holds the programs of all ranks, which take turns.
     """
 
     name = "tl.programs"

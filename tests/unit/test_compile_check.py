@@ -65,5 +65,5 @@ def test_one_json_object_a_line(tmp_path: Path):
         check=True,
     )
     keys = ["module", "kernel", "target", "registers", "spills", "shared"]
-    keys += ["matrix", "faults", "slow"]
+    keys += ["matrix", "programs", "resident", "faults", "slow"]
     assert [list(json.loads(line)) for line in done.stdout.splitlines()] == [keys] * 2

@@ -14,7 +14,7 @@ from gpu_ranks import H200X8, SHARED_TEXTS
 from triton_modules import emitted
 
 from comet.runtime.coresidency import waits_for_itself
-from comet.runtime.gpu import Gpu
+from comet.runtime.gpu import COOPERATIVE, Gpu
 from comet.runtime.program import load_module
 from comet.runtime.ranks import Launch, SymmetryError
 from comet.runtime.request import Request
@@ -108,20 +108,25 @@ def test_replays_with_an_epoch_of_the_host_are_wrong(
     assert report["ok"] is False
 
 
-@pytest.mark.parametrize("pattern", ["push", "fused"])
-def test_who_waits_inside_a_launch_needs_all_programs(
-    modules: Mapping[str, Path], pattern: str
+def test_no_program_waits_for_one_that_starts_later(
+    modules: Mapping[str, Path],
 ) -> None:
-    path = str(modules[pattern])
-    (report,) = reports([Request(path, "virtual", epochs=1, resident=1)])
-    kernels = [
-        value for name, value in vars(load_module(path)).items() if "_kernel" in name
-    ]
-    together = any(waits_for_itself(kernel) for kernel in kernels)
-    assert together == (pattern == "fused")
-    assert report["ok"] == (not together)
-    if together:
-        assert "DeadlockError: deadlock" in str(report["failure"])
+    """So not all programs have to run at the same time."""
+    paths = map(str, modules.values())
+    requests = [Request(path, "virtual", epochs=2, resident=1) for path in paths]
+    assert [report["ok"] for report in reports(requests)] == [True, True]
+
+
+def test_programs_in_the_wrong_order_are_a_deadlock(
+    modules: Mapping[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "backwards.py"
+    text, line = modules["fused"].read_text(), "rank, pid = place(rank, PROGRAMS)\n"
+    assert line in text
+    path.write_text(text.replace(line, f"{line}    pid = PROGRAMS - 1 - pid\n"))
+    (report,) = reports([Request(str(path), "virtual", epochs=1, resident=1)])
+    assert report["ok"] is False
+    assert "DeadlockError: deadlock" in str(report["failure"])
 
 
 def test_a_program_that_takes_the_tensors_of_rank_0_is_wrong(
@@ -152,7 +157,7 @@ class Recorder:
 
         def start(*arguments: object, **keywords: object) -> None:
             self.seen.append((grid, keywords))
-            if self.error is not None:
+            if self.error is not None and "launch_cooperative_grid" in keywords:
                 raise RuntimeError(self.error)
 
         return start
@@ -233,31 +238,45 @@ def test_nobody_reads_what_is_not_launched_yet() -> None:
         rank.write(tensor, tensor)
 
 
-def test_programs_that_wait_for_each_other_are_launched_cooperatively(
+def kernels_of(path: Path) -> list[object]:
+    """Return the kernels of a module, which no GPU has to run."""
+    members = vars(load_module(str(path))).items()
+    return [value for name, value in members if name.endswith("_kernel")]
+
+
+def test_who_waits_for_programs_of_the_same_launch_is_known(
     modules: Mapping[str, Path],
 ) -> None:
-    together = vars(load_module(str(modules["fused"])))["f_c_kernel"]
-    for waits in (False, True):
-        kernel = Recorder(fn=together.fn if waits else None)
-        Gpu().launch(Launch(kernel, (6,), (), {}))
-        options = {"launch_cooperative_grid": True} if waits else {}
-        assert kernel.seen == [((6,), options)]
+    assert list(map(waits_for_itself, kernels_of(modules["push"]))) == [False, False]
+    assert list(map(waits_for_itself, kernels_of(modules["fused"]))) == [True]
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "message"),
+    ("pattern", "error", "expected"),
     [
-        (
-            "Triton Error [CUDA]: too many blocks in cooperative launch",
-            ValueError,
-            "the 6 programs of noted wait for each other, and this GPU does not run as",
-        ),
-        ("Triton Error [CUDA]: out of memory", RuntimeError, "out of memory"),
+        ("push", None, [False, False]),
+        ("fused", None, [True, True]),
+        ("fused", "too many blocks in cooperative launch", [True, False, False]),
     ],
 )
-def test_a_gpu_that_is_too_small_is_one_sentence(
-    modules: Mapping[str, Path], error: str, kind: type[Exception], message: str
+def test_programs_that_wait_for_each_other_run_together_where_they_fit(
+    modules: Mapping[str, Path],
+    pattern: str,
+    error: str | None,
+    expected: list[bool],
 ) -> None:
-    together = vars(load_module(str(modules["fused"])))["f_c_kernel"]
-    with pytest.raises(kind, match=message):
-        Gpu().launch(Launch(Recorder(error, together.fn), (6,), (), {}))
+    (*_, kernel) = kernels_of(modules[pattern])
+    recorder = Recorder(error, getattr(kernel, "fn", None))
+    gpu = Gpu()
+    for _ in range(2):
+        gpu.launch(Launch(recorder, (6,), (), {}))
+    assert recorder.seen == [
+        ((6,), COOPERATIVE if together else {}) for together in expected
+    ]
+
+
+def test_other_errors_of_a_launch_are_errors(modules: Mapping[str, Path]) -> None:
+    (kernel,) = kernels_of(modules["fused"])
+    recorder = Recorder("out of memory", getattr(kernel, "fn", None))
+    with pytest.raises(RuntimeError, match="out of memory"):
+        Gpu().launch(Launch(recorder, (6,), (), {}))

@@ -126,14 +126,17 @@ def outcome(request: Request) -> tuple[bool, str]:
     if request.targets:
         from comet.runtime.compile_report import compile_report
 
-        return compile_report(request.module, request.targets, request.as_json)
+        together = request.backend == "gpu"
+        return compile_report(
+            request.module, request.targets, request.as_json, together=together
+        )
     facts = report(request)
     return bool(facts["ok"]), json.dumps(facts) if request.as_json else as_text(facts)
 
 
 def speaks(request: Request) -> bool:
     """Whether this process prints what all processes know: rank 0 does."""
-    return request.backend != "distributed" or os.environ["RANK"] == "0"
+    return request.backend != "distributed" or os.environ.get("RANK", "0") == "0"
 
 
 def main() -> int:

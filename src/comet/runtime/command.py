@@ -110,7 +110,12 @@ def _problem_with_targets(args: argparse.Namespace) -> str | None:
         if target not in TARGETS:
             known = " or ".join(TARGETS)
             return f"--compile {target} is unknown; choose {known}"
-    for name in ("check", "bench", "graph", "backend", "resident", "epochs"):
+    if args.backend not in (None, "gpu", "distributed"):
+        return (
+            f"--compile is for the launches of --backend gpu or distributed, not "
+            f"{args.backend}"
+        )
+    for name in ("check", "bench", "graph", "resident", "epochs"):
         if getattr(args, name):
             return f"--compile runs nothing, so --{name} means nothing; leave one out"
     return None
@@ -169,9 +174,10 @@ def chosen_backend(asked: str | None, known: Sequence[str]) -> str:
 def request_from(args: argparse.Namespace) -> Request:
     """Return what the child process is to do."""
     known = ONE_RANK if ranks_of(args.module) is None else MANY_RANKS
+    asked = args.backend or ("distributed" if args.compile else None)
     return Request(
         module=args.module,
-        backend=chosen_backend(args.backend, known),
+        backend=chosen_backend(asked, known),
         seed=args.seed,
         ranks=args.ranks,
         resident=args.resident,

@@ -13,13 +13,14 @@ unset or 0).
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ from triton.runtime.jit import JITFunction
 from comet.runtime import ranks
 from comet.runtime.assembly import GPUS, Code, faults, slow_paths
 from comet.runtime.check_ranks import IdleRank, local_shape
+from comet.runtime.coresidency import DEVICES
 from comet.runtime.program import Program, RankProgram, load_module, program_of
+from comet.runtime.virtual import ROOM, NoDevice, VirtualRanks
 
 TARGETS: Mapping[str, GPUTarget] = {
     "sm_90": GPUTarget("cuda", 90, 32),
@@ -67,6 +70,8 @@ class Launch:
     constexprs: Mapping[str, int | str]
     options: Mapping[str, int]
     """num_warps and num_stages."""
+    programs: int
+    """Programs of the launch."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,10 @@ class Compiled:
     """Bytes of shared memory for each program."""
     matrix: int
     """Matrix instructions in the assembly."""
+    programs: int
+    """Programs of its launch."""
+    resident: int
+    """Programs that the whole GPU runs at the same time."""
     faults: tuple[str, ...]
     """Why it would be wrong on several ranks, or not run."""
     slow: tuple[str, ...]
@@ -107,11 +116,12 @@ class _Recorder:
         self._kernel = kernel
         self._launches = launches
 
-    def __getitem__(self, grid: tuple[int, ...]) -> _Recorder:
-        return self
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+        def note(*arguments: object, **keywords: Any) -> None:
+            launch = ranks.Launch(self._kernel, grid, arguments, keywords)
+            self._launches.append(_noted(launch))
 
-    def __call__(self, *arguments: object, **keywords: Any) -> None:
-        self._launches.append(_noted(self._kernel, arguments, keywords))
+        return note
 
 
 class _RecordingRank(IdleRank):
@@ -122,31 +132,35 @@ class _RecordingRank(IdleRank):
         self._launches = launches
 
     def launch_together(self, *launches: ranks.Launch) -> None:
-        for launch in launches:
-            noted = _noted(launch.kernel, launch.arguments, launch.keywords)
-            self._launches.append(noted)
+        self._launches.extend(map(_noted, launches))
 
 
-def _noted(
-    kernel: Any, arguments: Sequence[object], keywords: Mapping[str, Any]
-) -> Launch:
+def _noted(launch: ranks.Launch) -> Launch:
     """Return what a launch asks the compiler for."""
+    kernel: Any = launch.kernel
+    keywords: Mapping[str, Any] = launch.keywords
     options = {name: keywords[name] for name in ("num_warps", "num_stages")}
     constexprs = {n: value for n, value in keywords.items() if n not in options}
     types = [
         POINTERS[value.dtype] if isinstance(value, torch.Tensor) else "i32"
-        for value in arguments
+        for value in launch.arguments
     ]
     signature = dict(zip(kernel.arg_names, types, strict=False))
     signature |= dict.fromkeys(constexprs, "constexpr")
-    return Launch(kernel, signature, constexprs, options)
+    return Launch(kernel, signature, constexprs, options, math.prod(launch.grid))
 
 
-def recorded_launches(path: str) -> list[Launch]:
-    """Run the launch plan of a module on tensors without data; return its launches."""
+def recorded_launches(path: str, together: bool = False) -> list[Launch]:
+    """
+    Run the launch plan of a module on tensors without data; return its launches.
+
+    `together`: those of one GPU which all ranks share, else those of one rank.
+    """
     module = load_module(path)
     program = program_of(module, path)
     launches: list[Launch] = []
+    if isinstance(program, RankProgram) and together:
+        return _of_all_ranks(program)
     if isinstance(program, RankProgram):
         plan = program.plan(_RecordingRank(program.ranks, launches))
         plan(*_without_data(program, program.ranks))
@@ -156,6 +170,16 @@ def recorded_launches(path: str) -> list[Launch]:
             setattr(module, name, _Recorder(value, launches))
     program.launch(*_without_data(program, 1))
     return launches
+
+
+def _of_all_ranks(program: RankProgram) -> list[Launch]:
+    """Return the launches that stand for those of all ranks."""
+    device = NoDevice()
+    group = VirtualRanks(program.ranks, ROOM, device)
+    for rank in group.ranks:
+        program.plan(rank)(*_without_data(program, program.ranks))
+    group.launch()
+    return list(map(_noted, device.launches))
 
 
 def _without_data(program: Program | RankProgram, world: int) -> list[torch.Tensor]:
@@ -210,6 +234,7 @@ def compiled(launch: Launch, target: str) -> Compiled:
         shared=shared,
         spills=spills,
     )
+    warps = launch.options["num_warps"]
     return Compiled(
         launch.kernel.__name__,
         target,
@@ -217,6 +242,8 @@ def compiled(launch: Launch, target: str) -> Compiled:
         spills,
         shared,
         code.matrix_instructions(),
+        launch.programs,
+        DEVICES[target].resident(warps, registers, shared),
         faults(code),
         slow_paths(code),
     )
@@ -245,10 +272,16 @@ def _hip_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
     return number("vgpr_count"), number("private_segment_fixed_size")
 
 
-def all_compiled(path: str, targets: Iterable[str] = TARGETS) -> Iterator[Compiled]:
-    """Compile every launch of a module for the targets, each of a kind once."""
+def all_compiled(
+    path: str, targets: Iterable[str] = TARGETS, *, together: bool = False
+) -> Iterator[Compiled]:
+    """
+    Compile every launch of a module for the targets, each of a kind once.
+
+    `together`: see `recorded_launches`.
+    """
     done: list[Launch] = []
-    for launch in recorded_launches(path):
+    for launch in recorded_launches(path, together):
         if launch in done:
             continue
         done.append(launch)
@@ -260,13 +293,15 @@ def main() -> int:
     """Compile the modules named on the command line; return the exit code."""
     parser = ArgumentParser(prog="compile_check")
     parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument("--together", action="store_true", help="all ranks on one GPU")
     parser.add_argument("modules", nargs="+")
     args = parser.parse_args()
     if os.environ.get("TRITON_INTERPRET", "0") == "1":
         print("compile_check: error: TRITON_INTERPRET is set", file=sys.stderr)
         return 1
     for path in args.modules:
-        for result in all_compiled(path, args.targets.split(",")):
+        targets = args.targets.split(",")
+        for result in all_compiled(path, targets, together=args.together):
             print(json.dumps({"module": path, **asdict(result)}))
     return 0
 

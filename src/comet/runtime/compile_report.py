@@ -10,10 +10,14 @@ from comet.runtime.compile_check import Compiled, all_compiled
 
 
 def compile_report(
-    module: str, targets: Sequence[str], as_json: bool
+    module: str, targets: Sequence[str], as_json: bool, *, together: bool = False
 ) -> tuple[bool, str]:
-    """Compile a module; return whether no kernel has faults, and what is printed."""
-    kernels = list(all_compiled(module, targets))
+    """
+    Compile a module; return whether no kernel has faults, and what is printed.
+
+    `together`: the launches of one GPU which all ranks share, else those of one rank.
+    """
+    kernels = list(all_compiled(module, targets, together=together))
     ok = not any(kernel.faults for kernel in kernels)
     if as_json:
         facts = {"ok": ok, "kernels": [asdict(kernel) for kernel in kernels]}
@@ -31,7 +35,8 @@ def _lines(kernel: Compiled) -> list[str]:
     return [
         f"{verdict}: {kernel.kernel} on {kernel.target}: {kernel.registers} registers, "
         f"{kernel.spills} bytes spilled, {kernel.shared} bytes of shared memory, "
-        f"{kernel.matrix} matrix instructions",
+        f"{kernel.matrix} matrix instructions; {kernel.programs} programs, of which "
+        f"{kernel.resident} fit at a time",
         *(f"  fault: {fault}" for fault in kernel.faults),
         *(f"  slow: {path}" for path in kernel.slow),
     ]

@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from comet.runtime.check_ranks import Epochs, Host, heap_bytes, played
-from comet.runtime.gpu import captured, start
+from comet.runtime.gpu import Launcher, captured
 from comet.runtime.heap import Heap
 from comet.runtime.peer_memory import PeerMemory, peer_memory
 from comet.runtime.ranks import Launch, Rank, SymmetryError
@@ -68,11 +68,12 @@ class DistributedRank(Rank):
         self.write_through = memory.write_through
         self._memory = memory
         self._compared = 0
+        self._launcher = Launcher()
 
     def launch_together(self, *launches: Launch) -> None:
         """Launch one after another: producers come first."""
         for launch in launches:
-            start(launch)
+            self._launcher.launch(launch)
 
     def barrier(self) -> None:
         """Order what all GPUs do before and after; compare heaps that have changed."""

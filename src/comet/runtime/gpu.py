@@ -10,13 +10,47 @@ from comet.runtime.coresidency import waits_for_itself
 from comet.runtime.heap import Allocation
 from comet.runtime.ranks import Launch
 
+COOPERATIVE = {"launch_cooperative_grid": True}
+"""Triton's option for programs that all run at the same time."""
 
-class Gpu:
-    """The current GPU of this process."""
+
+class Launcher:
+    """
+    Launches on the current stream of the current GPU.
+
+    Programs that wait for others of their launch run at the same time where the driver
+    can promise that (a cooperative launch). Where they are too many, they start in
+    order, and those that others wait for come first.
+    """
+
+    def __init__(self) -> None:
+        self._too_many: set[tuple[int, tuple[int, ...]]] = set()
+
+    def launch(self, launch: Launch) -> None:
+        """Launch a kernel once all before it have ended."""
+        start = launch.kernel[launch.grid]
+        if waits_for_itself(launch.kernel) and self._fit(launch):
+            try:
+                start(*launch.arguments, **launch.keywords, **COOPERATIVE)
+                return
+            except RuntimeError as error:
+                if "cooperative" not in str(error).lower():
+                    raise
+                self._too_many.add((id(launch.kernel), launch.grid))
+        start(*launch.arguments, **launch.keywords)
+
+    def _fit(self, launch: Launch) -> bool:
+        """Whether the driver has not yet refused as many programs."""
+        return (id(launch.kernel), launch.grid) not in self._too_many
+
+
+class Gpu(Launcher):
+    """The current GPU of this process, as all ranks share it."""
 
     name = "cuda"
 
     def __init__(self) -> None:
+        super().__init__()
         self.write_through = ".wt" if torch.version.hip else ""
 
     def memory(self, size: int) -> torch.Tensor:
@@ -26,33 +60,9 @@ class Gpu:
     def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
         """Note nothing."""
 
-    def launch(self, launch: Launch) -> None:
-        """Launch on the current stream. Raises `ValueError` for too many programs."""
-        start(launch)
-
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
         """Return what replays a graph of the launches."""
         return captured(launches)
-
-
-def start(launch: Launch) -> None:
-    """
-    Launch on the current stream of the current GPU.
-
-    Programs that wait for others of their launch are launched cooperatively: the
-    driver refuses the launch unless all of them run at the same time.
-    Raises `ValueError` where it does.
-    """
-    kernel = launch.kernel[launch.grid]
-    if not waits_for_itself(launch.kernel):
-        kernel(*launch.arguments, **launch.keywords)
-        return
-    try:
-        kernel(*launch.arguments, **launch.keywords, launch_cooperative_grid=True)
-    except RuntimeError as error:
-        if "cooperative" not in str(error).lower():
-            raise
-        raise ValueError(too_many_programs(launch)) from error
 
 
 def captured(launches: Callable[[], None]) -> Callable[[], None]:
@@ -65,12 +75,3 @@ def captured(launches: Callable[[], None]) -> Callable[[], None]:
     with torch.cuda.graph(graph):
         launches()
     return graph.replay
-
-
-def too_many_programs(launch: Launch) -> str:
-    """Say that the programs of a launch cannot wait for each other."""
-    name: str = getattr(launch.kernel, "__name__", "the kernel")
-    return (
-        f"the {launch.grid[0]} programs of {name} wait for each other, and this GPU "
-        "does not run as many at once; take larger tiles or fewer ranks"
-    )

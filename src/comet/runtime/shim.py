@@ -45,12 +45,14 @@ def place(rank, programs: tl.constexpr):
     Return the rank that this program works for, and its number among that rank's.
 
     `programs` is 0 where each rank launches its own kernel. Else one launch has so many
-    programs for each rank, those of rank 0 first.
+    programs for each rank, and ranks take turns: what comes first on a rank, because
+    others wait for it, comes before what is later on any.
     """
     program = tl.program_id(0)
     if programs > 0:
-        rank = program // programs
-        program = program % programs
+        world = tl.num_programs(0) // programs
+        rank = program % world
+        program = program // world
     return rank, program
 
 

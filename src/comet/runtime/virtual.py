@@ -1,8 +1,8 @@
 """
 All ranks on one device: each launch has the programs of every rank.
 
-With S programs a rank, program p works for rank p // S (`shim.place`), and finds that
-rank's tensors by the place of rank 0's (`shim.own`): so all of them lie in the heap.
+Of W ranks, program p works for rank p % W (`shim.place`), and finds that rank's tensors
+by the place of rank 0's (`shim.own`): so all of them lie in the heap.
 A launch ends before the next one starts, which is a barrier of all ranks.
 """
 

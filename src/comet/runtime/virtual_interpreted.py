@@ -88,7 +88,7 @@ def run(
     Run a host program for all ranks; return what each computed.
 
     `graph`: all launches but the first are repeated without asking the host program.
-    At most `resident` programs of a launch run at the same time, those of rank 0 first.
+    At most `resident` programs of a launch run at the same time, in their order.
     Raises `DeadlockError`, `RaceError`, `SymmetryError` or `ProgramError`.
     """
     memory = MemoryMap()
