@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 from tool_run import comet_opt_command
 
+from comet.runtime.command import argument_parser
+from comet.runtime.request import MANY_RANKS
+
 ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/multi-gpu.md").read_text()
 BLOCKS: list[tuple[str, str]] = re.findall(
-    r"^```([^\n]+)\n(.*?)^```$", (ROOT / "docs/multi-gpu.md").read_text(), re.M | re.S
+    r"^```([^\n]+)\n(.*?)^```$", PAGE, re.M | re.S
 )
 COMMANDS = [text for kind, text in BLOCKS if kind == "sh"][1:]
 """All but the first, which enters the environment."""
@@ -102,6 +106,15 @@ def test_every_command_shows_what_it_does():
 def test_it_writes_what_is_shown(shown: Shown, outputs: dict[str, str]):
     written = flat(outputs[shown.command])
     assert pattern(shown.text).fullmatch(written), written
+
+
+def test_every_way_to_run_is_one_that_comet_run_knows():
+    lines = re.findall(r"`(?:comet-run|torchrun --nproc-per-node \d) (out/.*?)`", PAGE)
+    assert len(lines) == 4
+    for line in lines:
+        argument_parser().parse_args(shlex.split(line))
+    named = {*re.findall(r"--backend (\w+)", PAGE), "processes", "virtual"}
+    assert named == set(MANY_RANKS)
 
 
 def test_the_sample_is_shown_whole():
