@@ -198,6 +198,7 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     base = _slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
     if not pushed:
         base = _own_share(scope, channel, base)
+    base.name_hint = _box_name(channel)
     message = names if pushed else ()
     buffer = _buffer(scope, received, base, {})
     return replace(buffer, gathered=Gathered(gather, share, name, message, ranks))
@@ -259,7 +260,8 @@ def _own_share(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
     )
     names, _ = channel.in_memory(scope)
     stride = row_major(names)[names_of(channel.type.sent).index(split)]
-    offset = scaled(scope, scope.insert(first), stride)
+    wide = channel.is_wide(ranks_of(scope).world)
+    offset = scaled(scope, scope.insert(first), stride, wide)
     return scope.insert(tl.AddPtrOp(pointer, offset))
 
 
@@ -286,7 +288,10 @@ def _wait(scope: Scope, received: Received, source: SSAValue) -> None:
     flag, extents = source, extents_of(channel.type.message)
     for block in flags.type.blocks:
         size = block_extent(extents[block.dim], block.factor)
-        scope, index = _block_touched(scope, block.dim, size, block.factor)
+        inner, index = _block_touched(scope, block.dim, size, block.factor)
+        if inner is not scope and flag is not source:
+            flag.name_hint = "flag"
+        scope = inner
         flag = _combined(scope, BinaryKind.MUL, flag, block.factor)
         flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
     pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
@@ -298,7 +303,9 @@ def _block_touched(
 ) -> tuple[Scope, SSAValue]:
     """Return a block of the current slice; of several, in a loop over all."""
     part, owner = scope.slices[dim], scope.owners.get(dim)
-    start = None if owner is not None and part.start is owner.first else part.start
+    start = part.named_start()
+    if owner is not None and start is owner.first:
+        start = None
     if start is not None and owner is not None:
         start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
     zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
@@ -454,7 +461,8 @@ def _block_made(
             f"lower-to-triton: programs make tiles of {part.length} along {dim}, and "
             f"{channel.name} is signalled in blocks of {size}; cut both alike"
         )
-    start = part.start
+    start = part.named_start()
+    assert start is not None
     if owner is not None:
         start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
     return _combined(scope, BinaryKind.FLOORDIV, start, size)

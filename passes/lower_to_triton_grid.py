@@ -83,7 +83,7 @@ def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None
     lost = [row.dim for row in rows_of(node) if row.dim not in names_of(value)]
     first: SSAValue | None = None
     for dim in dict.fromkeys(lost):
-        start = scope.slices[dim].start
+        start = scope.slices[dim].named_start()
         assert start is not None
         zero = scope.insert(tl.ConstantOp.of(0, i32))
         is_first = scope.insert(tl.CmpOp(CompareKind.EQ, start, zero))
@@ -132,7 +132,7 @@ def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> list[int]:
         programs, extents = _programs(counts, scope)
     for row, program in zip(rows, programs, strict=True):
         if row.dim in grid.owned and row.dim not in scope.owners:
-            _place_owner(row, program, scope)
+            _place_owner(row, program, scope, grid)
         else:
             _place(row, program, scope, grid)
     return extents or [1]
@@ -161,6 +161,8 @@ def _flat(counts: list[int], program: SSAValue, scope: Scope) -> list[SSAValue]:
     home, left = scope.prologue, program
     indices: list[SSAValue] = []
     for count in reversed(counts[1:]):
+        if left is not program:
+            left.name_hint = "rest"
         extent = home.add(tl.ConstantOp.of(count, i32))
         indices.append(home.add(tl.BinaryOp(BinaryKind.MOD, left, extent)))
         left = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, left, extent))
@@ -204,9 +206,10 @@ def program_counts(
     return counts
 
 
-def _place_owner(row: Row, program: SSAValue, scope: Scope) -> None:
+def _place_owner(row: Row, program: SSAValue, scope: Scope, grid: Grid) -> None:
     """Give a program the share of a rank: the own one first, then the next."""
-    peer = peer_at(scope, program, "source")
+    gathered = (box.gather for box in grid.inputs if isinstance(box, Received))
+    peer = peer_at(scope, program, "source" if row.dim in gathered else "dest")
     part, owner = owned_slice(scope, scope.slices[row.dim], row, peer)
     scope.slices[row.dim], scope.owners[row.dim] = part, owner
 

@@ -188,7 +188,7 @@ class _KernelLowering:
         if ranks is None:
             (part,) = parts
             return self._lower_part(part, block, Prologue(block), None)
-        self._lower_parts(parts, block, ranks.home, ranks.program)
+        self._lower_parts(parts, block, ranks.home.behind(), ranks.program)
         programs = sum(part.programs for part in parts)
         ranks.finish(programs)
         return [programs]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Operation, SSAValue
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
@@ -414,7 +415,9 @@ class TemporalLowering:
         if accumulator is None or result.combiner in (Combiner.FOLD, Combiner.SAME):
             return value
         tile = scope.tile(result.inner)
-        if len(list(result.inner.uses)) == 1 and not tile.value.uses:
+        owner = tile.value.owner
+        is_pure = isinstance(owner, Operation) and owner.has_trait(Pure)
+        if is_pure and len(list(result.inner.uses)) == 1 and not tile.value.uses:
             # Nothing else needs it: the sum stands on one line.
             tile.value.name_hint = None
         kind = COMBINE[ReduceKind(str(result.combiner))]

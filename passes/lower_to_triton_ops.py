@@ -297,8 +297,8 @@ def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
     """
     if op.cut is not None:
         raise PassFailedException(
-            f"lower-to-triton: compound.rename sees {op.cut} in parts inside a node; let "
-            "it stand in front of the node"
+            f"lower-to-triton: compound.rename sees {op.cut} in parts inside a node; "
+            "let it stand in front of the node"
         )
     renaming, found = op.renaming, scope.values[op.input]
     if isinstance(found, Buffer):

@@ -41,6 +41,12 @@ class Prologue:
         op.results[0].name_hint = hint
         return op.results[0]
 
+    def behind(self) -> Prologue:
+        """Return the place behind all that was added here, and all that will be."""
+        place = Prologue(self.block)
+        place._last = self._last
+        return place
+
 
 @dataclass
 class Constexprs:
@@ -155,6 +161,12 @@ class DimSlice:
             compare = tl.CmpOp(CompareKind.LT, self._first_or(offsets), self.stop)
             self._mask = self.home.add(compare, f"mask_{self.dim.lower()}")
         return self._mask
+
+    def named_start(self) -> SSAValue | None:
+        """Return the first element, with a name: it is used more than once."""
+        if self.start is not None and self.start.name_hint is None:
+            self.start.name_hint = f"start_{self.dim.lower()}"
+        return self.start
 
     def _first_or(self, offsets: SSAValue | None) -> SSAValue:
         """Return offsets, those of the only element where they are None."""

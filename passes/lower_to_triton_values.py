@@ -67,6 +67,11 @@ class Gathered:
         """Whether every source is loaded from its own memory."""
         return not self.message
 
+    @property
+    def messages(self) -> int:
+        """How many values of the buffer's size lie side by side."""
+        return 1 if self.is_remote else self.ranks.world
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -263,12 +268,25 @@ def load(scope: Scope, buffer: Buffer, neutral: float, hint: str, comment: str) 
     padding = {dim: neutral for dim in buffer.dims if not scope.slices[dim].exact}
     gathered = buffer.gathered
     if gathered is not None and gathered.is_remote:
+        pointers = _broadcast(scope, pointers, buffer.dims)
         sources = _sources(scope, gathered, axes)
         current, bases = gathered.ranks.rank, gathered.ranks.bases
         op = tl.RemoteLoadOp(pointers, current, sources, bases, mask, other)
-        return Tile(scope.insert(op, hint, comment), axes, padding)
-    value = scope.insert(tl.LoadOp(pointers, mask, other), hint, comment)
-    return Tile(value, axes, padding)
+    else:
+        op = tl.LoadOp(pointers, mask, other)
+    return Tile(scope.insert(op, hint, comment), axes, padding)
+
+
+def _broadcast(scope: Scope, value: SSAValue, dims: Sequence[str]) -> SSAValue:
+    """
+    Return the value as a block with all axes.
+
+    Shares of one element stand at one address, each on its rank.
+    """
+    shape = tuple(scope.slices[dim].block for dim in scope.axes(dims))
+    if shape_of(value.type) == shape:
+        return value
+    return scope.insert(tl.BroadcastToOp(value, scope.block_sizes(dims)))
 
 
 def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
@@ -313,10 +331,7 @@ def store_tile(
     pointers, mask = addresses(scope, buffer, axes)
     if within is not None:
         mask = within if mask is None else both(scope, mask, within)
-    value = aligned(scope, tile, axes)
-    if shape_of(value.type) != shape_of(pointers.type):
-        sizes = scope.block_sizes(buffer.dims)
-        value = scope.insert(tl.BroadcastToOp(value, sizes))
+    value = _broadcast(scope, aligned(scope, tile, axes), buffer.dims)
     op = tl.StoreOp(pointers, value, mask, cache)
     op.attributes["tl.comment"] = StringAttr(comment)
     scope.builder.insert(op)
@@ -376,8 +391,8 @@ def _steps(
         return []
     if origin is not None and stride is not None:
         offsets = scope.insert(tl.BinaryOp(BinaryKind.SUB, offsets, origin))
-    wide = buffer.elements > MAX_INDEX
     gathered = buffer.gathered
+    wide = buffer.elements * (gathered.messages if gathered else 1) > MAX_INDEX
     if gathered is None or gathered.dim != dim:
         return [] if stride is None else [scaled(scope, offsets, stride, wide)]
     steps: list[SSAValue] = []
