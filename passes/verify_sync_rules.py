@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import prod
 
+from comet.dialects.collective_mesh import lookup_mesh
 from comet.dialects.compound_dims import extents_of
 from comet.dialects.dataflow import (
     EpochOp,
@@ -28,9 +29,22 @@ from comet.dialects.dataflow_flags import FlagScope, Semantics
 from comet.dialects.schedule import SpatialOp
 from comet.passes.lower_channels import destinations
 from comet.passes.rank_rows import destination_dims, loops_over, tile_of
-from comet.passes.verify_sync_wiring import Giver, Wiring, kernel_of, shown
+from comet.passes.verify_sync_wiring import Giver, Reader, Wiring, kernel_of, shown
 
 Rule = Callable[[Wiring], str | None]
+
+
+def all_ranks_talk(wiring: Wiring) -> str | None:
+    """An inbox joins all ranks that launch the program."""
+    inbox = wiring.inbox
+    mesh = lookup_mesh(inbox, inbox.mesh.string_value())
+    if (world := mesh.size(mesh.axis_extents)) == inbox.ranks:
+        return None
+    return (
+        f"{wiring.name} joins groups of {inbox.ranks} of the {world} ranks of "
+        f"@{mesh.sym_name.data}, and kernels number all ranks; let it be along all "
+        f"axes: {', '.join(mesh.axis_extents)}"
+    )
 
 
 def one_gives(wiring: Wiring) -> str | None:
@@ -204,16 +218,18 @@ def tiles_fit_blocks(wiring: Wiring) -> str | None:
 
 
 def _crossed_ranks(wiring: Wiring, giver: Giver, node: SpatialOp) -> str | None:
-    """Say which tiles are for two receivers, None if there is none."""
+    """Say which tiles are not for one receiver after another, None if all are."""
     split = giver.channel_type.split
     rows = [row.factor for row in node.loops if row.dim == split]
-    if not rows:
+    if split is None or not rows:
         return None
-    if len(rows) < 2 or rows[0] != wiring.inbox.ranks:
+    share = extents_of(giver.channel_type.message)[split]
+    shares = len(rows) > 1 or tile_of(node, split) == share
+    if not (rows[0] == wiring.inbox.ranks and shares):
         return (
-            f"{kernel_of(giver)} makes tiles along {split} that are for two receivers "
-            f"of {wiring.name}; let the first row of {split} run over the "
-            f"{wiring.inbox.ranks} ranks"
+            f"{kernel_of(giver)} cuts {split} into {rows[0]} parts, which are not the "
+            f"shares of the {wiring.inbox.ranks} receivers of {wiring.name}; let the "
+            f"first row of {split} run over the ranks"
         )
     kernel = giver.parent_op()
     assert isinstance(kernel, KernelOp)
@@ -273,20 +289,29 @@ def _tiles_per_block(wiring: Wiring, giver: Giver, flags: FlagsOp) -> int:
     return programs // (blocks * destinations(giver, wiring.inbox.ranks))
 
 
-def every_rank_is_heard(wiring: Wiring) -> str | None:
-    """Loops over what ranks sent visit all ranks, one after another."""
-    ranks, dim = wiring.inbox.ranks, wiring.inbox.type.gather
+def sources_are_shares(wiring: Wiring) -> str | None:
+    """Loops that visit one source after another visit all ranks, a share each."""
+    ranks, type_ = wiring.inbox.ranks, wiring.inbox.type
     for reader in wiring.readers:
-        for node, name in dict.fromkeys(loops_over(reader.result, dim)):
-            rows = [row.factor for row in node.loops if row.dim == name]
-            if len(rows) < 2 or rows[0] != ranks:
+        named = _sources(reader)
+        for node, dim in dict.fromkeys(loops_over(reader.result, type_.gather)):
+            rows = [row.factor for row in node.loops if row.dim == dim]
+            shares = len(rows) > 1 or tile_of(node, dim) == type_.source_share
+            if dim in named and not (rows[0] == ranks and shares):
                 return (
-                    f"{kernel_of(reader)} loops over {name} in {rows[0]} parts, which "
-                    f"are not the shares of the {ranks} ranks that {wiring.name} "
-                    "gathers: a wait for one of them says nothing of the others; let "
-                    f"the first row of {name} run over the ranks"
+                    f"{kernel_of(reader)} visits {dim} in {rows[0]} parts, which are "
+                    f"not the shares of the {ranks} ranks that {wiring.name} gathers: "
+                    f"let the first row of {dim} run over the ranks, or leave {dim} "
+                    "out of dataflow.sources"
                 )
     return None
+
+
+def _sources(reader: Reader) -> tuple[str, ...]:
+    """Return the dimensions whose loops wait for one source after another."""
+    kernel = reader.parent_op()
+    assert isinstance(kernel, KernelOp)
+    return () if kernel.sources is None else tuple(dim.data for dim in kernel.sources)
 
 
 def slots_are_free(wiring: Wiring) -> str | None:
@@ -304,6 +329,7 @@ def slots_are_free(wiring: Wiring) -> str | None:
 
 
 RULES: Iterable[Rule] = (
+    all_ranks_talk,
     one_gives,
     epochs_are_shared,
     flags_are_own,
@@ -313,6 +339,6 @@ RULES: Iterable[Rule] = (
     memory_is_ordered,
     tiles_fit_blocks,
     writers_are_counted,
-    every_rank_is_heard,
+    sources_are_shares,
     slots_are_free,
 )

@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.codegen.triton import TritonTarget
 
-EPOCHS = 4
-"""Launches of a program, so that every slot is used twice."""
+EPOCHS = 3
+"""Launches of a program, so that a slot is used twice."""
 
 RUN_MANY = """
 import json, sys

@@ -9,6 +9,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from comet import runtime
+
 XCHG = "    tl.atomic_xchg(target, value, "
 ADD = "    tl.atomic_add(target, value, "
 POLL = "    while tl.atomic_add(flag, 0, "
@@ -50,6 +52,17 @@ VERBS = ("signal", "signal_add", "wait", "next_epoch", "finish_epoch")
 """The functions of the shim that order something."""
 
 
+SHIM = Path(runtime.__file__).parent / "shim.py"
+
+
+def weakened(name: str) -> str:
+    """Return the source of the shim without one safeguard."""
+    source = SHIM.read_text()
+    old, new = MUTATIONS[name]
+    assert source.count(old) == 1, f"{name}: the shim's source has changed"
+    return source.replace(old, new)
+
+
 @contextmanager
 def mutated(name: str) -> Generator[None]:
     """Let the kernels of `rank_kernels` use a shim without one safeguard."""
@@ -57,12 +70,9 @@ def mutated(name: str) -> Generator[None]:
 
     from comet.runtime import shim
 
-    source = Path(shim.__file__).read_text()
-    old, new = MUTATIONS[name]
-    assert source.count(old) == 1, f"{name}: the shim's source has changed"
     with TemporaryDirectory() as folder:
         path = Path(folder) / "mutated_shim.py"
-        path.write_text(source.replace(old, new))
+        path.write_text(weakened(name))
         spec = spec_from_file_location("mutated_shim", path)
         assert spec is not None
         assert spec.loader is not None

@@ -1,0 +1,479 @@
+"""
+Programs that `verify-sync` rejects, each with the reason, and what they do when run.
+
+Every one is a right program without one safeguard. Passed by the verifier on purpose
+and run on the scheduler, it races or hangs; where it does not, `kept` says why.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rank_runs import Outcome
+
+TYPES = """
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!H = tensor<2x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!T1 = tensor<4x4xf32, #compound.dims<M, K @REG>>
+!T2 = tensor<2x4xf32, #compound.dims<M, K @REG>>
+!O = tensor<4xf32, #compound.dims<M @HBM>>
+!P = tensor<2xf32, #compound.dims<M @HBM>>
+!S = tensor<2xf32, #compound.dims<M @REG>>
+"""
+REFERENCE = """
+func.func private @f__reference(%x: tensor<4x16xf32, #compound.dims<M, K>>)
+    -> tensor<4xf32, #compound.dims<M>> attributes {comet.reference} {
+  %y = compound.reduce add %x : tensor<4x16xf32, #compound.dims<M, K>>
+    -> tensor<4xf32, #compound.dims<M>>
+  func.return %y : tensor<4xf32, #compound.dims<M>>
+}
+"""
+PUSHED = f"""{TYPES}
+!CH = !dataflow.channel<push gather K : !L -> !G>
+!F = !dataflow.flags<2, [M = 2]>
+collective.mesh @gpus {{rank = 2}}
+func.func @f(%x: !G) -> !O {{
+  %all = collective.spmd on @gpus ins(%x : !G) sharded [{{K = ["rank"]}}]
+      outs(!O) sharded [{{}}] {{
+  ^bb0(%l: !L):
+    %r = dataflow.program ins(%l : !L) {{
+    ^bb0(%x1: !L):
+      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+      %flags = dataflow.flags for %box writers 1 : !CH -> !F
+      %other = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+      %others = dataflow.flags for %other writers 1 : !CH -> !F
+      dataflow.kernel @first ins(%x1, %other, %others : !L, !CH, !F) {{
+      ^bb0(%x2: !L, %other1: !CH, %others1: !F):
+        %e = dataflow.epoch
+        %t = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) outs(!L) {{
+        ^bb0(%tile: !T):
+          schedule.yield %tile : !T
+        }}
+        dataflow.push %t to %other1 epoch %e : !L, !CH
+        dataflow.signal %other1 flags %others1 epoch %e release system fence : !CH, !F
+        dataflow.yield
+      }}
+      dataflow.kernel @send ins(%x1, %box, %flags, %others : !L, !CH, !F, !F) {{
+      ^bb0(%x2: !L, %box1: !CH, %flags1: !F, %others1: !F):
+        %e = dataflow.epoch
+        %t = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) outs(!L) {{
+        ^bb0(%t0: !T):
+          schedule.yield %t0 : !T
+        }}
+        dataflow.push %t to %box1 epoch %e : !L, !CH
+        dataflow.signal %box1 flags %flags1 epoch %e release system fence : !CH, !F
+        dataflow.yield
+      }}
+      %b = dataflow.buffer : !O
+      %y = dataflow.kernel @sum ins(%box, %flags, %others : !CH, !F, !F)
+          outs(%b : !O) attributes {{dataflow.sources = ["K"]}} {{
+      ^bb0(%box1: !CH, %flags1: !F, %others1: !F):
+        %e = dataflow.epoch
+        dataflow.wait %box1 flags %flags1 epoch %e acquire system arrivals 1 : !CH, !F
+        %g = dataflow.read %box1 epoch %e : !CH -> !G
+        %s = schedule.spatial on grid [g0: M = 2] ins(%g : !G) outs(!O) {{
+        ^bb0(%w: !H):
+          %n = schedule.temporal [K = 2, K = 1] ins(%w : !H) outs(!S) combine ["add"] {{
+          ^bb0(%k: !T):
+            %p = compound.reduce add %k : !T -> !S
+            schedule.yield %p : !S
+          }}
+          schedule.yield %n : !S
+        }}
+        dataflow.yield %s : !O
+      }} -> !O
+      dataflow.yield %y : !O
+    }} -> !O
+    collective.yield %r : !O
+  }}
+  return %all : !O
+}}
+{REFERENCE}"""
+"""Row sums: every rank sends its columns to all, and waits for those of all."""
+
+SPLIT = f"""{TYPES}
+!CH = !dataflow.channel<push gather K split M : !L -> !H>
+!F = !dataflow.flags<2, []>
+collective.mesh @gpus {{rank = 2}}
+func.func @f(%x: !G) -> !O {{
+  %all = collective.spmd on @gpus ins(%x : !G) sharded [{{K = ["rank"]}}]
+      outs(!O) sharded [{{M = ["rank"]}}] {{
+  ^bb0(%l: !L):
+    %r = dataflow.program ins(%l : !L) {{
+    ^bb0(%x1: !L):
+      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+      %flags = dataflow.flags for %box writers 1 : !CH -> !F
+      dataflow.kernel @send ins(%x1, %box, %flags : !L, !CH, !F)
+          attributes {{dataflow.destinations = ["M"]}} {{
+      ^bb0(%x2: !L, %box1: !CH, %flags1: !F):
+        %e = dataflow.epoch
+        %t = schedule.spatial on grid [g0: M = 2, g1: M = 1] ins(%x2 : !L) outs(!L) {{
+        ^bb0(%t0: !T):
+          schedule.yield %t0 : !T
+        }}
+        dataflow.push %t to %box1 epoch %e : !L, !CH
+        dataflow.signal %box1 flags %flags1 epoch %e release system fence : !CH, !F
+        dataflow.yield
+      }}
+      %b = dataflow.buffer : !P
+      %y = dataflow.kernel @sum ins(%box, %flags : !CH, !F) outs(%b : !P)
+          attributes {{dataflow.sources = ["K"]}} {{
+      ^bb0(%box1: !CH, %flags1: !F):
+        %e = dataflow.epoch
+        dataflow.wait %box1 flags %flags1 epoch %e acquire system arrivals 1 : !CH, !F
+        %g = dataflow.read %box1 epoch %e : !CH -> !H
+        %s = schedule.spatial on grid [g0: M = 1] ins(%g : !H) outs(!P) {{
+        ^bb0(%w: !H):
+          %n = schedule.temporal [K = 2, K = 1] ins(%w : !H) outs(!S) combine ["add"] {{
+          ^bb0(%k: !T):
+            %p = compound.reduce add %k : !T -> !S
+            schedule.yield %p : !S
+          }}
+          schedule.yield %n : !S
+        }}
+        dataflow.yield %s : !P
+      }} -> !P
+      dataflow.yield %y : !P
+    }} -> !P
+    collective.yield %r : !P
+  }}
+  return %all : !O
+}}
+{REFERENCE}"""
+"""The same sums, but every rank gets, and adds, its own rows only."""
+
+SEND = re.compile(r"      dataflow\.kernel @send .*?\n      }\n", re.S)
+FIRST = re.compile(r"      dataflow\.kernel @first .*?\n      }\n", re.S)
+SUM = re.compile(r"      %b = dataflow\.buffer.*?      } -> !O\n", re.S)
+NODE = """        %t = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) outs(!L) {
+        ^bb0(%t0: !T):
+          schedule.yield %t0 : !T
+        }
+"""
+PUSH = "        dataflow.push %t to %box1 epoch %e : !L, !CH\n"
+ON_FLAGS = "%box1 flags %flags1 epoch %e"
+SIGNAL = f"        dataflow.signal {ON_FLAGS} release system fence : !CH, !F\n"
+WAIT = f"        dataflow.wait {ON_FLAGS} acquire system arrivals 1 : !CH, !F\n"
+READ = "        %g = dataflow.read %box1 epoch %e : !CH -> !G\n"
+BARRIER = "      dataflow.barrier\n"
+BUFFER = "      %b = dataflow.buffer"
+EPOCH = "        %e = dataflow.epoch\n"
+SENT = "[g0: M = 2] ins(%x2 : !L) outs(!L) {\n        ^bb0(%t0: !T):"
+YIELDED = "schedule.yield %t0 : !T\n"
+DESTINATIONS = '\n          attributes {dataflow.destinations = ["M"]}'
+
+
+def edited(*edits: tuple[str, str], text: str = PUSHED) -> str:
+    """Return a right program after edits, each of which has to change it once."""
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def part(pattern: re.Pattern[str]) -> str:
+    """Return a part of the right program."""
+    (found,) = pattern.findall(PUSHED)
+    return found
+
+
+def moved(line: str, behind: str) -> str:
+    """Return the program with some lines put behind others."""
+    return edited((line, ""), (behind, behind + line))
+
+
+IN_TWO = edited(
+    (
+        SENT,
+        SENT.replace("[g0: M = 2]", "[g0: M = 2, g1: K = 2]").replace("!T)", "!T2)"),
+    ),
+    (YIELDED, "schedule.yield %t0 : !T2\n"),
+    ("for %box writers 1", "for %box writers 2"),
+    (WAIT, WAIT.replace("arrivals 1", "arrivals 2")),
+)
+"""The right program whose blocks are made of two tiles each."""
+
+IN_ONE_KERNEL = edited(
+    (part(SEND), ""),
+    ("@sum ins(%box, %flags, ", "@sum ins(%x1, %box, %flags, "),
+    (": !CH, !F, !F)\n          outs", ": !L, !CH, !F, !F)\n          outs"),
+    ("^bb0(%box1: !CH, %flags1: !F, %o", "^bb0(%x2: !L, %box1: !CH, %flags1: !F, %o"),
+    (WAIT, NODE + PUSH + SIGNAL + WAIT),
+)
+"""The right program with one kernel, in which programs that send come first."""
+
+LAST = """        %u = schedule.spatial on grid [g0: M = 1] ins(%s : !O) outs(!O) {
+        ^bb0(%v: tensor<4xf32, #compound.dims<M @REG>>):
+          schedule.yield %v : tensor<4xf32, #compound.dims<M @REG>>
+        }
+        dataflow.yield %s, %u : !O, !O
+"""
+IN_TURN = edited(
+    (BUFFER, f"      %c = dataflow.buffer : !O\n{BUFFER}"),
+    ("%y = dataflow.kernel", "%y0, %y = dataflow.kernel"),
+    ("outs(%b : !O) attributes", "outs(%b, %c : !O, !O) attributes"),
+    ("        dataflow.yield %s : !O\n", LAST),
+    ("      } -> !O\n", "      } -> !O, !O\n"),
+)
+"""A kernel whose last program copies what the others have made."""
+
+FOREIGN = f"""{TYPES}
+!CH = !dataflow.channel<push gather K : !L -> !G>
+func.func @f(%l: !L, %foreign: !CH) -> !L {{
+  %r = dataflow.program ins(%l, %foreign : !L, !CH) {{
+  ^bb0(%x1: !L, %box: !CH):
+    dataflow.kernel @send ins(%x1, %box : !L, !CH) {{
+    ^bb0(%x2: !L, %box1: !CH):
+      %e = dataflow.epoch
+      %t = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) outs(!L) {{
+      ^bb0(%t0: !T):
+        schedule.yield %t0 : !T
+      }}
+      dataflow.push %t to %box1 epoch %e : !L, !CH
+      dataflow.yield
+    }}
+    dataflow.yield %x1 : !L
+  }} -> !L
+  return %r : !L
+}}
+"""
+"""A program that takes its inbox from outside."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A program without one of its safeguards."""
+
+    text: str
+    reason: str
+    """Part of what `verify-sync` says."""
+    outcome: Outcome = "right"
+    """What happens when it is run."""
+    shim: str | None = None
+    """The safeguard that the runtime has to lack, for what kernels cannot say."""
+    kept: str | None = None
+    """Why it runs right, or cannot be run."""
+
+
+ORDER = "kernels wait where they load and signal behind their stores, whatever the text"
+CUT = "lower-to-triton cannot write it"
+
+BROKEN = {
+    "no signal": Broken(
+        edited((SIGNAL, "")),
+        "@sum waits for flags of %box that nobody signals, for ever",
+        "DeadlockError",
+    ),
+    "no wait": Broken(
+        edited((WAIT, "")),
+        "@sum reads %box without a wait on its flags, and no barrier",
+        "RaceError",
+    ),
+    "a wait behind the read": Broken(
+        moved(WAIT, READ), "@sum reads %box before it waits", kept=ORDER
+    ),
+    "swapped kernels": Broken(
+        edited((part(SEND), ""), (part(SUM), part(SUM) + part(SEND))),
+        "@sum waits for @send, which every rank launches only afterwards",
+        "DeadlockError",
+    ),
+    "a signal before the stores": Broken(
+        moved(PUSH, SIGNAL), "@send signals %box before it stores", kept=ORDER
+    ),
+    "no fence": Broken(
+        edited((SIGNAL, SIGNAL.replace(" fence", ""))),
+        "@send signals %box without a fence",
+        "RaceError",
+        "signal without barrier",
+    ),
+    "a relaxed signal": Broken(
+        edited((SIGNAL, SIGNAL.replace("release", "relaxed"))),
+        "dataflow.signal on %box that is relaxed: its stores may move past it",
+        "RaceError",
+        "signal relaxed",
+    ),
+    "a relaxed wait": Broken(
+        edited((WAIT, WAIT.replace("acquire", "relaxed"))),
+        "dataflow.wait on %box that is relaxed: its loads may move past it",
+        "RaceError",
+        "wait relaxed",
+    ),
+    "a signal of gpu scope": Broken(
+        edited((SIGNAL, SIGNAL.replace("system", "gpu"))),
+        "dataflow.signal on %box of scope gpu, which other GPUs do not see",
+        "RaceError",
+        "signal in one gpu",
+    ),
+    "a wait of gpu scope": Broken(
+        edited((WAIT, WAIT.replace("system", "gpu"))),
+        "dataflow.wait on %box of scope gpu, which other GPUs do not see",
+        "RaceError",
+        "wait in one gpu",
+    ),
+    "too many writers": Broken(
+        edited(
+            ("for %box writers 1", "for %box writers 3"),
+            (WAIT, WAIT.replace("arrivals 1", "arrivals 3")),
+        ),
+        "the flags of %box count 3 writers, but @send makes 1 tiles of each block",
+        "DeadlockError",
+    ),
+    "too few writers": Broken(
+        IN_TWO.replace("for %box writers 2", "for %box writers 1").replace(
+            "arrivals 2", "arrivals 1"
+        ),
+        "the flags of %box count 1 writers, but @send makes 2 tiles of each block",
+        "RaceError",
+    ),
+    "a wait for too many": Broken(
+        edited((WAIT, WAIT.replace("arrivals 1", "arrivals 2"))),
+        "@sum waits for 2 of the 1 tiles of a block of %box and never ends",
+        "DeadlockError",
+    ),
+    "a wait for too few": Broken(
+        IN_TWO.replace("arrivals 2", "arrivals 1"),
+        "@sum waits for 1 of the 2 tiles of a block of %box and reads what is not",
+        "RaceError",
+    ),
+    "a single slot": Broken(
+        edited(("%box = dataflow.inbox slots 2", "%box = dataflow.inbox slots 1")),
+        "%box has one slot: a rank that is a launch ahead overwrites",
+        "RaceError",
+    ),
+    "a reused flag": Broken(
+        edited((SIGNAL, SIGNAL.replace("%flags1", "%others1"))),
+        "@send uses %others, the flags of %other, for %box",
+        "DeadlockError",
+    ),
+    "a wait on another's flag": Broken(
+        edited((WAIT, WAIT.replace("%flags1", "%others1"))),
+        "@sum uses %others, the flags of %other, for %box",
+        "RaceError",
+    ),
+    "a second push": Broken(
+        edited((PUSH, PUSH + PUSH)),
+        "@send gives to %box in the launch in which @send has done so",
+        kept="the same programs store the same twice, before they signal",
+    ),
+    "a second kernel that gives": Broken(
+        edited(
+            (
+                part(SEND),
+                part(SEND) + part(SEND).replace("@send", "@again").replace(SIGNAL, ""),
+            )
+        ),
+        "@again gives to %box in the launch in which @send has done so",
+        "RaceError",
+    ),
+    "nobody gives": Broken(
+        edited((PUSH, ""), (SIGNAL, "")),
+        "%box is read and nobody gives to it",
+        "DeadlockError",
+    ),
+    "a signal of who does not give": Broken(
+        edited((SIGNAL, ""), (WAIT, SIGNAL + WAIT)),
+        "@sum signals %box, to which it does not give",
+        "DeadlockError",
+    ),
+    "a wait before the own share": Broken(
+        IN_ONE_KERNEL.replace(NODE + PUSH + SIGNAL, "").replace(
+            "        dataflow.yield %s : !O\n",
+            f"{NODE}{PUSH}{SIGNAL}        dataflow.yield %s : !O\n",
+        ),
+        "@sum waits for %box before it has given its own share, and so do all",
+        "DeadlockError",
+    ),
+    "what no grid makes": Broken(
+        edited((PUSH, PUSH.replace("%t", "%x2"))),
+        "@send gives to %box what no node on the launch grid makes",
+        "DeadlockError",
+    ),
+    "tiles that are not for one receiver after another": Broken(
+        edited(
+            ("[g0: M = 2, g1: M = 1]", "[g0: M = 4]"),
+            ("^bb0(%t0: !T)", "^bb0(%t0: tensor<1x8xf32, #compound.dims<M, K @REG>>)"),
+            (
+                "yield %t0 : !T",
+                "yield %t0 : tensor<1x8xf32, #compound.dims<M, K @REG>>",
+            ),
+            text=SPLIT,
+        ),
+        "@send cuts M into 4 parts, which are not the shares of the 2 receivers of",
+        "RaceError",
+    ),
+    "receivers that are not named": Broken(
+        edited((DESTINATIONS, ""), text=SPLIT),
+        "@send makes every tile for one receiver of %box and tells all of it",
+        "RaceError",
+    ),
+    "two counters": Broken(
+        edited(
+            (part(SEND), part(SEND).replace(EPOCH, EPOCH + EPOCH.replace("%e", "%f")))
+        ),
+        "@send counts its launches 2 times",
+        kept="a kernel counts once, whatever the text",
+    ),
+    "no epoch": Broken(
+        edited((READ, READ.replace(" epoch %e", ""))),
+        "@sum uses %box without an epoch of its own, so that launches do not take",
+        kept="a kernel takes the slot of the epoch that it counts",
+    ),
+    "a signal twice": Broken(
+        IN_TWO.replace(SIGNAL, SIGNAL + SIGNAL),
+        "@send signals a tile of %box twice",
+        "RaceError",
+    ),
+    "a tile in two blocks": Broken(
+        edited(
+            (SENT, SENT.replace("M = 2", "K = 2").replace("!T)", "!T1)")),
+            (YIELDED, "schedule.yield %t0 : !T1\n"),
+        ),
+        "@send makes tiles of 4 along M where the flags of %box count blocks of 2",
+        kept=CUT,
+    ),
+    "sources that are no shares": Broken(
+        edited(
+            ("[K = 2, K = 1] ins(%w", "[K = 4] ins(%w"),
+            ("^bb0(%k: !T):", "^bb0(%k: !T2):"),
+            ("%p = compound.reduce add %k : !T ", "%p = compound.reduce add %k : !T2 "),
+        ),
+        "@sum visits K in 4 parts, which are not the shares of the 2 ranks",
+        kept="a loop over other parts waits for all ranks before it begins",
+    ),
+    "a local barrier for one of all ranks": Broken(
+        edited((WAIT, ""), (BUFFER, "      dataflow.barrier local\n" + BUFFER)),
+        "@sum reads %box without a wait on its flags, and no barrier of all ranks",
+        "RaceError",
+    ),
+    "no barrier": Broken(
+        edited((WAIT, ""), (SIGNAL, "")),
+        "@sum reads %box without a wait on its flags, and no barrier of all ranks",
+        "RaceError",
+    ),
+    "one slot and no barrier behind the readers": Broken(
+        edited(
+            (WAIT, ""),
+            (SIGNAL, ""),
+            (BUFFER, BARRIER + BUFFER),
+            ("%box = dataflow.inbox slots 2", "%box = dataflow.inbox slots 1"),
+        ),
+        "%box has one slot: a rank that is a launch ahead overwrites",
+        "RaceError",
+    ),
+    "a node that reads what others of its kernel make": Broken(
+        IN_TURN,
+        "@sum reads %s that other programs of the same launch make, and waits for",
+        "RaceError",
+    ),
+    "an inbox of somebody else": Broken(
+        FOREIGN, "@send uses %foreign, which is no inbox of its program", kept=CUT
+    ),
+    "ranks that are left out": Broken(
+        edited(("@gpus {rank = 2}", "@gpus {node = 2, rank = 2}")),
+        "%box joins groups of 2 of the 4 ranks of @gpus",
+        kept=CUT,
+    ),
+}
