@@ -11,13 +11,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tool_run import comet_opt_command
+from tool_run import comet_opt, comet_opt_command
 
 from comet.runtime.command import argument_parser
 from comet.runtime.request import MANY_RANKS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/multi-gpu.md").read_text()
+README = (ROOT / "README.md").read_text()
 BLOCKS: list[tuple[str, str]] = re.findall(
     r"^```([^\n]+)\n(.*?)^```$", PAGE, re.M | re.S
 )
@@ -127,3 +128,21 @@ def test_what_is_left_out_is_all_that_may_differ():
     assert pattern(shown).fullmatch(flat("first and end\n\n  more\n    last"))
     assert pattern(shown).fullmatch(flat("first end\nlast")) is None
     assert pattern(shown).fullmatch(flat("first an end\nlast\nmore")) is None
+
+
+@pytest.mark.parametrize("name", ["bsp", "push", "fused"])
+def test_the_readme_shows_the_taxes(name: str):
+    hardware = ROOT / "samples/hardware/h200x8.yaml"
+    options = f"ranks=4 pattern={name} to=dataflow"
+    passes = f'attach-hardware{{path="{hardware}"}},triton-distributed{{{options}}}'
+    done = comet_opt((ROOT / "samples/ag_gemm.mlir").read_text(), passes, "taxes")
+    (totals,) = re.findall(r"^total +(.*)$", done.out, re.M)
+    (shown,) = re.findall(rf"^{name} +(.*)$", README, re.M)
+    assert shown.split() == totals.split()
+
+
+def test_the_readme_shows_what_the_guide_runs():
+    (guide,) = (shown for shown in SHOWN if shown.text.startswith('{"ok"'))
+    (shown,) = re.findall(r'^{"ok".*"ranks": 4.*}$', README, re.M)
+    wanted = guide.text.replace('"epochs": 2', '"epochs": 5')
+    assert pattern(wanted).fullmatch(flat(shown))
