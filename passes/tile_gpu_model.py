@@ -147,6 +147,7 @@ class _Walk:
         self.crowded: list[tuple[Term, ...]] = []
         self.fragments: list[tuple[Term, ...]] = []
         self.shared: list[tuple[Term, ...]] = []
+        self.held: dict[SSAValue, Term | None] = {}
         self.dot_dims: set[str] = set()
         self.dot_rows: set[str] = set()
         self.dot_depths: set[str] = set()
@@ -199,8 +200,15 @@ class _Walk:
         self.registers.append(self._in_registers(alive))
 
     def _in_registers(self, alive: Mapping[SSAValue, None]) -> tuple[Term, ...]:
-        registers = self.levels.registers
-        return tuple(_bytes(tile) for tile in alive if level_of(tile) == registers)
+        held = (self._held(tile) for tile in alive)
+        return tuple(term for term in held if term is not None)
+
+    def _held(self, tile: SSAValue) -> Term | None:
+        """Return what a tile takes of registers, None if it lives elsewhere."""
+        if tile not in self.held:
+            here = level_of(tile) == self.levels.registers
+            self.held[tile] = _bytes(tile) if here else None
+        return self.held[tile]
 
     def _count(
         self, op: Operation, loops: tuple[str, ...], alive: Mapping[SSAValue, None]
