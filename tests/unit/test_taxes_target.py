@@ -114,7 +114,7 @@ def test_the_trace_is_the_timeline(pattern: str, tmp_path: Path):
     assert named == ["rank 0", "rank 1"]
 
 
-@pytest.mark.parametrize("pattern", ["bsp", "push", "auto"])
+@pytest.mark.parametrize("pattern", ["bsp", "push"])
 def test_the_pipeline_may_stop_at_the_launch_plan(pattern: str):
     sample = (SAMPLES / "ag_gemm.mlir").read_text()
     options = f"ranks=4 pattern={pattern} to=dataflow"

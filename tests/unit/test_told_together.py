@@ -1,6 +1,7 @@
 """One signal for several values: merged, lowered, proven, and priced."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -144,15 +145,21 @@ def test_blocks_are_along_what_both_have():
     assert not cuts(flags, other.results[0])
 
 
-def connected(sample: str, pattern: str, more: str = "") -> ModuleOp:
-    text = (ROOT / f"samples/{sample}.mlir").read_text()
+@cache
+def connected(pattern: str) -> ModuleOp:
+    """Return flash decode on four ranks, with channels."""
+    text = (ROOT / "samples/flash_decode.mlir").read_text()
     hardware = ROOT / "samples/hardware/mi300x8.yaml"
     passes = (
         f'attach-hardware{{path="{hardware}"}},select-ranks{{ranks=4}},decompose,stream,'
         "insert-collectives,place-collectives,exchange-terms,fuse{strategy=auto},tile,"
-        f"outline-kernels,bsp-to-dataflow{{pattern={pattern}}}{more}"
+        f"outline-kernels,bsp-to-dataflow{{pattern={pattern}}}"
     )
     return run_passes(parse_module(text), passes)
+
+
+def lowered(pattern: str) -> ModuleOp:
+    return run_passes(connected(pattern), "lower-channels,verify-sync")
 
 
 def count(module: ModuleOp, kind: type[Operation]) -> int:
@@ -161,22 +168,21 @@ def count(module: ModuleOp, kind: type[Operation]) -> int:
 
 @pytest.mark.parametrize("pattern", ["fused", "pull"])
 def test_flash_decode_signals_once_for_its_three_values(pattern: str):
-    lowered = connected("flash_decode", pattern, ",lower-channels,verify-sync")
-    assert count(lowered, SignalOp) == count(lowered, FlagsOp) == 1
-    assert count(lowered, WaitOp) == 3
-    emitted = str(run_passes(lowered, "lower-to-triton"))
+    module = lowered(pattern)
+    assert count(module, SignalOp) == count(module, FlagsOp) == 1
+    assert count(module, WaitOp) == 3
+    emitted = str(run_passes(module, "lower-to-triton"))
     assert emitted.count("tl.wait ") == emitted.count("tl.signal ") == 1
 
 
 def test_kernels_of_their_own_signal_each():
-    lowered = connected("flash_decode", "push", ",lower-channels,verify-sync")
-    assert count(lowered, SignalOp) == count(lowered, FlagsOp) == 3
+    module = lowered("push")
+    assert count(module, SignalOp) == count(module, FlagsOp) == 3
 
 
 @pytest.mark.parametrize("pattern", ["fused", "pull"])
 def test_flags_of_several_values_are_looked_at_once(pattern: str):
-    before = connected("flash_decode", pattern)
-    after = run_passes(before, "lower-channels")
+    before, after = connected(pattern), lowered(pattern)
     system = attached_system(after)
     plans = [
         next(op for op in module.walk() if isinstance(op, ProgramOp))
