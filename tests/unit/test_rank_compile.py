@@ -31,6 +31,8 @@ SAMPLES_COMPILED = {
     "expert_gemm": "push",
 }
 """Samples, one pattern of each; all of them would take minutes."""
+PRODUCTS = ("paper", "several_writers", "buffer_stores")
+"""All-gathers and products whose loop over K takes several turns."""
 
 
 def module(text: str, target: str, ranks: int, pattern: str) -> str:
@@ -62,6 +64,8 @@ SIGNAL_ADD = "    tl.atomic_add(target, value, "
 WAIT = "    while tl.atomic_add(flag, 0, "
 BARRIER = "    tl.debug_barrier()\n"
 TARGET = "    target = rebase(flag, current, remote, heap_bases, 4)\n"
+BUFFER_STORES = "\nfrom triton import knobs\n\nknobs.amd.use_buffer_ops = True\n"
+"""Has AMD GPUs store by instructions that barriers do not wait for."""
 STEP = "            offs_k = k + tl.arange(0, BLOCK_K)\n"
 
 
@@ -76,6 +80,8 @@ class Mutation:
     program: str = SEVERAL_WRITERS
     in_shim: bool = True
     """Whether it is in the device functions; else in the emitted module."""
+    behind: str = ""
+    """What is put behind the module."""
 
     def write(self, name: str, folder: Path) -> Path:
         """Write the module without the safeguard to a folder; return its file."""
@@ -90,7 +96,7 @@ class Mutation:
         else:
             source = changed
         path = folder / f"{name}.py"
-        path.write_text(source)
+        path.write_text(source + self.behind)
         return path
 
 
@@ -147,6 +153,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         f"    drain()\n{TARGET}{BARRIER}{SIGNAL_ADD}",
         TARGET + BARRIER + SIGNAL_ADD,
         ON_THEIR_WAY,
+        behind=BUFFER_STORES,
     ),
     "one_stage": Mutation(
         "sm_90", "num_stages=4", "num_stages=1", NOT_AHEAD, in_shim=False
@@ -174,7 +181,9 @@ def sources(target: str) -> Iterator[tuple[str, str]]:
         text = (SAMPLES / f"{name}.mlir").read_text()
         yield name, module(text, target, 4, pattern)
     yield "paper", module(ag_gemm(1024, 8).text, target, 8, "push")
-    yield "several_writers", module(SEVERAL_WRITERS, target, 2, "push")
+    several = module(SEVERAL_WRITERS, target, 2, "push")
+    yield "several_writers", several
+    yield "buffer_stores", several + BUFFER_STORES
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +205,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 
 
 @pytest.mark.parametrize("target", HARDWARE)
-@pytest.mark.parametrize("name", [*SAMPLES_COMPILED, "paper", "several_writers"])
+@pytest.mark.parametrize("name", [*SAMPLES_COMPILED, *PRODUCTS])
 def test_flags_are_set_and_read_in_order(name: str, target: str, compiled: Compiled):
     reports = compiled[name, target]
     assert complaints(reports, "faults") == []
@@ -205,7 +214,7 @@ def test_flags_are_set_and_read_in_order(name: str, target: str, compiled: Compi
 
 
 @pytest.mark.parametrize("target", HARDWARE)
-@pytest.mark.parametrize("name", ["paper", "several_writers"])
+@pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_pipelined(name: str, target: str, compiled: Compiled):
     """Flags are read outside the loop over K, so that its loads run ahead."""
     reports = compiled[name, target]

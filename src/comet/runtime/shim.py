@@ -15,10 +15,17 @@ Flags are 32-bit counters that only grow.
 
 import triton
 import triton.language as tl
+from triton import knobs
 from triton.language.target_info import is_hip
 
 from comet.runtime.language import INTERPRETED
 from comet.runtime.polling import poll
+
+knobs.amd.use_buffer_ops = False
+"""
+Buffer instructions of AMD GPUs want one pointer for all lanes. That of a peer comes
+from a table: they would loop over lanes, and take the compiler minutes.
+"""
 
 SYSTEM = tl.constexpr("sys")
 """The scope of atomics: with Triton's default, one GPU, others may never see them."""
