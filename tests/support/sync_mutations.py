@@ -1,0 +1,176 @@
+"""Mutants of programs with lowered channels: each differs in one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Operation
+
+from comet.dialects.dataflow import (
+    BarrierOp,
+    FlagsOp,
+    InboxOp,
+    KernelOp,
+    ProgramOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
+from comet.dialects.dataflow_flags import (
+    FlagScope,
+    ScopeAttr,
+    Semantics,
+    SemanticsAttr,
+)
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule_attributes import LoopAttr
+from comet.dialects.schedule_node import NodeOp
+
+Edit: TypeAlias = tuple[str, Callable[[Operation], None]]
+"""What is changed, and how."""
+
+
+def mutants(module: ModuleOp) -> Iterator[tuple[str, ModuleOp]]:
+    """Yield copies of a module with one change each, and what was changed."""
+    for index, op in enumerate(module.walk()):
+        kernel = op.parent_op()
+        where = f" in @{kernel.sym_name.data}" if isinstance(kernel, KernelOp) else ""
+        for name, change in _edits(op):
+            copy = module.clone()
+            change(list(copy.walk())[index])
+            yield f"{op.name}{where}: {name}", copy
+
+
+def _edits(op: Operation) -> Iterator[Edit]:
+    """Yield the changes that make sense for an operation."""
+    if isinstance(op, BarrierOp | SignalOp | WaitOp | PushOp | StageOp):
+        yield "removed", _remove
+        yield "doubled", _double
+    if isinstance(op, BarrierOp):
+        yield "of the other kind", _flip
+    if isinstance(op, KernelOp) and not any(result.uses for result in op.results):
+        yield "removed", _remove
+    if isinstance(op.parent_op(), ProgramOp | KernelOp) and _can_move(op):
+        yield "moved behind the next", _move
+    yield from _numbers(op)
+    yield from _orders(op)
+    if isinstance(op, KernelOp):
+        yield from _names(op)
+    if isinstance(op, SpatialOp):
+        yield from _rows(op)
+
+
+def _remove(op: Operation) -> None:
+    op.detach()
+    op.erase()
+
+
+def _double(op: Operation) -> None:
+    block = op.parent
+    assert block is not None
+    block.insert_op_after(op.clone(), op)
+
+
+def _flip(op: Operation) -> None:
+    assert isinstance(op, BarrierOp)
+    op.local = UnitAttr() if op.local is None else None
+
+
+def _can_move(op: Operation) -> bool:
+    """Whether an operation may stand behind the next one."""
+    later = op.next_op
+    moving = (
+        BarrierOp | KernelOp | PushOp | StageOp | SignalOp | WaitOp | ReadOp | PullOp
+    )
+    return (
+        isinstance(op, moving)
+        and later is not None
+        and later.next_op is not None
+        and not any(value in op.results for value in later.operands)
+    )
+
+
+def _move(op: Operation) -> None:
+    block, later = op.parent, op.next_op
+    assert block is not None
+    assert later is not None
+    op.detach()
+    block.insert_op_after(op, later)
+
+
+def _set(name: str, value: Attribute | None) -> Callable[[Operation], None]:
+    def change(op: Operation) -> None:
+        op.properties.pop(name)
+        if value is not None:
+            op.properties[name] = value
+
+    return change
+
+
+def _numbers(op: Operation) -> Iterator[Edit]:
+    """Yield other slots, writers and arrivals."""
+    name, number = "", None
+    match op:
+        case InboxOp():
+            name, number = "slots", op.slots
+        case FlagsOp():
+            name, number = "writers", op.writers
+        case WaitOp():
+            name, number = "arrivals", op.arrivals
+        case _:
+            pass
+    if number is not None:
+        for other in (number.value.data - 1, number.value.data + 1):
+            yield f"{name} = {other}", _set(name, IntegerAttr(other, i64))
+
+
+def _orders(op: Operation) -> Iterator[Edit]:
+    """Yield weaker semantics and scopes, and no fence."""
+    if isinstance(op, SignalOp | WaitOp):
+        yield "relaxed", _set("semantics", SemanticsAttr(Semantics.RELAXED))
+        yield "gpu", _set("scope", ScopeAttr(FlagScope.GPU))
+    if isinstance(op, SignalOp):
+        yield "no fence", _set("fence", None)
+
+
+def _names(op: KernelOp) -> Iterator[Edit]:
+    """Yield fewer and more dimensions that loop over ranks."""
+    nodes = [inner for inner in op.walk() if isinstance(inner, NodeOp)]
+    dims = dict.fromkeys(row.dim for node in nodes for row in node.loops)
+    for attribute, named in (
+        ("dataflow.sources", op.sources),
+        ("dataflow.destinations", op.destinations),
+    ):
+        listed = [] if named is None else [name.data for name in named]
+        for dim in dims:
+            others = [name for name in listed if name != dim]
+            names = [*listed, dim] if others == listed else others
+            yield f"{attribute} {names}", _name(attribute, names)
+
+
+def _name(attribute: str, names: Sequence[str]) -> Callable[[Operation], None]:
+    def change(op: Operation) -> None:
+        op.attributes[attribute] = ArrayAttr(StringAttr(name) for name in names)
+
+    return change
+
+
+def _rows(op: SpatialOp) -> Iterator[Edit]:
+    """Yield neighbouring rows of the launch grid in the other order."""
+    rows = list(op.loops)
+    for index in range(len(rows) - 1):
+        order = [*rows[:index], rows[index + 1], rows[index], *rows[index + 2 :]]
+        loops = [LoopAttr(row.dim, row.factor, f"g{i}") for i, row in enumerate(order)]
+        yield f"rows {index} and {index + 1} swapped", _set("loops", ArrayAttr(loops))

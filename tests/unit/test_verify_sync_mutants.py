@@ -1,0 +1,55 @@
+"""What `verify-sync` accepts is right: mutants of emitted programs."""
+
+from pathlib import Path
+
+import pytest
+from gpu_ranks import SHARED_TEXTS, on_ranks
+from rank_runs import emitted, outcomes
+from semantics import parse_module, run_passes
+from sync_mutations import mutants
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+TILE = 'fuse{strategy=auto},tile{factors="grid: M=2"},outline-kernels'
+PROGRAMS = {
+    "messages in tiles and blocks": ("ag_gemm", 'pattern=push blocks="M=2 K=2"'),
+    "parts for every rank, in one kernel": (
+        "gemm_reduce_scatter",
+        "pattern=fused persistent=true",
+    ),
+    "barriers": ("ag_gemm_rows", "pattern=bsp"),
+}
+
+
+def lowered(name: str, options: str) -> ModuleOp:
+    """Return a small program on three ranks, with inboxes and flags."""
+    text = SHARED_TEXTS[name].format(M=8, N=4, K=12)
+    passes = f"{on_ranks(3)},{TILE},bsp-to-dataflow{{{options}}},lower-channels"
+    return run_passes(parse_module(text), passes)
+
+
+def is_accepted(module: ModuleOp) -> bool:
+    """Whether neither the ops nor `verify-sync` find fault with a program."""
+    try:
+        module.verify()
+        run_passes(module, "verify-sync")
+    except (VerifyException, PassFailedException):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_a_mutant_is_rejected_or_right(kind: str, tmp_path: Path):
+    module = lowered(*PROGRAMS[kind])
+    found = dict(mutants(module))
+    accepted = {name: mutant for name, mutant in found.items() if is_accepted(mutant)}
+    assert 0 < len(accepted) < len(found)
+    by_text = {emitted(mutant): name for name, mutant in accepted.items()}
+    by_text[emitted(module)] = "the program itself"
+    sources = {f"mutant_{index}": text for index, text in enumerate(by_text)}
+    wrong = {
+        by_text[sources[name]]: outcome
+        for name, outcome in outcomes(sources, tmp_path, seeds=1).items()
+        if outcome != "right"
+    }
+    assert not wrong
