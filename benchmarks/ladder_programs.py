@@ -33,14 +33,29 @@ from comet.passes.tile import TilePass
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
-COLUMNS, DEPTH = 3584, 8192
-"""N and K of AG+GEMM in the paper; N is one of eight shares of 28672."""
 
-HEADS, QUERIES, HEAD_SIZE = 12, 8, 128
-"""Of flash decode in the paper: heads of keys, queries for each, their size."""
+@dataclass(frozen=True)
+class Sizes:
+    """Extents that stay the same over the cases."""
 
-PARTS = 32
-"""Parts of the keys of one rank, as in the paper's kernels."""
+    columns: int
+    """N of AG+GEMM."""
+    depth: int
+    """K of AG+GEMM."""
+    heads: int
+    """Heads of keys in flash decode."""
+    queries: int
+    """Query heads for each of them."""
+    head_size: int
+    parts: int
+    """Parts of the keys of one rank, which programs of their own work on (split-K)."""
+
+
+PAPER = Sizes(columns=3584, depth=8192, heads=12, queries=8, head_size=128, parts=32)
+"""Those of arXiv 2511.02168; N is one of eight shares of 28672."""
+
+TINY = Sizes(columns=32, depth=64, heads=1, queries=2, head_size=16, parts=2)
+"""Small enough to interpret."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +69,18 @@ class Case:
     """Parts of the keys of each rank that programs of their own work on (split-K)."""
 
 
-def ag_gemm(rows: int, ranks: int) -> Case:
+def ag_gemm(rows: int, ranks: int, sizes: Sizes = PAPER) -> Case:
     """Return AG+GEMM with that many rows M."""
-    sizes = {64: rows, 128: DEPTH, 96: COLUMNS}
-    return Case(f"AG+GEMM M={rows}", ranks, resized("ag_gemm", sizes))
+    extents = {64: rows, 128: sizes.depth, 96: sizes.columns}
+    return Case(f"AG+GEMM M={rows}", ranks, resized("ag_gemm", extents))
 
 
-def flash_decode(batch: int, keys: int, ranks: int) -> Case:
+def flash_decode(batch: int, keys: int, ranks: int, sizes: Sizes = PAPER) -> Case:
     """Return flash decode with that many keys on every rank."""
-    sizes = {4: batch, 2: HEADS, 3: QUERIES, 256: keys * ranks}
-    sizes |= {32: HEAD_SIZE, 16: HEAD_SIZE}
-    text = resized("flash_decode", sizes)
-    return Case(f"flash decode B={batch} KV={keys}", ranks, text, PARTS)
+    extents = {4: batch, 2: sizes.heads, 3: sizes.queries, 256: keys * ranks}
+    extents |= {32: sizes.head_size, 16: sizes.head_size}
+    text = resized("flash_decode", extents)
+    return Case(f"flash decode B={batch} KV={keys}", ranks, text, sizes.parts)
 
 
 def resized(sample: str, sizes: Mapping[int, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,7 +58,7 @@ class Host:
 
     def drawn(self, epoch: int) -> tuple[torch.Tensor, ...]:
         """Return the whole inputs of one launch, the same on every rank."""
-        return random_inputs(self.program, (self.seed, epoch), "cpu")
+        return _drawn(self.path, self.seed, epoch)
 
 
 class Session:
@@ -126,6 +126,12 @@ def rank_program(path: str) -> RankProgram:
     if not isinstance(program, RankProgram):
         raise ValueError(f"{path} is compiled for one rank; run it without --ranks")
     return program
+
+
+@lru_cache(maxsize=1)
+def _drawn(path: str, seed: int, epoch: int) -> tuple[torch.Tensor, ...]:
+    """Draw inputs; kept, since one process may be many ranks that want the same."""
+    return random_inputs(rank_program(path), (seed, epoch), "cpu")
 
 
 def local_shape(tensor: Tensor, ranks: int) -> tuple[int, ...]:

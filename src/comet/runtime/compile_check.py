@@ -174,12 +174,10 @@ def recorded_launches(path: str, together: bool = False) -> list[Launch]:
 
 def _of_all_ranks(program: RankProgram) -> list[Launch]:
     """Return the launches that stand for those of all ranks."""
-    device = NoDevice()
-    group = VirtualRanks(program.ranks, ROOM, device)
+    group = VirtualRanks(program.ranks, ROOM, NoDevice())
     for rank in group.ranks:
         program.plan(rank)(*_without_data(program, program.ranks))
-    group.launch()
-    return list(map(_noted, device.launches))
+    return list(map(_noted, group.taken()))
 
 
 def _without_data(program: Program | RankProgram, world: int) -> list[torch.Tensor]:

@@ -9,7 +9,7 @@ A launch ends before the next one starts, which is a barrier of all ranks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -49,13 +49,10 @@ class Device(Protocol):
 
 
 class NoDevice:
-    """A device without memory, which notes what it is asked to launch."""
+    """A device without memory, on which nothing runs: shows what a plan asks for."""
 
     name = "meta"
     write_through = ""
-
-    def __init__(self) -> None:
-        self.launches: list[Launch] = []
 
     def memory(self, size: int) -> torch.Tensor:
         """Return bytes that cannot be read."""
@@ -65,11 +62,10 @@ class NoDevice:
         """Note nothing."""
 
     def launch(self, launch: Launch) -> None:
-        """Note the launch."""
-        self.launches.append(launch)
+        """Do nothing."""
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """Repeat them one by one."""
+        """Return what does nothing, too."""
         return launches
 
 
@@ -130,7 +126,6 @@ class VirtualRanks:
 
     def __init__(self, world: int, heap_bytes: int, device: Device):
         size = -(-heap_bytes // ALIGNMENT) * ALIGNMENT
-        self._device = device
         heaps = device.memory(world * size).view(world, size)
         self._bases = [heap.data_ptr() for heap in heaps]
         bases = torch.tensor(self._bases, dtype=torch.int64, device=device.name)
@@ -138,24 +133,19 @@ class VirtualRanks:
             VirtualRank(rank, heap, bases, device) for rank, heap in enumerate(heaps)
         ]
 
-    def launch(self) -> None:
+    def taken(self) -> list[Launch]:
         """
-        Launch what the ranks asked for, each launch for all of them.
+        Return the launches that the ranks asked for, each for all of them.
 
         Raises `SymmetryError` where they asked for different things.
         """
         expect_same_allocations([rank.heap.log for rank in self.ranks])
-        for launch in self._taken():
-            self._device.launch(launch)
-
-    def _taken(self) -> Iterator[Launch]:
         asked = [rank.asked for rank in self.ranks]
         if len({len(launches) for launches in asked}) > 1:
             raise SymmetryError("ranks launch different numbers of kernels")
         for rank in self.ranks:
             rank.asked = []
-        for launches in zip(*asked, strict=True):
-            yield merged(launches, self._bases)
+        return [merged(launches, self._bases) for launches in zip(*asked, strict=True)]
 
 
 def merged(launches: Sequence[Launch], bases: Sequence[int]) -> Launch:
@@ -208,19 +198,33 @@ def heap_bytes_of_all(host: Host) -> int:
     return max(ranks.ranks[0].heap.used, 1)
 
 
+class SharedHost:
+    """The host programs of all ranks on one device, in step."""
+
+    def __init__(self, device: Device, host: Host):
+        self._device = device
+        self._ranks = VirtualRanks(host.program.ranks, heap_bytes_of_all(host), device)
+        self.sessions = [host.session(rank) for rank in self._ranks.ranks]
+
+    def launches(self) -> list[Launch]:
+        """Return what one launch of the program is made of; `SymmetryError`: above."""
+        for session in self.sessions:
+            session.launch()
+        return self._ranks.taken()
+
+    def launch(self) -> None:
+        """Launch the program once for all ranks."""
+        for launch in self.launches():
+            self._device.launch(launch)
+
+
 def check_on(device: Device, host: Host, *, graph: bool = False) -> list[Epochs]:
     """
-    Run a host program for all ranks, in step; return what each computed.
+    Run a host program for all ranks; return what each computed.
 
     `graph`: all launches but the first are repeated from a captured graph.
     Raises `SymmetryError` where ranks do different things.
     """
-    ranks = VirtualRanks(host.program.ranks, heap_bytes_of_all(host), device)
-    sessions = [host.session(rank) for rank in ranks.ranks]
-
-    def launch() -> None:
-        for session in sessions:
-            session.launch()
-        ranks.launch()
-
-    return played(sessions, launch, host.epochs, device.captured if graph else None)
+    shared = SharedHost(device, host)
+    captured = device.captured if graph else None
+    return played(shared.sessions, shared.launch, host.epochs, captured)

@@ -18,7 +18,7 @@ from comet.runtime.heap import Allocation, aligned_bytes
 from comet.runtime.interpreted import observed
 from comet.runtime.memory import MemoryMap, Region
 from comet.runtime.races import RaceDetector
-from comet.runtime.ranks import Launch
+from comet.runtime.ranks import Launch, T
 from comet.runtime.virtual import check_on
 
 
@@ -76,20 +76,18 @@ class InterpretedDevice:
         return replay
 
 
-def run(
-    host: Host,
+def on_device(
+    body: Callable[[InterpretedDevice], T],
     *,
     seed: int = 0,
     resident: int | None = None,
     races: bool = True,
-    graph: bool = False,
-) -> list[Epochs]:
+) -> T:
     """
-    Run a host program for all ranks; return what each computed.
+    Return what a function returns that launches on an interpreted device.
 
-    `graph`: all launches but the first are repeated without asking the host program.
     At most `resident` programs of a launch run at the same time, in their order.
-    Raises `DeadlockError`, `RaceError`, `SymmetryError` or `ProgramError`.
+    Raises `DeadlockError`, `RaceError`, `ProgramError`, or what the function raises.
     """
     memory = MemoryMap()
     detector = RaceDetector(memory) if races else None
@@ -99,12 +97,24 @@ def run(
 
     engine = Engine(seed, stuck, detector, memory, resident)
     device = InterpretedDevice(engine)
-    results: list[Epochs] = []
-
-    def body() -> None:
-        results.extend(check_on(device, host, graph=graph))
-
-    device.actor = engine.add_host(0, body)
+    results: list[T] = []
+    device.actor = engine.add_host(0, lambda: results.append(body(device)))
     with observed(engine):
         engine.conductor.run()
-    return results
+    return results[0]
+
+
+def run(
+    host: Host, *, seed: int = 0, resident: int | None = None, graph: bool = False
+) -> list[Epochs]:
+    """
+    Run a host program for all ranks; return what each computed.
+
+    `graph`: all launches but the first are repeated without asking the host program.
+    Raises `SymmetryError`, or what `on_device` does.
+    """
+
+    def body(device: InterpretedDevice) -> list[Epochs]:
+        return check_on(device, host, graph=graph)
+
+    return on_device(body, seed=seed, resident=resident)
