@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.launch_plan import Launch
 from comet.dialects.arch import attached_system
-from comet.dialects.dataflow import FlagsOp, ProgramOp, SignalOp, WaitOp
+from comet.dialects.dataflow import FlagsOp, KernelOp, ProgramOp, SignalOp, WaitOp
 from comet.passes.choose_pattern import program_cost
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.launch_plans import machine_for, plan_of
@@ -143,6 +143,40 @@ def test_blocks_are_along_what_both_have():
     assert isinstance(flags, FlagsOp)
     assert cuts(flags, one.results[0])
     assert not cuts(flags, other.results[0])
+
+
+LOWERED = (
+    (
+        r"(%box|%other) = dataflow.inbox .*",
+        r"\1 = dataflow.channel on @gpus "
+        r'["rank"] blocks [M = 2] : !CH',
+    ),
+    (r" *(%flags = dataflow.flags|%e = dataflow.epoch).*\n", ""),
+    (r" flags %f| epoch %e|, %flags|, %f: !F|, !F(?=[ ){]|$)", ""),
+    (r" release system( fence)?| acquire system arrivals 1", ""),
+)
+"""What `lower-channels` adds to a program, and what stands there before."""
+
+
+def unlowered(text: str) -> str:
+    """Return a program as it is before `lower-channels`."""
+    for added, before in LOWERED:
+        text = re.sub(added, before, text, flags=re.M)
+    return text
+
+
+def test_a_kernel_takes_the_flags_that_tell_it():
+    module = run_passes(parse_module(unlowered(TWO)), "lower-channels,verify-sync")
+    (flags,) = (op for op in module.walk() if isinstance(op, FlagsOp))
+    _, reader = (op for op in module.walk() if isinstance(op, KernelOp))
+    assert flags.result in reader.ins
+    assert flags.box not in reader.ins
+
+
+def test_a_value_that_no_signal_tells_of_is_not_waited_for():
+    for text in BROKEN.values():
+        with pytest.raises(PassFailedException, match="waits for what nobody signals"):
+            run_passes(parse_module(unlowered(text)), "lower-channels")
 
 
 @cache
