@@ -1,8 +1,12 @@
 """The reference interpreter on channels: readers see what a collective would give."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
-from semantics import assert_close, parse_module
+from rank_runs import emitted, outcomes
+from semantics import assert_close, parse_module, random_inputs, run_passes
 
 from comet.interpreter import run
 from comet.interpreter.tensor import Array
@@ -123,3 +127,30 @@ def test_what_nobody_has_pushed_is_undefined():
     module = parse_module("\n".join(lines), verify=False)
     (result,) = run(module, "f", [np.ones((2, 7))])
     assert np.all(np.isnan(result))
+
+
+DOCUMENTED = next(
+    example
+    for example in re.findall(
+        r"```mlir\n(.*?)```",
+        (Path(__file__).parents[2] / "docs/ir.md").read_text(),
+        re.S,
+    )
+    if "dataflow.channel" in example
+)
+REFERENCE = """
+func.func private @main__reference(%a: tensor<8x64xf32, #compound.dims<M, K>>)
+    -> tensor<8xf32, #compound.dims<M>> attributes {comet.reference} {
+  %s = compound.reduce add %a : tensor<8x64xf32, #compound.dims<M, K>>
+    -> tensor<8xf32, #compound.dims<M>>
+  func.return %s : tensor<8xf32, #compound.dims<M>>
+}
+"""
+
+
+def test_the_documented_example_is_verified_and_runs(tmp_path: Path):
+    module = run_passes(parse_module(DOCUMENTED + REFERENCE), "verify-sync")
+    (a,) = random_inputs(module, "main")
+    assert_close(run(module, "main", [a]), [a.sum(axis=1)])
+    found = outcomes({"documented": emitted(module)}, tmp_path, seeds=1)
+    assert found == {"documented": "right"}
