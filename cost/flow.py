@@ -95,7 +95,8 @@ def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Rea
     stopped: Truth = False
     for dim in order:
         if dim in dims:
-            stopped = stopped | np.greater(factors[dim], 1)
+            turns = np.greater(factors[dim], 1)
+            stopped = turns if stopped is False else stopped | turns
         else:
             period = times(period, choose(stopped, 1.0, factors[dim]))
     return period

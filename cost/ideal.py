@@ -20,7 +20,7 @@ from comet.cost.legality import check
 from comet.cost.mappings import Mappings
 from comet.cost.paper.energy import energies
 from comet.cost.problem import Problem, Tile
-from comet.cost.reals import Real, add_to, longest, times, total
+from comet.cost.reals import Real, add_to, longest, total
 from comet.cost.visits import Visit, visits
 
 Component: TypeAlias = tuple[str, str]
@@ -95,8 +95,8 @@ def ideal_cost(mappings: Mappings, hardware: Hardware, flows: Flows) -> IdealCos
     cost = IdealCost()
     found = tuple(visits(mappings, flows))
     for visit in found:
-        for flow in visit.flows:
-            _move(cost, hardware, flow, visit.runs)
+        for flow, moved in zip(visit.flows, visit.moved, strict=True):
+            _move(cost, hardware, flow, moved)
         if isinstance(visit.node, Tile) and visit.node.is_leaf:
             _work(cost, mappings, hardware, visit.node, visit)
     spent = energies(mappings, hardware, flows, found, networks=False)
@@ -112,23 +112,22 @@ def _add(cost: IdealCost, tag: str, component: Component, cycles: Real) -> None:
     add_to(cost.busy.setdefault(tag, {}), component, cycles)
 
 
-def _move(cost: IdealCost, hardware: Hardware, flow: Flow, runs: Real) -> None:
+def _move(cost: IdealCost, hardware: Hardware, flow: Flow, moved: Real) -> None:
     """A tile leaves or enters the source once however many instances share it."""
     entry = flow.entry
-    tiles = times(runs, flow.bytes_moved)
     memory = hardware.level(entry.source).memory
     near = memory.child_write_bandwidth if flow.writes else memory.child_read_bandwidth
     way = "write" if flow.writes else "read"
     if entry.source == hardware.levels[0].name:
         way = "bus"
-    _add(cost, entry.tag, (entry.source, way), tiles * (flow.unique / near))
+    _add(cost, entry.tag, (entry.source, way), moved * (flow.unique / near))
     destination = hardware.level(entry.destination)
     if destination.is_unit:
         return
     memory = destination.memory
     far = memory.parent_read_bandwidth if flow.writes else memory.parent_write_bandwidth
     way = "read" if flow.writes else "write"
-    _add(cost, entry.tag, (entry.destination, way), tiles / far)
+    _add(cost, entry.tag, (entry.destination, way), moved * (1 / far))
 
 
 def _work(

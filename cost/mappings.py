@@ -39,6 +39,12 @@ class Mappings:
     )
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the arrays; that of a number if there are none."""
+        arrays = (*self.factors.values(), *self.steps.values())
+        return np.broadcast_shapes(*(array.shape for array in arrays))
+
+    @property
     def count(self) -> int:
         """How many mappings there are."""
         arrays = (*self.factors.values(), *self.steps.values())
@@ -105,17 +111,22 @@ class Mappings:
 
     def tile_steps(self, leaf: Leaf, tensor: str) -> dict[str, Real]:
         """The extents of one tensor's tile per step of a leaf."""
-        sizes = leaf.steps.get(tensor, {})
+        sizes = leaf.steps.get(tensor, {}).items()
+        if not self.steps:
+            return {dim: float(size) for dim, size in sizes}
         return {
             dim: self.steps.get((leaf.index, tensor, dim), float(size))
-            for dim, size in sizes.items()
+            for dim, size in sizes
         }
 
     def primitive(self, leaf: Leaf) -> dict[str, Real]:
         """The extents of a leaf's tile primitive, last dimension of the text first."""
+        sizes = reversed(leaf.primitive)
+        if not self.steps:
+            return {dim: float(size) for dim, size in sizes}
         return {
             dim: self.steps.get((leaf.index, "", dim), float(size))
-            for dim, size in reversed(leaf.primitive)
+            for dim, size in sizes
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from comet.cost import ideal
 from comet.cost.capacity import fits, fits_tool
 from comet.cost.estimate import CostError, Estimate, ModelName
-from comet.cost.flow import Flows, build_flows
+from comet.cost.flow import Flows, build_flows, tile_extents
 from comet.cost.hardware import Hardware
 from comet.cost.legality import check_structure
 from comet.cost.mappings import Mappings
@@ -24,6 +24,8 @@ from comet.cost.tool import model as tool
 
 Costs: TypeAlias = Callable[[Mappings, Hardware, Flows], tuple[Real, Real]]
 """Latency (cycles) and energy (pJ) of mappings whose flows are known."""
+
+ScalarT = TypeVar("ScalarT", np.float64, np.bool_)
 
 AT_ONCE = 16000
 """Mappings whose arrays stay within the memory that is kept (see `_keep_memory`)."""
@@ -37,9 +39,15 @@ class Prices:
     """Cycles."""
     energy: NDArray[np.float64]
     """pJ."""
-    fits: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Room:
+    """Which of many mappings of one template fit, one array element each."""
+
+    live: NDArray[np.bool_]
     """Whether every level holds what is alive in it."""
-    fits_tool: NDArray[np.bool_]
+    summed: NDArray[np.bool_]
     """Whether the COMET tool's own sums leave room at every level."""
 
 
@@ -66,34 +74,45 @@ def price_many(
     The costs of many mappings of one legal template.
 
     Only the structure is checked; extents and capacity are for the caller, who finds
-    the latter in `Prices.fits`. Raises `CostError` as `price` does. Model `tool`, whose
+    the latter by `room_many`. Raises `CostError` as `price` does. Model `tool`, whose
     integer arithmetic has no array form, prices one mapping after the other; what it
-    rejects costs infinitely much and does not fit.
+    rejects costs infinitely much.
     """
     if model == "tool":
         return _one_by_one(mappings, hardware)
     check_structure(mappings.template, hardware)
     _keep_memory()
     costs = paper.costs if model == "paper" else ideal.costs
-    parts = [_at_once(part, hardware, costs) for part in mappings.parts(AT_ONCE)]
-    return parts[0] if len(parts) == 1 else _joined(parts)
-
-
-def _at_once(mappings: Mappings, hardware: Hardware, costs: Costs) -> Prices:
-    flows = build_flows(mappings, hardware)
-    cycles, energy = costs(mappings, hardware, flows)
-    room = fits(mappings, hardware, flows.tiles)
-    tool_room = fits_tool(mappings, hardware, flows.tiles)
-    return Prices(*np.broadcast_arrays(cycles, energy, room, tool_room))
-
-
-def _joined(parts: Sequence[Prices]) -> Prices:
+    parts = list(mappings.parts(AT_ONCE))
+    priced = [costs(part, hardware, build_flows(part, hardware)) for part in parts]
     return Prices(
-        np.concatenate([part.latency for part in parts]),
-        np.concatenate([part.energy for part in parts]),
-        np.concatenate([part.fits for part in parts]),
-        np.concatenate([part.fits_tool for part in parts]),
+        _joined(parts, [np.asarray(latency, np.float64) for latency, _ in priced]),
+        _joined(parts, [np.asarray(energy, np.float64) for _, energy in priced]),
     )
+
+
+def room_many(mappings: Mappings, hardware: Hardware) -> Room:
+    """Which of many mappings of one legal template fit, by either rule."""
+    parts = list(mappings.parts(AT_ONCE))
+    tiles = [tile_extents(part, hardware) for part in parts]
+    pairs = list(zip(parts, tiles, strict=True))
+    return Room(
+        _joined(parts, [np.asarray(fits(p, hardware, t), np.bool_) for p, t in pairs]),
+        _joined(
+            parts, [np.asarray(fits_tool(p, hardware, t), np.bool_) for p, t in pairs]
+        ),
+    )
+
+
+def _joined(
+    parts: Sequence[Mappings], values: Sequence[NDArray[ScalarT]]
+) -> NDArray[ScalarT]:
+    """What is known of runs of mappings, one element for each mapping."""
+    spread = [
+        np.broadcast_to(value, part.shape)
+        for part, value in zip(parts, values, strict=True)
+    ]
+    return spread[0] if len(spread) == 1 else np.concatenate(spread)
 
 
 @cache
@@ -115,5 +134,4 @@ def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:
         except CostError:
             continue
         latency[index], energy[index] = estimate.latency, estimate.energy
-    legal = np.isfinite(latency)
-    return Prices(latency, energy, legal, legal)
+    return Prices(latency, energy)

@@ -31,6 +31,11 @@ class Visit:
         """Executions on all instances."""
         return times(self.runs, self.copies)
 
+    @cached_property
+    def moved(self) -> tuple[Real, ...]:
+        """Bytes that one instance gets or gives of each flow, in all its executions."""
+        return tuple(times(self.runs, flow.bytes_moved) for flow in self.flows)
+
 
 def visits(mappings: Mappings, flows: Flows) -> Iterator[Visit]:
     """Every tile node and collective of a mapping, parents first."""

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.estimate import CostError, Estimate, ModelName
 from comet.cost.factors import Rows
 from comet.cost.legality import check_summed, check_tool
-from comet.cost.model import price, price_many
+from comet.cost.model import price, price_many, room_many
 from comet.dialects.arch import SystemOp
 from comet.passes.capacity import Sizes, describe_overflow, overflow
 from comet.passes.plan_string import PlanEntry, format_plan
@@ -133,24 +133,33 @@ class _Descent:
         kept = {factor: array[legal] for factor, array in trials.items()}
         if not legal.any():
             return None
-        candidates = Candidates(self.template, kept)
-        prices = price_many(
-            candidates.mappings(current.plan), self.template.hardware, self.model
-        )
-        shape = next(iter(kept.values())).shape
-        latency = np.broadcast_to(prices.latency, shape)
-        energy = np.broadcast_to(prices.energy, shape)
-        fits = np.broadcast_to(candidates.fit() & prices.fits_tool, shape)
-        for index in np.lexsort((energy, latency)):
-            if (float(latency[index]), float(energy[index])) >= _rank(current.estimate):
-                return None
-            if not fits[index]:
-                continue
-            plan = _chosen(current.plan, kept, int(index))
+        better = self.better(current, kept)
+        for index in np.flatnonzero(self.room(current, better)):
+            plan = _chosen(current.plan, better, int(index))
             found = self.estimate(plan)
             if found is not None and _rank(found) < _rank(current.estimate):
                 return Choice(plan, found)
         return None
+
+    def better(self, current: Choice, trials: Values) -> Values:
+        """Return those of `trials` that cost less than `current`, cheapest first."""
+        mappings = Candidates(self.template, trials).mappings(current.plan)
+        prices = price_many(mappings, self.template.hardware, self.model)
+        shape = next(iter(trials.values())).shape
+        latency = np.broadcast_to(prices.latency, shape)
+        energy = np.broadcast_to(prices.energy, shape)
+        most, spent = _rank(current.estimate)
+        less = (latency < most) | ((latency == most) & (energy < spent))
+        order = np.lexsort((energy, latency))
+        chosen = order[less[order]]
+        return {factor: array[chosen] for factor, array in trials.items()}
+
+    def room(self, current: Choice, trials: Values) -> NDArray[np.bool_]:
+        """Return which of `trials` fit, by the liveness of values and by the tool."""
+        candidates = Candidates(self.template, trials)
+        mappings = candidates.mappings(current.plan)
+        tool = room_many(mappings, self.template.hardware).summed
+        return np.broadcast_to(candidates.fit(), tool.shape) & tool
 
     def reordered(self, current: Choice) -> Choice | None:
         """Return the best other loop order of one key, None where none is better."""

@@ -21,7 +21,7 @@ from comet.cost.hardware import Hardware
 from comet.cost.mappings import Mappings
 from comet.cost.noc import mesh_bits_energy, phases
 from comet.cost.problem import Collective, Tile
-from comet.cost.reals import Real, add_to, times, total
+from comet.cost.reals import Real, add_to, larger, times, total
 from comet.cost.visits import Visit, visits
 
 
@@ -68,36 +68,37 @@ def energies(
         if isinstance(visit.node, Collective):
             _collective(state, visit.node, visit)
             continue
-        for flow in visit.flows:
-            _transfer(state, flow, visit.executions)
+        for flow, moved in zip(visit.flows, visit.moved, strict=True):
+            _transfer(state, flow, visit, moved)
         if isinstance(visit.node, Tile) and visit.node.is_leaf:
             _work(state, visit.node, visit)
     return state
 
 
-def _transfer(state: Energy, flow: Flow, runs: Real) -> None:
+def _transfer(state: Energy, flow: Flow, visit: Visit, moved: Real) -> None:
     hardware, entry = state.hardware, flow.entry
     network = hardware.network(entry.source, entry.destination)
     source = hardware.level(entry.source).memory
     supported = network.reduction if flow.writes else network.broadcast
-    near = flow.unique if supported else np.maximum(flow.unique, flow.spatial)
-    moved = times(runs, flow.bytes_moved)
+    near = flow.unique if supported else larger(flow.unique, flow.spatial)
     per_block = source.child_write_energy if flow.writes else source.child_read_energy
     if flow.writes and entry.accumulates:
         per_block += source.child_read_energy
-    add_to(state.by_level, entry.source, moved * (near * per_block / source.width))
+    spent = times(visit.copies, near * (per_block / source.width))
+    add_to(state.by_level, entry.source, moved * spent)
     destination = hardware.level(entry.destination)
     if destination.is_unit:
         return
     memory = destination.memory
     far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
-    add_to(
-        state.by_level, entry.destination, moved * (flow.spatial * far / memory.width)
-    )
+    spent = times(visit.copies, flow.spatial * (far / memory.width))
+    add_to(state.by_level, entry.destination, moved * spent)
     if not state.networks:
         return
     bits = flow.size * flow.element_bytes * 8
-    wires = runs * flow.moves * mesh_bits_energy(network, bits, flow.spatial, 1)
+    wires = (
+        visit.executions * flow.moves * mesh_bits_energy(network, bits, flow.spatial, 1)
+    )
     add_to(state.by_network, f"{entry.destination}<->{entry.destination}", wires)
 
 
