@@ -109,6 +109,12 @@ def test_it_writes_what_is_shown(shown: Shown, outputs: dict[str, str]):
     assert pattern(shown.text).fullmatch(written), written
 
 
+def test_what_is_left_is_what_the_tables_say():
+    found = re.findall(r"^@ag_gemm on 4 ranks of @h200x8: (\d[\d.]+) us$", PAGE, re.M)
+    before, after = map(float, found)
+    assert f"Of {before:.1f} us {after:.1f} are left" in PAGE
+
+
 def test_every_way_to_run_is_one_that_comet_run_knows():
     lines = re.findall(r"`(?:comet-run|torchrun --nproc-per-node \d) (out/.*?)`", PAGE)
     assert len(lines) == 4
