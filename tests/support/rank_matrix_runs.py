@@ -1,0 +1,62 @@
+"""
+Runs modules in Triton's interpreter: the child process of `rank_matrix`.
+
+For each line of the input, the fields of `Runs`, it prints one: a list of what failed.
+Every process of a run imports this file, so it imports little.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from dataclasses import dataclass
+
+from comet.runtime.child import report
+from comet.runtime.coresidency import waits_for_itself
+from comet.runtime.program import load_module
+from comet.runtime.request import Request
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What is to be run of one module."""
+
+    path: str
+    backend: str
+    seeds: list[int]
+    epochs: int
+
+
+def rooms(path: str) -> tuple[int | None, ...]:
+    """Return how many programs of a rank may run at a time; None: all."""
+    kernels = vars(load_module(path)).values()
+    return (None,) if any(map(waits_for_itself, kernels)) else (None, 1, 2, 5)
+
+
+def failure(runs: Runs, seed: int) -> str:
+    """Run a module once; return what failed, or nothing."""
+    room = random.Random(seed).choice(rooms(runs.path))
+    request = Request(runs.path, runs.backend, seed, resident=room, epochs=runs.epochs)
+    try:
+        facts = report(request)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        if facts["ok"]:
+            return ""
+        wrong = f"error {facts['max_error']}, tolerance {facts['tolerance']}"
+        reason = str(facts.get("failure", wrong))
+    return f"{runs.backend}, seed {seed}, resident {room}: {reason}"
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    for line in sys.stdin:
+        runs = Runs(**json.loads(line))
+        failures = [failure(runs, seed) for seed in runs.seeds]
+        print(json.dumps([text for text in failures if text]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""No safeguard of emitted modules can go: without it, the scheduler reports them."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from emitted_mutations import MUTATIONS, PROGRAMS, mutated, right, swapped
+from rank_matrix import SIZES, WORKLOADS, Cell
+from rank_runs import Outcome, outcomes
+
+STAGGERED = re.compile(r"\(rank \+ .+\) % WORLD")
+PEER = re.compile(r"(?:source|dest)\w* = (.*)")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Outcome]:
+    """Run the programs, right and mutated, in one child process."""
+    sources = {program: right(program) for program in PROGRAMS}
+    sources |= {name: mutated(mutation) for name, mutation in MUTATIONS.items()}
+    sources["consumers first"] = swapped(right("push"))
+    names = {name: f"module_{number}" for number, name in enumerate(sources)}
+    modules = {names[name]: source for name, source in sources.items()}
+    folder = tmp_path_factory.mktemp("modules")
+    became = outcomes(modules, folder, seeds=3)
+    return {name: became[names[name]] for name in names}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_with_all_safeguards_programs_are_right(
+    program: str, found: Mapping[str, Outcome]
+):
+    assert found[program] == "right"
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_without_one_they_are_not(name: str, found: Mapping[str, Outcome]):
+    mutation = MUTATIONS[name]
+    assert mutated(mutation) != right(mutation.program)
+    assert found[name] in mutation.outcomes
+
+
+def test_consumers_that_are_launched_first_wait_for_ever(
+    found: Mapping[str, Outcome],
+):
+    assert found["consumers first"] == "DeadlockError"
+
+
+def begun_elsewhere(text: str) -> list[str]:
+    """Return the orders of ranks in a module that do not begin with the own one."""
+    orders = PEER.findall(text)
+    assert len(orders) >= 2
+    return [order for order in orders if not STAGGERED.fullmatch(order)]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("pattern", ["wait", "pull", "push"])
+def test_ranks_begin_with_themselves(workload: str, pattern: str):
+    """Results do not depend on it: so the text is looked at."""
+    text = Cell(workload, pattern, 3).source(SIZES["ragged"])
+    assert begun_elsewhere(text) == []
+    assert begun_elsewhere(text.replace("(rank + ", "(")) != []
