@@ -290,6 +290,20 @@ def test_flags_cost_the_sender_and_the_receiver() -> None:
     assert looks * 0.999 < difference < looks + tells
 
 
+def test_values_that_one_signal_tells_of_are_looked_at_once() -> None:
+    def plan(*channels: str) -> Plan:
+        sends = (Send("x", MESSAGE, True, True), Send("y", MESSAGE, True, True))
+        copy = Part("copy", COPY, 9 * MESSAGE, copies=True, sends=sends)
+        receives = (Receive(each, MESSAGE, False, True, True) for each in channels)
+        gemm = Part("gemm", WORK, 16 * MESSAGE, receives=tuple(receives))
+        return Launch("copy", (copy,)), Launch("gemm", (gemm,))
+
+    free = with_net(replace(NODE, skew=0.0), signal=0.0, latency=0.0)
+    apart, together = (price_plan(plan("x", other), free) for other in "yx")
+    looks = 8 * GPU.load_latency
+    assert apart.synchronization - together.synchronization == pytest.approx(looks)
+
+
 def test_the_number_of_the_launch_is_read_first() -> None:
     part = Part("a", replace(WORK, programs=4 * 304, registers=200 * 1024))
     without, counting = (
