@@ -1,5 +1,6 @@
 """The pipeline of one GPU: what it emits computes what was written, at any size."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -202,3 +203,19 @@ def test_a_split_may_be_said() -> None:
     assert splits(DECODING.format(S=65536), 4, "none") == []
     with pytest.raises(PassFailedException, match="split is DIM=PARTS, such as S=64"):
         splits(text, 4, "8")
+
+
+@pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
+def test_attention_works_on_a_share_once_that_share_is_there(pattern: str) -> None:
+    text = SHARED_TEXTS["ring_attention"].format(M=64, N=256, K=32)
+    module = emitted(text, f"{H200X8},triton-distributed{{ranks=4 pattern={pattern}}}")
+    (kernel,) = re.findall(r"\ndef f_o_kernel.*?\n\n\n", module, re.S)
+    before, inside = kernel.split("# schedule.temporal")
+    assert "wait(" not in before
+    steps = re.findall(r"for |source = \(rank \+ i\) % WORLD|wait\(|tl\.dot", inside)
+    assert steps == [
+        "for ",
+        "source = (rank + i) % WORLD",
+        *2 * ["wait("],
+        *2 * ["tl.dot"],
+    ]
