@@ -245,15 +245,19 @@ def _crossed_blocks(
     wiring: Wiring, giver: Giver, node: SpatialOp, flags: FlagsOp
 ) -> str | None:
     """Say which tiles lie in two blocks, None if each lies in one."""
+    whole = extents_of(giver.value)
     extents = extents_of(giver.channel_type.message)
     for row in flags.type.blocks:
-        extent = extents[row.dim]
+        dim, extent = row.dim, extents[row.dim]
         block = block_extent(extent, row.factor)
-        looped = row.dim in node.factors
-        tile = min(tile_of(node, row.dim), extent) if looped else extent
-        if tile != block:
+        looped = dim in node.factors
+        tile = min(tile_of(node, dim), extent) if looped else extent
+        part, _ = node.last_cut(dim, whole[dim])
+        crossed = part < extent and part % block > 0
+        if tile != block or crossed:
+            anew = f", anew in every {part}," if crossed else ""
             return (
-                f"{kernel_of(giver)} makes tiles of {tile} along {row.dim} where the "
+                f"{kernel_of(giver)} makes tiles of {tile} along {dim}{anew} where the "
                 f"flags of {wiring.name} count blocks of {block}; make them equal"
             )
     return None

@@ -205,6 +205,9 @@ IN_ONE_KERNEL = edited(
 )
 """The right program with one kernel, in which programs that send come first."""
 
+FIVE_ROWS = PUSHED.replace("<4x", "<5x").replace("M = 2]", "M = 3]")
+"""The right program on five rows, in tiles and blocks of two."""
+
 LAST = """        %u = schedule.spatial on grid [g0: M = 1] ins(%s : !O) outs(!O) {
         ^bb0(%v: tensor<4xf32, #compound.dims<M @REG>>):
           schedule.yield %v : tensor<4xf32, #compound.dims<M @REG>>
@@ -432,6 +435,14 @@ BROKEN = {
             (YIELDED, "schedule.yield %t0 : !T1\n"),
         ),
         "@send makes tiles of 4 along M where the flags of %box count blocks of 2",
+        kept=CUT,
+    ),
+    "a tile that begins in the middle of a block": Broken(
+        edited(
+            (SENT.replace("M = 2", "M = 3"), SENT.replace("M = 2", "M = 2, g1: M = 2")),
+            text=FIVE_ROWS,
+        ),
+        "@send makes tiles of 2 along M, anew in every 3, where the flags of %box",
         kept=CUT,
     ),
     "sources that are no shares": Broken(

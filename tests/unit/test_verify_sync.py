@@ -9,6 +9,7 @@ from broken_sync import (
     BROKEN,
     BUFFER,
     CUT,
+    FIVE_ROWS,
     IN_ONE_KERNEL,
     IN_TWO,
     PUSHED,
@@ -27,6 +28,7 @@ ONE_SLOT = ("%box = dataflow.inbox slots 2", "%box = dataflow.inbox slots 1")
 RIGHT = {
     "pushed": PUSHED,
     "split": SPLIT,
+    "a short tile": FIVE_ROWS,
     "two tiles a block": IN_TWO,
     "one kernel": IN_ONE_KERNEL,
     "a barrier for waits": edited((WAIT, ""), (SIGNAL, ""), (BUFFER, BARRIER + BUFFER)),
