@@ -5,11 +5,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.comet-installed
 
-.PHONY: help venv demo test pytest filecheck lint format types typing coverage clean
+.PHONY: help venv demo test matrix pytest filecheck lint format types typing coverage clean
 
 help:
 	@echo "make demo   compile a sample to COMET files and to a Triton kernel, and run it"
 	@echo "make test   run lint, types, lit and pytest"
+	@echo "make matrix run every program of several ranks on the CPU, which takes hours"
 	@echo "make venv   only make the virtual environment in $(VENV)"
 
 venv: $(STAMP)
@@ -25,6 +26,10 @@ demo: venv
 	$(BIN)/python -m comet.tools.demo
 
 test: lint types filecheck pytest
+
+# MATRIX names a part of it: make matrix MATRIX='--ranks 3 --seeds 2'
+matrix: venv
+	$(BIN)/python tests/support/rank_matrix.py $(MATRIX)
 
 pytest: venv
 	$(BIN)/pytest -n auto --dist worksteal

@@ -61,8 +61,9 @@ RANKS = (1, 2, 3, 4, 8)
 SIZES = {
     "even": {"M": 16, "N": 16, "K": 16, "E": 8, "H": 2},
     "ragged": {"M": 5, "N": 19, "K": 11, "E": 5, "H": 1},
+    "tiny": {"M": 4, "N": 7, "K": 5, "E": 4, "H": 1},
 }
-"""Some ranks have short shares of the ragged one, and some of eight have none."""
+"""Ranks have short shares of the last two, and some of eight have none."""
 CONCURRENT = 4
 """With more ranks, there are no runs with processes."""
 
@@ -143,7 +144,7 @@ class Matrix:
 
     seeds: Sequence[int]
     epochs: int
-    sizes: Sequence[str] = tuple(SIZES)
+    sizes: Sequence[str] = ("even", "ragged")
     processes: int = 1
     """Seeds that are also run with processes, of up to `CONCURRENT` ranks."""
 

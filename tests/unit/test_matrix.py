@@ -1,0 +1,69 @@
+"""A part of the matrix of workloads, patterns and ranks; `make matrix` runs it all."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from rank_matrix import (
+    PATTERNS,
+    WORKLOADS,
+    Cell,
+    Matrix,
+    Runner,
+    cells,
+    summary,
+    table,
+    verdicts,
+)
+from xdsl.utils.exceptions import PassFailedException
+
+COUNTED = "epoch = next_epoch(counters_ptr)"
+HALVES = [[*WORKLOADS][:4], [*WORKLOADS][4:]]
+"""Each is a test of its own, so that two processors can share the work."""
+CONCURRENT = [
+    Cell("ag_gemm", "push", 2),
+    Cell("gemm_all_reduce", "fused", 2),
+    Cell("expert_gemm", "bsp", 2),
+]
+
+
+@pytest.mark.parametrize("workloads", HALVES, ids=" ".join)
+def test_three_ranks_are_right_without_a_reset(workloads: list[str]):
+    """No extent is a multiple of three; three epochs use every slot again."""
+    matrix = Matrix(seeds=[1], epochs=3, sizes=("tiny",), processes=0)
+    found = list(verdicts(matrix, cells(workloads, ranks=(3,))))
+    assert len(found) == len(workloads) * len(PATTERNS)
+    assert [text for verdict in found for text in verdict.wrong] == []
+    for verdict in found:
+        assert verdict.right == (not verdict.inapplicable)
+    assert sum(bool(verdict.inapplicable) for verdict in found) <= 1
+
+
+def test_ranks_that_are_concurrent_are_right():
+    matrix = Matrix(seeds=[0], epochs=3, sizes=("tiny",), processes=1)
+    found = list(verdicts(matrix, CONCURRENT))
+    assert [text for verdict in found for text in verdict.wrong] == []
+    assert [verdict.right for verdict in found] == [2, 2, 2]
+
+
+def test_what_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A wrong program, and a compiler that refuses, are failures of the matrix."""
+    right = Cell.source
+
+    def broken(cell: Cell, extents: Mapping[str, int]) -> str:
+        if cell.pattern == "bsp":
+            raise PassFailedException("no tiles fit")
+        text = right(cell, extents)
+        assert text.count(COUNTED) == 2
+        return text.replace(COUNTED, "epoch = 1")
+
+    monkeypatch.setattr(Cell, "source", broken)
+    matrix = Matrix(seeds=[0], epochs=3, sizes=("tiny",), processes=0)
+    chosen = cells(["ag_gemm"], ["bsp", "push"], [2])
+    with Runner() as runner:
+        found = [matrix.verdict(cell, runner, tmp_path) for cell in chosen]
+    assert found[0].wrong == ["does not compile: no tiles fit"]
+    (reason,) = found[1].wrong
+    assert reason.startswith("tiny, scheduler, seed 0, resident ")
+    assert table(found).count("1 WRONG") == 2
+    assert "2 of 200 cells: 2 run 2 times, 2 wrong" in summary(found)
