@@ -2,15 +2,15 @@
 The ladder: each way to connect ranks, as a ratio to BSP kernels and barriers.
 
     python benchmarks/ladder.py [--ranks 4 8] [--rows 16 64] [--keys 8192] [--batch 1]
-    python benchmarks/ladder.py --predict [--machine h200x8] [--in-place]
+    python benchmarks/ladder.py --predict [--machine h200x8] [--in-place] [--one-gpu]
     python benchmarks/ladder.py --dry-run
 
 Compiles AG+GEMM and flash decode by every pattern, runs all ranks on one GPU, and
 prints how much faster each is than `bsp` in the same run, launched one by one and as a
 captured graph, with the largest error, and what the cost model says of one shared GPU.
-With `--predict` nothing runs: it prints what the model says of a whole node. With
-`--dry-run` all steps of the measurement are taken at tiny sizes in Triton's
-interpreter; its times mean nothing.
+With `--predict` nothing runs: it prints what the model says of a whole node, or with
+`--one-gpu` of one GPU that all ranks share. With `--dry-run` all steps of the
+measurement are taken at tiny sizes in Triton's interpreter; its times mean nothing.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class Options:
     dry_run: bool
     machine: str
     in_place: bool
+    one_gpu: bool
     ranks: Sequence[int]
     rows: Sequence[int]
     keys: Sequence[int]
@@ -126,12 +127,13 @@ def model_times(
 
 
 def print_predictions(options: Options) -> None:
-    """Print the ratios that the model expects of a node of GPUs."""
-    print(f"predicted for {options.machine}, ratio to bsp, one by one / as a graph")
+    """Print the ratios that the model expects of a node of GPUs, or of one GPU."""
+    where = f"one GPU of {options.machine}" if options.one_gpu else options.machine
+    print(f"predicted for {where}, ratio to bsp, one by one / as a graph")
     print(_line("case", "ranks", "bsp", *LADDER[1:]))
     for case in cases(options):
         plans = patterns_of(launch_plan(case, options.machine))
-        times = model_times(plans, in_place=options.in_place, one_gpu=False)
+        times = model_times(plans, in_place=options.in_place, one_gpu=options.one_gpu)
         base = times["bsp"]
         bsp = f"{base.eager * 1e6:.1f} us / {base.graph * 1e6:.1f} us"
         cells = (_ratios(times, pattern) for pattern in LADDER[1:])
@@ -204,7 +206,7 @@ def _ratios(times: Mapping[PatternName, Times], pattern: PatternName) -> str:
 
 def _line(first: str, *rest: str) -> str:
     number, *cells = rest
-    return f"{first:<26}{number:>6}" + "".join(f"{cell:>24}" for cell in cells)
+    return f"{first:<30}{number:>6}" + "".join(f"{cell:>24}" for cell in cells)
 
 
 def options_of(argv: Sequence[str] | None) -> Options:
@@ -221,6 +223,11 @@ def options_of(argv: Sequence[str] | None) -> Options:
         action="store_true",
         help="with --predict: inputs that peers pull lie in symmetric memory already",
     )
+    parser.add_argument(
+        "--one-gpu",
+        action="store_true",
+        help="with --predict: all ranks share one GPU",
+    )
     for name, text in (
         ("--ranks", "numbers of ranks"),
         ("--rows", "rows M of AG+GEMM"),
@@ -236,6 +243,7 @@ def options_of(argv: Sequence[str] | None) -> Options:
         dry_run=args.dry_run,
         machine=args.machine,
         in_place=args.in_place,
+        one_gpu=args.one_gpu,
         ranks=_given(args.ranks, (2,) if tiny else (4, 8)),
         rows=_given(args.rows, (16,) if tiny else ROWS),
         keys=_given(args.keys, (32,) if tiny else keys),

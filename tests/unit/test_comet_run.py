@@ -11,9 +11,10 @@ from triton_modules import LOWER, emitted
 from triton_schedules import schedule
 
 from comet.runtime import command
-from comet.runtime.child import as_text, expect_gpu
+from comet.runtime.child import as_text, expect_gpu, speaks
 from comet.runtime.compile_check import Compiled
 from comet.runtime.compile_report import text_of
+from comet.runtime.request import Request
 
 SIZES = {"M": 5, "N": 7}
 
@@ -64,11 +65,20 @@ def test_compiling_needs_no_gpu(module: Path):
 
 def test_faults_of_kernels_are_told():
     kernel = Compiled(
-        "f", "gfx942", 9, spills=4, shared=8, matrix=0, faults=("bad",), slow=("late",)
+        "f",
+        "gfx942",
+        registers=9,
+        spills=4,
+        shared=8,
+        matrix=0,
+        programs=6,
+        resident=5,
+        faults=("bad",),
+        slow=("late",),
     )
     assert text_of([kernel]).splitlines() == [
         "WRONG: f on gfx942: 9 registers, 4 bytes spilled, 8 bytes of shared memory, 0 "
-        "matrix instructions",
+        "matrix instructions; 6 programs, of which 5 fit at a time",
         "  fault: bad",
         "  slow: late",
     ]
@@ -151,8 +161,90 @@ def test_bad_arguments_are_one_sentence(
     given = arguments if arguments[0] == "nowhere.py" else [str(module), *arguments]
     assert command.main(given) == 1
     error = capsys.readouterr().err
+    message = message.replace("MODULE", str(module))
     assert error.startswith(f"comet-run: error: {message}")
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "gpu", "message"),
+    [
+        (["--ranks", "3"], False, "--ranks 3: the module was compiled for 4 ranks"),
+        (
+            ["--backend", "gpus"],
+            False,
+            "--backend gpus is unknown; choose scheduler or processes or virtual or "
+            "gpu or distributed",
+        ),
+        (
+            ["--backend", "interpreter"],
+            False,
+            "--backend interpreter: MODULE is for several ranks; choose scheduler or ",
+        ),
+        (
+            ["--backend", "gpu"],
+            False,
+            "--backend gpu: this machine has no GPU; use --backend scheduler",
+        ),
+        (
+            ["--backend", "distributed"],
+            False,
+            "--backend distributed: this machine has no GPU; use --backend scheduler",
+        ),
+        (
+            ["--backend", "distributed"],
+            True,
+            "--backend distributed needs a process for each rank; type: torchrun "
+            "--nproc-per-node 4 MODULE --backend distributed",
+        ),
+        (
+            ["--backend", "gpu", "--resident", "2"],
+            True,
+            "--resident limits scheduler and processes and virtual, not --backend gpu",
+        ),
+        (
+            ["--backend", "scheduler", "--graph"],
+            False,
+            "--graph is for several ranks with --backend virtual or gpu or distributed",
+        ),
+        (
+            ["--graph", "--epochs", "1"],
+            True,
+            "--graph replays from the second launch on; give --epochs 2 or more",
+        ),
+        (["--bench"], True, "--bench is for one rank; benchmarks/ladder.py times"),
+        (
+            ["--compile", "sm_90", "--backend", "processes"],
+            False,
+            "--compile is for the launches of --backend gpu or distributed, not",
+        ),
+    ],
+)
+def test_bad_arguments_for_several_ranks_are_one_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    gpu: bool,
+    message: str,
+):
+    path = tmp_path / "module.py"
+    path.write_text("PROGRAM = RankProgram(\n    plan=Plan,\n    ranks=4,\n)\n")
+    monkeypatch.setattr(command, "has_gpu", lambda: gpu)
+    monkeypatch.delenv("RANK", raising=False)
+    assert command.main([str(path), *arguments]) == 1
+    error = capsys.readouterr().err
+    message = message.replace("MODULE", str(path))
+    assert error.startswith(f"comet-run: error: {message}")
+    assert error.count("\n") == 1
+
+
+def test_only_rank_0_speaks(monkeypatch: pytest.MonkeyPatch):
+    spoken: list[bool] = []
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        spoken += [speaks(Request("k.py", each)) for each in ("distributed", "gpu")]
+    assert spoken == [True, True, False, True]
 
 
 def test_other_files_are_not_modules(tmp_path: Path):

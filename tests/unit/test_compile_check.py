@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from gpu_ranks import H200X8, SHARED_TEXTS
 from triton_modules import LOWER, compile_all, emitted
 from triton_schedules import schedule
+
+from comet.runtime.coresidency import DEVICES
 
 SIZES = {"M": 64, "N": 96, "K": 64}
 TILES = {"M": 32, "N": 32, "K": 32}
@@ -67,3 +70,44 @@ def test_one_json_object_a_line(tmp_path: Path):
     keys = ["module", "kernel", "target", "registers", "spills", "shared"]
     keys += ["matrix", "programs", "resident", "faults", "slow"]
     assert [list(json.loads(line)) for line in done.stdout.splitlines()] == [keys] * 2
+
+
+def test_the_launches_of_one_gpu_hold_the_programs_of_all_ranks(tmp_path: Path):
+    options = "triton-distributed{ranks=3 pattern=push}"
+    text = SHARED_TEXTS["ag_gemm"].format(M=32, N=48, K=48)
+    path = tmp_path / "module.py"
+    path.write_text(emitted(text, f"{H200X8},{options}"))
+    command = [sys.executable, "-m", "comet.runtime.compile_check"]
+    command += ["--targets", "sm_90", str(path)]
+    environment = {**os.environ, "TRITON_DEFAULT_FP_FUSION": "1"}
+    programs: list[list[int]] = []
+    for together in ([], ["--together"]):
+        done = subprocess.run(
+            [*command, *together],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        kernels = [json.loads(line) for line in done.stdout.splitlines()]
+        assert not any(kernel["faults"] for kernel in kernels)
+        assert all(kernel["resident"] % 132 == 0 for kernel in kernels)
+        programs.append([kernel["programs"] for kernel in kernels])
+    alone, all_ranks = programs
+    assert all_ranks == [3 * count for count in alone]
+
+
+def test_programs_share_a_multiprocessor_until_something_runs_out():
+    """Figures of NVIDIA's occupancy calculator, and by hand for CDNA 3."""
+    h200, mi300 = DEVICES["sm_90"], DEVICES["gfx942"]
+    assert h200.programs_with(warps=4, registers=32, shared=0) == 16
+    assert h200.programs_with(warps=4, registers=128, shared=0) == 4
+    assert h200.programs_with(warps=1, registers=32, shared=0) == 32
+    assert h200.programs_with(warps=4, registers=32, shared=100 * 1024) == 2
+    assert h200.programs_with(warps=8, registers=255, shared=147456) == 1
+    assert h200.programs_with(warps=4, registers=32, shared=228 * 1024) == 0
+    assert h200.resident(warps=8, registers=255, shared=147456) == 132
+    assert mi300.programs_with(warps=4, registers=64, shared=0) == 8
+    assert mi300.programs_with(warps=4, registers=256, shared=0) == 2
+    assert mi300.programs_with(warps=4, registers=64, shared=20 * 1024) == 3
+    assert mi300.programs_with(warps=1, registers=64, shared=0) == 16
