@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from math import prod
 
 from comet.dialects.collective_mesh import lookup_mesh
+from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound_dims import extents_of
 from comet.dialects.dataflow import (
     EpochOp,
@@ -37,13 +38,17 @@ Rule = Callable[[Wiring], str | None]
 def all_ranks_talk(wiring: Wiring) -> str | None:
     """An inbox joins all ranks that launch the program."""
     inbox = wiring.inbox
-    mesh = lookup_mesh(inbox, inbox.mesh.string_value())
-    if (world := mesh.size(mesh.axis_extents)) == inbox.ranks:
+    program = inbox.parent_op()
+    region = None if program is None else program.parent_op()
+    name = region.mesh if isinstance(region, SpmdOp) else inbox.mesh
+    mesh = lookup_mesh(inbox, name.string_value())
+    world = mesh.size(mesh.axis_extents)
+    if inbox.mesh == name and inbox.ranks == world:
         return None
     return (
-        f"{wiring.name} joins groups of {inbox.ranks} of the {world} ranks of "
-        f"@{mesh.sym_name.data}, and kernels number all ranks; let it be along all "
-        f"axes: {', '.join(mesh.axis_extents)}"
+        f"{wiring.name} joins {inbox.ranks} ranks of @{inbox.mesh.string_value()}, and "
+        f"the program runs on all {world} of @{name.string_value()}; let it be along "
+        f"all axes of that: {', '.join(mesh.axis_extents)}"
     )
 
 
@@ -304,7 +309,7 @@ def sources_are_shares(wiring: Wiring) -> str | None:
             if dim in named and not (rows[0] == ranks and shares):
                 return (
                     f"{kernel_of(reader)} visits {dim} in {rows[0]} parts, which are "
-                    f"not the shares of the {ranks} ranks that {wiring.name} gathers: "
+                    f"not the shares of the {ranks} ranks that {wiring.name} gathers; "
                     f"let the first row of {dim} run over the ranks, or leave {dim} "
                     "out of dataflow.sources"
                 )

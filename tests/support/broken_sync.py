@@ -161,6 +161,7 @@ READ = "        %g = dataflow.read %box1 epoch %e : !CH -> !G\n"
 BARRIER = "      dataflow.barrier\n"
 BUFFER = "      %b = dataflow.buffer"
 EPOCH = "        %e = dataflow.epoch\n"
+BOX = "%box = dataflow.inbox slots 2"
 SENT = "[g0: M = 2] ins(%x2 : !L) outs(!L) {\n        ^bb0(%t0: !T):"
 YIELDED = "schedule.yield %t0 : !T\n"
 DESTINATIONS = '\n          attributes {dataflow.destinations = ["M"]}'
@@ -342,7 +343,7 @@ BROKEN = {
         "RaceError",
     ),
     "a single slot": Broken(
-        edited(("%box = dataflow.inbox slots 2", "%box = dataflow.inbox slots 1")),
+        edited((BOX, BOX.replace("2", "1"))),
         "%box has one slot: a rank that is a launch ahead overwrites",
         "RaceError",
     ),
@@ -469,7 +470,7 @@ BROKEN = {
             (WAIT, ""),
             (SIGNAL, ""),
             (BUFFER, BARRIER + BUFFER),
-            ("%box = dataflow.inbox slots 2", "%box = dataflow.inbox slots 1"),
+            (BOX, BOX.replace("2", "1")),
         ),
         "%box has one slot: a rank that is a launch ahead overwrites",
         "RaceError",
@@ -484,7 +485,15 @@ BROKEN = {
     ),
     "ranks that are left out": Broken(
         edited(("@gpus {rank = 2}", "@gpus {node = 2, rank = 2}")),
-        "%box joins groups of 2 of the 4 ranks of @gpus",
+        "%box joins 2 ranks of @gpus, and the program runs on all 4 of @gpus; let",
         kept=CUT,
+    ),
+    "ranks of another mesh": Broken(
+        edited(
+            ("collective.mesh", "collective.mesh @pair {rank = 2}\ncollective.mesh"),
+            (f"{BOX} on @gpus", f"{BOX} on @pair"),
+        ),
+        "%box joins 2 ranks of @pair, and the program runs on all 2 of @gpus; let",
+        kept="both meshes have the same ranks here",
     ),
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from broken_sync import (
     BARRIER,
+    BOX,
     BROKEN,
     BUFFER,
     CUT,
@@ -24,7 +25,7 @@ from semantics import parse_module, run_passes
 from shim_mutations import weakened
 from xdsl.utils.exceptions import PassFailedException
 
-ONE_SLOT = ("%box = dataflow.inbox slots 2", "%box = dataflow.inbox slots 1")
+
 RIGHT = {
     "pushed": PUSHED,
     "split": SPLIT,
@@ -33,10 +34,10 @@ RIGHT = {
     "one kernel": IN_ONE_KERNEL,
     "a barrier for waits": edited((WAIT, ""), (SIGNAL, ""), (BUFFER, BARRIER + BUFFER)),
     "one slot": edited(
-        ONE_SLOT,
+        (BOX, BOX.replace("2", "1")),
         ("      dataflow.kernel @send", f"{BARRIER}      dataflow.kernel @send"),
     ),
-    "three slots": edited((ONE_SLOT[0], ONE_SLOT[0].replace("2", "3"))),
+    "three slots": edited((BOX, BOX.replace("2", "3"))),
     "one row over the receivers": edited(
         ("[g0: M = 2, g1: M = 1]", "[g0: M = 2]"), text=SPLIT
     ),
