@@ -25,7 +25,6 @@ from semantics import parse_module, run_passes
 from shim_mutations import weakened
 from xdsl.utils.exceptions import PassFailedException
 
-
 RIGHT = {
     "pushed": PUSHED,
     "split": SPLIT,
