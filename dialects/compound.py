@@ -51,6 +51,7 @@ from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound_index import IndexOp
 from comet.dialects.compound_named import (
     GatedMlpOp,
+    GemmBiasReluOp,
     GemmGeluOp,
     GemmGemmOp,
     GemmLayernormOp,
@@ -389,6 +390,7 @@ Compound = Dialect(
         GemmRmsnormOp,
         GemmGeluOp,
         GemmSiluOp,
+        GemmBiasReluOp,
         GemmGemmOp,
         GatedMlpOp,
         AttentionOp,

@@ -252,6 +252,23 @@ class GemmSiluOp(CompoundOp):
 
 
 @irdl_op_definition
+class GemmBiasReluOp(CompoundOp):
+    """
+    `max(a b + bias, 0)`: a linear layer.
+
+    ```mlir
+    %y = compound.gemm_bias_relu %a, %b, %bias : (tensor<256x128xf16>,
+        tensor<128x512xf16>, tensor<512xf16>) -> tensor<256x512xf16>
+    ```
+    """
+
+    name = "compound.gemm_bias_relu"
+    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N",))
+    RESULT: ClassVar = ("M", "N")
+    assembly_format = FORMAT
+
+
+@irdl_op_definition
 class GemmGemmOp(CompoundOp):
     """
     `(a b) c`: two products in a row, with N between them.

@@ -8,6 +8,7 @@ from comet.dialects.compound_attention import AttentionOp, FlashDecodeOp
 from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound_named import (
     GatedMlpOp,
+    GemmBiasReluOp,
     GemmGeluOp,
     GemmGemmOp,
     GemmLayernormOp,
@@ -21,6 +22,7 @@ from comet.passes.decompositions.expert_gemm import decompose_expert_gemm
 from comet.passes.decompositions.flash_decode import decompose_flash_decode
 from comet.passes.decompositions.gated_mlp import decompose_gated_mlp
 from comet.passes.decompositions.gemm import decompose_gemm
+from comet.passes.decompositions.gemm_bias_relu import decompose_gemm_bias_relu
 from comet.passes.decompositions.gemm_gelu import decompose_gemm_gelu
 from comet.passes.decompositions.gemm_gemm import decompose_gemm_gemm
 from comet.passes.decompositions.gemm_layernorm import decompose_gemm_layernorm
@@ -36,6 +38,7 @@ DECOMPOSITIONS: dict[type[Operation], Decomposition] = {
     ExpertGemmOp: decompose_expert_gemm,
     FlashDecodeOp: decompose_flash_decode,
     GatedMlpOp: decompose_gated_mlp,
+    GemmBiasReluOp: decompose_gemm_bias_relu,
     GemmGeluOp: decompose_gemm_gelu,
     GemmGemmOp: decompose_gemm_gemm,
     GemmLayernormOp: decompose_gemm_layernorm,

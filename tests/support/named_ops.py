@@ -110,6 +110,11 @@ def gemm_silu(a: Array, b: Array) -> Array:
     return (a @ b) * sigmoid(a @ b)
 
 
+def gemm_bias_relu(a: Array, b: Array, bias: Array) -> Array:
+    """Return what of a b + bias is above zero."""
+    return np.clip(a @ b + bias, 0, None)
+
+
 def gemm_gemm(a: Array, b: Array, c: Array) -> Array:
     """Return (a b) c."""
     return np.einsum("mk,kn,nl->ml", a, b, c)
@@ -175,6 +180,7 @@ NAMED_OPS = (
     NamedOp("gemm_rmsnorm", rmsnorm, GEMM, GEMM_EVEN, "epsilon 1.0e-03"),
     NamedOp("gemm_gelu", gemm_gelu, GEMM, GEMM_EVEN),
     NamedOp("gemm_silu", gemm_silu, GEMM, GEMM_EVEN),
+    NamedOp("gemm_bias_relu", gemm_bias_relu, GEMM, GEMM_EVEN),
     NamedOp("gemm_gemm", gemm_gemm, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
     NamedOp("gated_mlp", gated_mlp, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
     NamedOp("attention", attention, HEADS, HEADS_EVEN),

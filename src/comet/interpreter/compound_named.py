@@ -12,6 +12,7 @@ from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound_named import (
     CompoundOp,
     GatedMlpOp,
+    GemmBiasReluOp,
     GemmGeluOp,
     GemmGemmOp,
     GemmLayernormOp,
@@ -78,6 +79,10 @@ def _gemm_silu(op: CompoundOp, a: Array, b: Array) -> Array:
     return _silu(a @ b)
 
 
+def _gemm_bias_relu(op: CompoundOp, a: Array, b: Array, bias: Array) -> Array:
+    return np.maximum(a @ b + bias, 0)
+
+
 def _gemm_gemm(op: CompoundOp, a: Array, b: Array, c: Array) -> Array:
     return a @ b @ c
 
@@ -124,6 +129,7 @@ MEANINGS: dict[type[CompoundOp], Callable[..., Array]] = {
     ExpertGemmOp: _gemm,
     FlashDecodeOp: _flash_decode,
     GatedMlpOp: _gated_mlp,
+    GemmBiasReluOp: _gemm_bias_relu,
     GemmGeluOp: _gemm_gelu,
     GemmGemmOp: _gemm_gemm,
     GemmLayernormOp: _gemm_layernorm,

@@ -21,6 +21,7 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
   %r13 = compound.flash_decode %q, %k, %w, %n : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
   %r14 = compound.index of 30 over ["x", "y"] : tensor<8xf32, #compound.dims<N>>
   %r15 = compound.rename %r14 split "N" : tensor<8xf32, #compound.dims<N>> -> tensor<2x4xf32, #compound.dims<P, Q>>
+  %r16 = compound.gemm_bias_relu %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
   func.return
 }
 
@@ -41,6 +42,7 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-NEXT:   %r13 = compound.flash_decode %q, %k, %w, %n : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
 // CHECK-NEXT:   %r14 = compound.index of 30 over ["x", "y"] : tensor<8xf32, #compound.dims<N>>
 // CHECK-NEXT:   %r15 = compound.rename %r14 split "N" : tensor<8xf32, #compound.dims<N>> -> tensor<2x4xf32, #compound.dims<P, Q>>
+// CHECK-NEXT:   %r16 = compound.gemm_bias_relu %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
 
 // CHECK-GENERIC:      "func.func"
 // CHECK-GENERIC-NEXT: ^{{.*}}
@@ -60,3 +62,4 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-GENERIC-NEXT: %r13 = "compound.flash_decode"(%q, %k, %w, %n) : (tensor<1x2x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>, tensor<1xi32>) -> tensor<1x2x3x6xf16>
 // CHECK-GENERIC-NEXT: %r14 = "compound.index"() <{whole = 30 : i64, axes = ["x", "y"]}> : () -> tensor<8xf32, #compound.dims<N>>
 // CHECK-GENERIC-NEXT: %r15 = "compound.rename"(%r14) <{split = "N"}> : (tensor<8xf32, #compound.dims<N>>) -> tensor<2x4xf32, #compound.dims<P, Q>>
+// CHECK-GENERIC-NEXT: %r16 = "compound.gemm_bias_relu"(%a, %b, %v) : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
