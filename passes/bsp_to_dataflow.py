@@ -25,7 +25,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
-from comet.dialects.arch import attached_system
+from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound_dims import extents_of
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
@@ -88,24 +88,25 @@ class BspToDataflowPass(ModulePass):
         for function, program in found:
             if program is not None:
                 check_own_pattern(function, program, self.pattern)
-        talking = [(f, p) for f, p in found if p is not None and _exchanges(p)]
-        if not talking:
-            return
-        if self.pattern == "auto" or self.tiles == "auto":
+        talking = {f: p for f, p in found if p is not None and _exchanges(p)}
+        if talking and "auto" in (self.pattern, self.tiles):
             chosen = self._cheapest(op)
             chosen.apply(ctx, op)
-            for function, _ in talking:
+            for function in talking:
                 text = str(chosen.pipeline_pass_spec())
                 function.attributes[CHOSEN] = StringAttr(text)
-            return
-        pattern, system = Pattern(self.pattern), attached_system(op)
+        elif talking:
+            self._connect(talking, attached_system(op))
+
+    def _connect(self, programs: Mapping[FuncOp, ProgramOp], system: SystemOp) -> None:
+        """Make channels of the collectives of programs, as the options say."""
+        pattern, blocks = Pattern(self.pattern), parse_blocks(self.blocks)
         if self.persistent and pattern is not Pattern.FUSED:
             raise PassFailedException(
                 f"bsp-to-dataflow: persistent does not apply to pattern={pattern}, in "
                 "which no kernel sends what it makes; fused and auto apply"
             )
-        blocks = parse_blocks(self.blocks)
-        for function, program in talking:
+        for function, program in programs.items():
             if self.tiles is not None:
                 apply_tiles(function, plan_tiles(program, self.tiles), system)
             check_blocks(program, blocks)

@@ -98,7 +98,9 @@ def _waited_for(node: SpatialOp, read: SSAValue, made: OpResult) -> SSAValue | N
             continue
         dims = blocks_of(flagged(waits[op.channel]))
         if (
-            _gives(made, behind(op.channel))
+            # Who gets a part only is told of that part only.
+            op.channel_type.split is None
+            and _gives(made, behind(op.channel))
             and all(_same_slice(dim, op.result, value, made, read) for dim in dims)
             and not _is_gathered_on_grid(op, node)
         ):
@@ -120,9 +122,14 @@ def _same_slice(
     dim: str, sent: SSAValue, received: SSAValue, made: SSAValue, read: SSAValue
 ) -> bool:
     """Whether a reader cuts a dimension of a message as that of what else is made."""
-    one = dict(zip(names_of(sent), names_of(received), strict=True))
-    other = dict(zip(names_of(made), names_of(read), strict=True))
-    return dim in other and other[dim] == one[dim]
+    one, other = _renamed(sent, received), _renamed(made, read)
+    return dim in other and other[dim] == one.get(dim)
+
+
+def _renamed(value: SSAValue, view: SSAValue) -> dict[str, str]:
+    """Return what a view calls dimensions; nothing where it sees one in parts."""
+    names, others = names_of(value), names_of(view)
+    return dict(zip(names, others, strict=True)) if len(names) == len(others) else {}
 
 
 def _is_gathered_on_grid(op: ReadOp | PullOp, node: SpatialOp) -> bool:

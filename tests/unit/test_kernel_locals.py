@@ -117,3 +117,76 @@ def test_a_kernel_that_reads_what_nothing_tells_of_is_rejected():
     reason = "verify-sync: @last reads %v that other programs of the same launch make"
     with pytest.raises(PassFailedException, match=reason):
         run_passes(module, "lower-channels,verify-sync")
+
+
+PARTS = """
+!X = tensor<8x16xf32, #compound.dims<M, K @HBM>>
+!L = tensor<8x2xf32, #compound.dims<M, K @HBM>>
+!J = tensor<2xf32, #compound.dims<J @HBM>>
+!S = tensor<8xf32, #compound.dims<M @HBM>>
+!P = tensor<8x1xf32, #compound.dims<R, M @HBM>>
+!O = tensor<1xf32, #compound.dims<M @HBM>>
+!A = tensor<1x2xf32, #compound.dims<M, J @HBM>>
+!B = tensor<8x2xf32, #compound.dims<M, J @HBM>>
+!xt = tensor<1x2xf32, #compound.dims<M, K @REG>>
+!jt = tensor<2xf32, #compound.dims<J @REG>>
+!st = tensor<1xf32, #compound.dims<M @REG>>
+!pt = tensor<8x1xf32, #compound.dims<R, M @REG>>
+!at = tensor<1x2xf32, #compound.dims<M, J @REG>>
+collective.mesh @h200x8 {rank = 8} at {rank = "HBM"}
+func.func @f(%x: !X, %c: !J) -> !B {
+  %all = collective.spmd on @h200x8 ins(%x, %c : !X, !J) sharded [{K = ["rank"]}, {}]
+      outs(!B) sharded [{M = ["rank"]}] {
+  ^bb0(%l: !L, %k: !J):
+    %r = dataflow.program ins(%l, %k : !L, !J) {
+    ^bb0(%x1: !L, %k1: !J):
+      %sums = dataflow.buffer : !S
+      %others = dataflow.buffer : !J
+      %s, %w = dataflow.kernel @make ins(%x1, %k1 : !L, !J)
+          outs(%sums, %others : !S, !J) {
+      ^bb0(%x2: !L, %k2: !J):
+        %m, %v = schedule.spatial on grid [g0: M = 8] ins(%x2, %k2 : !L, !J)
+            outs(!S, !J) combine ["none", "same"] {
+        ^bb0(%t: !xt, %u: !jt):
+          %z = compound.reduce add %t : !xt -> !st
+          %a = compound.map exp %u : !jt -> !jt
+          schedule.yield %z, %a : !st, !jt
+        }
+        dataflow.yield %m, %v : !S, !J
+      } -> !S, !J
+      dataflow.barrier
+      %parts = dataflow.buffer : !P
+      %g = dataflow.kernel @exchange ins(%s : !S) outs(%parts : !P) {
+      ^bb0(%s1: !S):
+        %y = collective.all_to_all split "M" concat "R" %s1 on @h200x8 ["rank"]
+            : !S -> !P
+        dataflow.yield %y : !P
+      } -> !P
+      dataflow.barrier
+      %out = dataflow.buffer : !A
+      %d = dataflow.kernel @last ins(%w, %g : !J, !P) outs(%out : !A) {
+      ^bb0(%w1: !J, %g1: !P):
+        %n = schedule.spatial on grid [] ins(%w1, %g1 : !J, !P) outs(!A) {
+        ^bb0(%t: !jt, %u: !pt):
+          %v = compound.reduce add %u : !pt -> !st
+          %y = compound.map mult %v, %t : !st, !jt -> !at
+          schedule.yield %y : !at
+        }
+        dataflow.yield %n : !A
+      } -> !A
+      dataflow.yield %d : !A
+    } -> !A
+    collective.yield %r : !A
+  }
+  func.return %all : !B
+}
+"""
+"""What is kept is stored by one program, which tells one rank only that it has."""
+
+
+def test_who_gets_a_part_is_not_told_of_the_rest():
+    before = run_passes(parse_module(PARTS), hardware("h200x8.yaml"))
+    after = run_passes(before, PERSISTENT)
+    assert len(kernels(after)) == 2
+    lowered = run_passes(after, "lower-channels,verify-sync")
+    assert_same_meaning(before, lowered, "f")
