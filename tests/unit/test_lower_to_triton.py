@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from gpu_ranks import H200X8, SHARED_TEXTS
 from semantics import parse_module, run_passes
 from triton_modules import LOWER, check_all, compile_all, emitted
 from triton_schedules import even, schedule
@@ -130,6 +131,19 @@ def test_large_buffers_are_addressed_in_64_bits():
     assert "offs_m[:, None].to(tl.int64) * N + offs_n[None, :]" in source
     small = emitted(schedule("welford", EVEN, EVEN_TILES), LOWER)
     assert "int64" not in small
+
+
+def test_messages_that_lie_side_by_side_are_addressed_in_64_bits():
+    """So are slots, and the share that a rank loads of a large value."""
+    text = SHARED_TEXTS["gemm_reduce_scatter"].format(M=2**17, N=2**15, K=8)
+
+    def source(pattern: str) -> str:
+        passes = f"triton-distributed{{ranks=4 pattern={pattern}}}"
+        return emitted(text, f"{H200X8},{passes}")
+
+    assert "(slot * WORLD + source).to(tl.int64) * M * N" in source("push")
+    own = "slot.to(tl.int64) * M_ALL * N + (rank * M).to(tl.int64) * N"
+    assert own in source("pull")
 
 
 def test_reduction_of_loaded_tiles_used_twice_is_guarded(sources: dict[str, str]):
