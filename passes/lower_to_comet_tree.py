@@ -157,7 +157,10 @@ class _Builder:
             return self.temporal(loops.into(op), op.body.block, both)
         items = tuple(self._items(loops, block))
         if not items:
-            raise PassFailedException("lower-to-comet: a node computes nothing")
+            raise PassFailedException(
+                "lower-to-comet: a node computes nothing but constants, which the "
+                "COMET files do not hold; remove it, or compile without stream"
+            )
         if len(items) > 1:
             _reject_shared_loops(items)
         return Temporal(items, notes)
