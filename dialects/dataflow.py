@@ -151,11 +151,11 @@ class KernelOp(IRDLOperation):
     One kernel and its launch: the schedule nodes of `body` computed from `ins`, their
     results written to the buffers `outs`. A result is its buffer, filled.
 
-    Channels stand among the `ins`; a kernel that only gives to channels has no `outs`.
-    Of a node that splits a dimension named in `dataflow.sources` twice, the first row
-    runs over the ranks that sent it; the rows of one named in `dataflow.destinations`
-    begin with the ranks that receive it. `dataflow.shares` has the extent over all
-    ranks of dimensions whose shares are not all equal.
+    Channels stand among the `ins`, each once; a kernel that only gives to channels has
+    no `outs`. Of a node that splits a dimension named in `dataflow.sources` twice, the
+    first row runs over the ranks that sent it; the rows of one named in
+    `dataflow.destinations` begin with the ranks that receive it. `dataflow.shares` has
+    the extent over all ranks of dimensions whose shares are not all equal.
 
     ```mlir
     %c = dataflow.kernel @gemm ins(%a, %b : tensor<..>, tensor<..>)
