@@ -21,7 +21,7 @@ from comet.cost.bindings import (
     may_hide,
 )
 from comet.cost.compute import leaf_cycles
-from comet.cost.estimate import CostError
+from comet.cost.estimate import CostError, at_node
 from comet.cost.hardware import Hardware
 from comet.cost.noc import mesh_used, network_cycles, network_energy, tabled_hops
 from comet.cost.problem import BindingKind, Collective, Node, Problem, Tile, walk_tiles
@@ -69,10 +69,11 @@ def in_allocation_order(problem: Problem, hardware: Hardware) -> Hardware:
 
 
 def _visit(state: Latency, node: Node) -> None:
-    if isinstance(node, Collective):
-        _collective(state, node)
-    elif isinstance(node, Tile):
-        _tile(state, node)
+    with at_node(node.index):
+        if isinstance(node, Collective):
+            _collective(state, node)
+        elif isinstance(node, Tile):
+            _tile(state, node)
 
 
 def _tile(state: Latency, tile: Tile) -> None:

@@ -1,6 +1,7 @@
 """The command comet-cost: the original tool's flags, JSON, a report, one sentence."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,7 @@ def test_rejected_inputs_end_with_one_sentence(
     assert printed.out == ""
     assert printed.err.count("\n") == 1
     assert "bug" not in printed.err
+    assert re.search(r"\w+\.yaml:\d+", printed.err), "it names file and line"
 
 
 @pytest.mark.parametrize(
