@@ -73,7 +73,8 @@ def _check_op(func: FuncOp, op: Operation) -> None:
     if isinstance(op, CollectiveOp) and not isinstance(op, MOVES):
         raise PassFailedException(
             f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out; "
-            "choose shardings that need all_gather, all_to_all and reductions only"
+            "choose shardings that need all_gather, all_to_all and reductions only, "
+            "and where a dimension is split, equally many parts for each rank"
         )
     known = isinstance(op, MOVES) or op.dialect_name() == "compound"
     if not known or isinstance(op, CompoundOp):

@@ -197,6 +197,13 @@ def test_short_folds_and_folds_of_many_results_are_not_split() -> None:
     assert splits(attention) == []
 
 
+def test_ranks_have_equally_many_parts() -> None:
+    text = SHARED_TEXTS["gemm_all_reduce"].format(M=2, N=3, K=6)
+    match = "has collective.scatter, which GPUs do not .* equally many parts for each"
+    with pytest.raises(PassFailedException, match=match):
+        emitted(text, f'{H200X8},triton-distributed{{ranks=2 split="K=3"}}')
+
+
 def test_a_split_may_be_said() -> None:
     text = DECODING.format(S=512)
     assert splits(text, 4, "S=8") == ['split{dim="S" parts=8}']
