@@ -20,7 +20,9 @@ from comet.runtime.ranks import Launch, SymmetryError
 from comet.runtime.request import Request
 from comet.runtime.virtual import NoDevice, VirtualRanks, merged
 
-PATTERNS = ("bsp", "wait", "pull", "push", "fused")
+PATTERNS = {"ag_gemm": ("bsp", "wait", "pull", "push", "fused")}
+SOME = ("bsp", "pull", "fused")
+"""Of the other ops only these, since their kernels differ most."""
 SIZES = {"M": 5, "N": 7, "K": 6}
 DECODE = """
 func.func @f(%q: tensor<2x1x3x5xf32>,
@@ -71,12 +73,13 @@ def reports(requests: Sequence[Request]) -> list[dict[str, object]]:
 @pytest.mark.parametrize("name", TEXTS)
 def test_one_launch_for_all_ranks_is_right(name: str, tmp_path: Path) -> None:
     requests: list[Request] = []
-    for seed, pattern in enumerate(PATTERNS):
+    for seed, pattern in enumerate(PATTERNS.get(name, SOME)):
         path = tmp_path / f"{pattern}.py"
         path.write_text(module_text(name, pattern))
         requests.append(Request(str(path), "virtual", seed, epochs=2))
     found = reports(requests)
-    assert [report["ok"] for report in found] == [True] * len(PATTERNS), found
+    assert all(report["ok"] for report in found), found
+    assert len(found) == len(requests)
 
 
 @pytest.fixture(scope="module")
