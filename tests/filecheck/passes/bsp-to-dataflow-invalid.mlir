@@ -8,6 +8,7 @@ collective.mesh @h200x8 {rank = 8} at {rank = "HBM"}
 func.func @f(%x: !G) -> !G {
   %all = collective.spmd on @h200x8 ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
   ^bb0(%l: !L):
+    // The kernel that copies what is gathered sends the input first: this is no mistake.
     // CHECK: dataflow.kernel @gather_land
     // CHECK: dataflow.push
     // CHECK: dataflow.wait
