@@ -243,8 +243,9 @@ class Engine:
         if access.addresses.size == 1:
             self.conductor.notify(access.low)
         elif access.addresses.size:
+            written = range(access.low, access.end)
             for event in self.conductor.awaited():
-                if isinstance(event, int) and access.low <= event < access.end:
+                if isinstance(event, int) and event in written:
                     self.conductor.notify(event)
 
     def _count_read(self, actor: Actor, address: int) -> None:

@@ -6,7 +6,6 @@ import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,13 +62,13 @@ class Access:
     awaited: int | None = None
     """What an acquire waited for, if that is known: it may have come late to see it."""
 
-    @cached_property
+    @property
     def low(self) -> int:
         """The lowest address, of at least one."""
         where = self.addresses
         return int(where[0] if where.size == 1 else where.min())
 
-    @cached_property
+    @property
     def end(self) -> int:
         """The first address behind the highest element, of at least one."""
         where = self.addresses
@@ -149,14 +148,14 @@ class MemoryMap:
         """
         rest = access
         while rest.addresses.size:
-            region = self.find(rest.low)
+            low = rest.low
+            region = self.find(low)
             if region is None:
-                where = f"address {rest.low:#x} is {self._nowhere(rest.low)}"
-                raise OutOfBoundsError(where)
+                raise OutOfBoundsError(f"address {low:#x} is {self._nowhere(low)}")
             if rest.end <= region.end:
                 yield region, rest
                 return
-            if rest.low + rest.width > region.end:
+            if low + rest.width > region.end:
                 raise OutOfBoundsError(f"it ends behind {region.name}")
             last = np.uint64(region.end - rest.width)
             inside = rest.addresses <= last

@@ -144,7 +144,8 @@ def _key(value: Any, handles: list[Any]) -> Any:
     kind = type(value)
     if kind is tl.tensor:
         handles.append(value.handle)
-        return str(value.type)
+        whole: Any = value.type
+        return whole.name
     if kind is int or value is None:
         return value
     if kind in (bool, float, str):
@@ -173,7 +174,8 @@ def _call_key(
     for value in arguments:
         if type(value) is tl.tensor:  # as in `_key`, for speed
             handles.append(value.handle)
-            parts.append(str(value.type))
+            kind: Any = value.type
+            parts.append(kind.name)
         else:
             parts.append(_key(value, handles))
     for name, value in keywords.items():
