@@ -18,7 +18,7 @@ from comet.cost.flow import Flow, Flows, build_flows, leaf_steps
 from comet.cost.hardware import Hardware
 from comet.cost.legality import check
 from comet.cost.mappings import Mappings
-from comet.cost.paper.energy import energies
+from comet.cost.paper.energy import Energy, energies
 from comet.cost.problem import Problem, Tile
 from comet.cost.reals import Real, add_to, longest, total
 from comet.cost.visits import Visit, visits
@@ -36,32 +36,31 @@ def price(problem: Problem, hardware: Hardware) -> Estimate:
     return Estimate(
         "ideal",
         latency,
-        float(cost.energy),
+        float(cost.spent.total),
         0.0,
         max(0.0, latency - work),
         work,
         (),
-        {name: float(value) for name, value in sorted(cost.by_level.items())},
+        {name: float(value) for name, value in sorted(cost.spent.by_level.items())},
     )
 
 
 def costs(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Real, Real]:
     """Latency (cycles) and energy (pJ) of mappings whose flows are known."""
     cost = ideal_cost(mappings, hardware, flows)
-    return cost.latency, cost.energy
+    return cost.latency, cost.spent.total
 
 
 @dataclass
 class IdealCost:
     """The ideal cost of mappings."""
 
+    spent: Energy
+    """The energy; networks spend none."""
     busy: dict[str, dict[Component, Real]] = field(
         default_factory=dict[str, dict[Component, Real]]
     )
     """Cycles by operation and component."""
-    energy: Real = 0.0
-    """pJ, without networks."""
-    by_level: dict[str, Real] = field(default_factory=dict[str, Real])
 
     @property
     def latency(self) -> Real:
@@ -92,15 +91,13 @@ class IdealCost:
 
 def ideal_cost(mappings: Mappings, hardware: Hardware, flows: Flows) -> IdealCost:
     """The ideal cost of mappings whose flows are known."""
-    cost = IdealCost()
     found = tuple(visits(mappings, flows))
+    cost = IdealCost(energies(mappings, hardware, flows, found, networks=False))
     for visit in found:
         for flow, moved in zip(visit.flows, visit.moved, strict=True):
             _move(cost, hardware, flow, moved)
         if isinstance(visit.node, Tile) and visit.node.is_leaf:
             _work(cost, mappings, hardware, visit.node, visit)
-    spent = energies(mappings, hardware, flows, found, networks=False)
-    cost.energy, cost.by_level = spent.without_networks, spent.by_level
     return cost
 
 

@@ -118,6 +118,24 @@ class Products:
         return self._known[key][2]
 
 
+class Terms:
+    """A sum of products, in which those of the very same array are one product."""
+
+    def __init__(self) -> None:
+        self._terms: dict[float, tuple[Real, Real]] = {}
+
+    def add(self, value: Real, weight: Real = 1.0) -> None:
+        """Add `value` times `weight`."""
+        known = self._terms.get(identity(value))
+        sum_ = weight if known is None else known[1] + weight
+        self._terms[identity(value)] = value, sum_
+
+    @property
+    def value(self) -> Real:
+        """The sum."""
+        return total(times(value, weight) for value, weight in self._terms.values())
+
+
 def identity(value: Real) -> float:
     """What tells a number from others, and an array from all other arrays alive."""
     return value if isinstance(value, float) else id(value)

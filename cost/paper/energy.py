@@ -21,7 +21,7 @@ from comet.cost.hardware import Hardware
 from comet.cost.mappings import Mappings
 from comet.cost.noc import mesh_bits_energy, phases
 from comet.cost.problem import Collective, Tile
-from comet.cost.reals import Real, add_to, larger, times, total
+from comet.cost.reals import Real, Terms, add_to, larger, times, total
 from comet.cost.visits import Visit, visits
 
 
@@ -33,7 +33,10 @@ class Energy:
     hardware: Hardware
     flows: Flows
     networks: bool
-    by_level: dict[str, Real] = field(default_factory=dict[str, Real])
+    terms: dict[str, Terms] = field(default_factory=dict[str, Terms])
+    """What memories and units spend, by level, or unit and operation."""
+    every: Terms = field(default_factory=Terms)
+    """The same in one sum."""
     by_network: dict[str, Real] = field(default_factory=dict[str, Real])
     runs: dict[int, Real] = field(default_factory=dict[int, Real])
     """How often each node runs, by node index."""
@@ -46,7 +49,17 @@ class Energy:
     @property
     def without_networks(self) -> Real:
         """The pJ of memories and units."""
-        return total(self.by_level.values())
+        return self.every.value
+
+    @property
+    def by_level(self) -> dict[str, Real]:
+        """The pJ of memories and units, by level, or unit and operation."""
+        return {name: terms.value for name, terms in self.terms.items()}
+
+    def spend(self, name: str, value: Real, weight: Real) -> None:
+        """Add `value` times `weight` pJ to what `name` spends."""
+        self.terms.setdefault(name, Terms()).add(value, weight)
+        self.every.add(value, weight)
 
 
 def energies(
@@ -85,14 +98,14 @@ def _transfer(state: Energy, flow: Flow, visit: Visit, moved: Real) -> None:
     if flow.writes and entry.accumulates:
         per_block += source.child_read_energy
     spent = times(visit.copies, near * (per_block / source.width))
-    add_to(state.by_level, entry.source, moved * spent)
+    state.spend(entry.source, moved, spent)
     destination = hardware.level(entry.destination)
     if destination.is_unit:
         return
     memory = destination.memory
     far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
     spent = times(visit.copies, flow.spatial * (far / memory.width))
-    add_to(state.by_level, entry.destination, moved * spent)
+    state.spend(entry.destination, moved, spent)
     if not state.networks:
         return
     bits = flow.size * flow.element_bytes * 8
@@ -106,8 +119,8 @@ def _work(state: Energy, tile: Tile, visit: Visit) -> None:
     unit = state.hardware.level(tile.entries[0].destination)
     steps = leaf_steps(state.mappings, tile.leaf)
     count = visit.executions * visit.iterations * steps
-    spent = count * primitive_energy(unit.unit, tile.leaf, state.mappings)
-    add_to(state.by_level, f"{unit.name}-{tile.leaf.operation}", spent)
+    spent = primitive_energy(unit.unit, tile.leaf, state.mappings)
+    state.spend(f"{unit.name}-{tile.leaf.operation}", count, spent)
 
 
 def _collective(state: Energy, node: Collective, visit: Visit) -> None:
@@ -118,8 +131,7 @@ def _collective(state: Energy, node: Collective, visit: Visit) -> None:
     if exchange.sources == 1:
         return
     times = visit.runs * np.maximum(visit.copies / exchange.sources, 1.0)
-    spent = times * memory_energy(exchange, level.memory, network)
-    add_to(state.by_level, level.name, spent)
+    state.spend(level.name, times, memory_energy(exchange, level.memory, network))
     if not state.networks:
         return
     bits = exchange.read_bytes * 8
