@@ -206,6 +206,13 @@ IN_ONE_KERNEL = edited(
 )
 """The right program with one kernel, in which programs that send come first."""
 
+PULLED = (
+    PUSHED.replace("channel<push", "channel<pull")
+    .replace("dataflow.push", "dataflow.stage")
+    .replace("dataflow.read", "dataflow.pull")
+)
+"""The right program, in which ranks keep their columns for others to load."""
+
 FIVE_ROWS = PUSHED.replace("<4x", "<5x").replace("M = 2]", "M = 3]")
 """The right program on five rows, in tiles and blocks of two."""
 
@@ -273,6 +280,11 @@ BROKEN = {
     ),
     "no wait": Broken(
         edited((WAIT, "")),
+        "@sum reads %box without a wait on its flags, and no barrier",
+        "RaceError",
+    ),
+    "a pull without a wait": Broken(
+        edited((WAIT, ""), text=PULLED),
         "@sum reads %box without a wait on its flags, and no barrier",
         "RaceError",
     ),

@@ -13,6 +13,7 @@ from broken_sync import (
     FIVE_ROWS,
     IN_ONE_KERNEL,
     IN_TWO,
+    PULLED,
     PUSHED,
     SIGNAL,
     SPLIT,
@@ -27,6 +28,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 RIGHT = {
     "pushed": PUSHED,
+    "pulled": PULLED,
     "split": SPLIT,
     "a short tile": FIVE_ROWS,
     "two tiles a block": IN_TWO,
