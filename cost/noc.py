@@ -9,6 +9,7 @@ instance counts may be numpy arrays where a formula has no table.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -75,13 +76,24 @@ def hops_to(network: Network, instances: Real) -> Real:
     narrow for that has its short side filled and the long one as far as needed;
     instances of several meshes stand in a square of squares.
     """
+    if isinstance(instances, int | float):
+        return _hops_of_number(network.mesh, instances)
+    return _hops(network.mesh, instances)
+
+
+@lru_cache(maxsize=1024)
+def _hops_of_number(mesh: tuple[int, int] | None, instances: float) -> float:
+    return float(_hops(mesh, instances))
+
+
+def _hops(mesh: tuple[int, int] | None, instances: Real) -> Real:
     edge = np.ceil(np.sqrt(instances))
     square = 2 * (edge - 1)
-    if network.mesh is None:
+    if mesh is None:
         return square
-    short = min(network.mesh)
+    short = min(mesh)
     narrow = short + np.ceil(instances / short) - 2
-    inside = np.less_equal(instances, network.mesh[0] * network.mesh[1])
+    inside = np.less_equal(instances, mesh[0] * mesh[1])
     return np.where(inside & np.greater(edge, short), narrow, square)
 
 
