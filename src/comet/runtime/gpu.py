@@ -24,24 +24,22 @@ class Launcher:
     """
 
     def __init__(self) -> None:
-        self._too_many: set[tuple[int, tuple[int, ...]]] = set()
+        self._together: dict[tuple[int, tuple[int, ...]], bool] = {}
 
     def launch(self, launch: Launch) -> None:
         """Launch a kernel once all before it have ended."""
-        start = launch.kernel[launch.grid]
-        if waits_for_itself(launch.kernel) and self._fit(launch):
+        start, key = launch.kernel[launch.grid], (id(launch.kernel), launch.grid)
+        if key not in self._together:
+            self._together[key] = waits_for_itself(launch.kernel)
+        if self._together[key]:
             try:
                 start(*launch.arguments, **launch.keywords, **COOPERATIVE)
                 return
             except RuntimeError as error:
                 if "cooperative" not in str(error).lower():
                     raise
-                self._too_many.add((id(launch.kernel), launch.grid))
+                self._together[key] = False
         start(*launch.arguments, **launch.keywords)
-
-    def _fit(self, launch: Launch) -> bool:
-        """Whether the driver has not yet refused as many programs."""
-        return (id(launch.kernel), launch.grid) not in self._too_many
 
 
 class Gpu(Launcher):
