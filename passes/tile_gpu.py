@@ -52,8 +52,15 @@ LARGE_LAUNCHES = tuple(product((16,), STAGES))
 """Tried where no other fits: more warps leave each thread fewer registers."""
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
-DOT_DEPTHS = (16, 32, 64)
+DOT_DEPTHS = (32, 64)
 """Blocks of summed dimensions: longer ones take registers and save little."""
+SHORT_DEPTHS = (16,)
+"""Tried where no other fits: a row of it is half of what memory moves at a time."""
+WHOLE_DEPTH = 128
+"""
+The longest dimension that is summed at once if its loop stands in another one: with a
+loop inside, as over the numbers of a head, no loads of the outer loop run ahead.
+"""
 EXACT_DOT_DEPTHS = (16, 32)
 """The same for f32, whose products are unrolled: longer blocks spill registers."""
 GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -97,7 +104,9 @@ def choose(func: FuncOp, system: SystemOp) -> str:
 def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
     """Say why no tiling of a kernel fits, and what to do, in one sentence."""
     summary = summarize(node, levels)
-    smallest = {dim: min(_block_sizes(summary, dim)) for dim in summary.extents}
+    smallest = {
+        dim: min(_block_sizes(summary, dim, SHORT_DEPTHS)) for dim in summary.extents
+    }
     registers = int(register_need(summary, smallest))
     shared = int(shared_need(summary, smallest, 1))
     made = ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
@@ -121,14 +130,17 @@ def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling
     """Return the tiling of a kernel with the smallest time, None if none fits."""
     summary = summarize(node, levels)
     dims = tuple(summary.extents)
-    sizes = [_block_sizes(summary, dim) for dim in dims]
-    return _cheapest(summary, dims, list(product(*sizes)), gpu)
+    for depths in (DOT_DEPTHS, SHORT_DEPTHS):
+        sizes = [_block_sizes(summary, dim, depths) for dim in dims]
+        if (found := _cheapest(summary, dims, list(product(*sizes)), gpu)) is not None:
+            return found
+    return None
 
 
 def tilings(node: SpatialOp, levels: GpuLevels, gpu: Device) -> Iterator[KernelTiling]:
     """Yield the best tiling of a kernel for each block size along each grid dim."""
     summary = summarize(node, levels)
-    sizes = {dim: _block_sizes(summary, dim) for dim in summary.extents}
+    sizes = {dim: _block_sizes(summary, dim, DOT_DEPTHS) for dim in summary.extents}
     for dim in summary.grid:
         for size in sizes[dim]:
             choices = list(product(*(sizes | {dim: (size,)}).values()))
@@ -173,8 +185,14 @@ def _cheapest_row(
     return KernelTiling(blocks, LaunchAttr(warps, stages), seconds)
 
 
-def _block_sizes(summary: KernelSummary, dim: str) -> Sequence[int]:
-    """Return the block sizes to try for one dimension, smallest first."""
+def _block_sizes(
+    summary: KernelSummary, dim: str, depths: Sequence[int]
+) -> Sequence[int]:
+    """
+    Return the block sizes to try for one dimension, smallest first.
+
+    `depths` are those for what contractions of 16-bit numbers sum.
+    """
     whole = power_of_two(summary.extents[dim])
     in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
     if in_dot:
@@ -187,7 +205,9 @@ def _block_sizes(summary: KernelSummary, dim: str) -> Sequence[int]:
     if in_dot:
         sizes = DOT_BLOCKS
     if dim in summary.dot_depths:
-        sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else DOT_DEPTHS
+        sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths
+        if dim in summary.inner_dims and sizes[-1] < whole <= WHOLE_DEPTH:
+            sizes = (*sizes, whole)
     return [size for size in sizes if size <= whole] or [whole]
 
 

@@ -70,8 +70,24 @@ def device(system: SystemOp, levels: GpuLevels) -> Device:
 
 
 def shared_need(summary: KernelSummary, blocks: Blocks, stages: Real) -> Real:
-    """Return the bytes of shared memory of one program: tiles are there twice."""
-    return summary.peak(summary.shared, blocks) * np.maximum(stages, 2)
+    """
+    Return the bytes of shared memory of one program.
+
+    Tiles of all stages are there but those that are worked on, which are in registers
+    unless the matrix instruction reads shared memory.
+    """
+    loading = np.maximum(stages - 1, 1)
+    working = reads_shared(summary, blocks)
+    return summary.peak(summary.shared, blocks) * (loading + working)
+
+
+def reads_shared(summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return 1 where matrix instructions take groups of rows from shared memory."""
+    if summary.dot_type == "f32":
+        return 0.0
+    return product(
+        np.greater_equal(blocks[dim], GROUP_ROWS) * 1.0 for dim in summary.dot_rows
+    )
 
 
 def register_need(summary: KernelSummary, blocks: Blocks) -> Real:
@@ -79,16 +95,11 @@ def register_need(summary: KernelSummary, blocks: Blocks) -> Real:
     Return the bytes of registers that the tiles of one program take.
 
     Operands of a contraction pass through registers unless the instruction reads
-    shared memory: f16 and bf16 in groups of rows.
+    shared memory.
     """
     alive = summary.peak(summary.registers, blocks)
     passing = longest((alive, summary.peak(summary.fragments, blocks)))
-    if summary.dot_type == "f32":
-        return passing
-    grouped = product(
-        np.greater_equal(blocks[dim], GROUP_ROWS) * 1.0 for dim in summary.dot_rows
-    )
-    return np.where(np.greater(grouped, 0), alive, passing)
+    return np.where(np.greater(reads_shared(summary, blocks), 0), alive, passing)
 
 
 def fits(

@@ -79,6 +79,8 @@ class KernelSummary:
     """Those of the left operands that results keep."""
     dot_depths: frozenset[str]
     """Those that contractions sum."""
+    inner_dims: frozenset[str]
+    """Those of loops that stand in other loops."""
     batch_dims: frozenset[str]
     """Dimensions that all values of a contraction have; their blocks are 1."""
     tensors: tuple[Term, ...]
@@ -151,6 +153,7 @@ class _Walk:
         self.dot_dims: set[str] = set()
         self.dot_rows: set[str] = set()
         self.dot_depths: set[str] = set()
+        self.inner_dims: set[str] = set()
         self.batch_dims: set[str] = set()
         self.dot_type = "f32"
 
@@ -161,6 +164,7 @@ class _Walk:
         inside = loops
         if isinstance(op, TemporalOp):
             inside = (*loops, *op.factors)
+            self.inner_dims |= set(op.factors) if loops else set()
         moved = [
             tile
             for value, tile in zip(op.ins, op.tiles, strict=True)
@@ -295,6 +299,7 @@ def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
         dot_dims=frozenset(walk.dot_dims),
         dot_rows=frozenset(walk.dot_rows),
         dot_depths=frozenset(walk.dot_depths),
+        inner_dims=frozenset(walk.inner_dims),
         batch_dims=frozenset(walk.batch_dims),
         tensors=tuple(map(_bytes, _tensors(node, levels))),
         loads=tuple(walk.loads),
