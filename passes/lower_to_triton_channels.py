@@ -1,5 +1,5 @@
 """
-How `lower-to-triton` writes channels: inboxes that are waited for, pushes, signals.
+How `lower-to-triton` writes channels: their memory, and what waits for it and loads.
 
 An inbox is [slot][source][message] in the receiver's memory; a staged value is [slot]
 and the value, in the sender's. Who sends and who receives is visited own rank first,
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from xdsl.dialects.builtin import StringAttr, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound_dims import extents_of, names_of
 from comet.dialects.dataflow_channel import ChannelMode, ChannelType, block_extent
 from comet.dialects.dataflow_flags import FlagsType
-from comet.dialects.tl_types import BinaryKind, CompareKind
+from comet.dialects.tl_types import BinaryKind
 from comet.passes.lower_to_triton_ranks import RankParameters
 from comet.passes.lower_to_triton_slices import DimSlice, Row, inner_slice
 from comet.passes.lower_to_triton_values import (
@@ -29,13 +29,9 @@ from comet.passes.lower_to_triton_values import (
     Owner,
     Scope,
     Stride,
-    Tile,
-    both,
-    placed,
     row_major,
     scaled,
     scope_in,
-    store_tile,
 )
 
 
@@ -123,7 +119,7 @@ def ranks_of(scope: Scope) -> RankParameters:
     return scope.ranks
 
 
-def _combined(
+def combined(
     scope: Scope, kind: BinaryKind, lhs: SSAValue, rhs: SSAValue | int
 ) -> SSAValue:
     """Insert an integer operation; a neutral constant leaves the value as it is."""
@@ -173,7 +169,7 @@ def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
     assert channel is not None
     _wait(scope, received, owner.rank)
     base = _message(scope, channel, owner.rank)
-    base.name_hint = _box_name(channel)
+    base.name_hint = box_name(channel)
     origins = {received.gather: owner.first}
     return _buffer(scope, received, base, origins)
 
@@ -195,16 +191,16 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     pushed = channel.type.mode is ChannelMode.PUSH
     share, gather = channel.type.source_share, received.gather
     name = scope.constexprs.extent_name(channel.type.gather, share)
-    base = _slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
+    base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
     if not pushed:
         base = _own_share(scope, channel, base)
-    base.name_hint = _box_name(channel)
+    base.name_hint = box_name(channel)
     message = names if pushed else ()
     buffer = _buffer(scope, received, base, {})
     return replace(buffer, gathered=Gathered(gather, share, name, message, ranks))
 
 
-def _box_name(channel: Channel) -> str:
+def box_name(channel: Channel) -> str:
     """Name one message of a channel: a_box in a_inbox."""
     return f"{channel.name.removesuffix('_inbox')}_box"
 
@@ -227,7 +223,9 @@ def _buffer(
     )
 
 
-def _slot(scope: Scope, channel: Channel, pointer: SSAValue, sources: int) -> SSAValue:
+def begin_of_slot(
+    scope: Scope, channel: Channel, pointer: SSAValue, sources: int
+) -> SSAValue:
     """Return where the slot of this epoch begins."""
     ranks = ranks_of(scope)
     names, _ = channel.in_memory(scope)
@@ -242,9 +240,9 @@ def _message(scope: Scope, channel: Channel, source: SSAValue) -> SSAValue:
     """Return where that begins which a source gave to this rank."""
     ranks = ranks_of(scope)
     if channel.type.mode is ChannelMode.PUSH:
-        return _in_inbox(scope, channel, channel.pointer, source)
+        return in_inbox(scope, channel, channel.pointer, source)
     there = tl.RebaseOp(channel.pointer, ranks.rank, source, ranks.bases)
-    pointer = _slot(scope, channel, scope.insert(there, "there"), 1)
+    pointer = begin_of_slot(scope, channel, scope.insert(there, "there"), 1)
     return _own_share(scope, channel, pointer)
 
 
@@ -265,7 +263,7 @@ def _own_share(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
     return scope.insert(tl.AddPtrOp(pointer, offset))
 
 
-def _in_inbox(
+def in_inbox(
     scope: Scope, channel: Channel, inbox: SSAValue, source: SSAValue
 ) -> SSAValue:
     """Return where the message of a source begins in an inbox."""
@@ -292,7 +290,7 @@ def _wait(scope: Scope, received: Received, source: SSAValue) -> None:
         if inner is not scope and flag is not source:
             flag.name_hint = "flag"
         scope = inner
-        flag = _combined(scope, BinaryKind.MUL, flag, block.factor)
+        flag = combined(scope, BinaryKind.MUL, flag, block.factor)
         flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
     pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
     scope.builder.insert(tl.WaitOp(pointer, target))
@@ -311,12 +309,12 @@ def _block_touched(
     zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
     last: SSAValue = scope.insert(tl.ConstantOp.of(count, i32))
     if start is not None:
-        first = _combined(scope, BinaryKind.FLOORDIV, start, size)
+        first = combined(scope, BinaryKind.FLOORDIV, start, size)
         if is_in_one_block(part, size):
             return scope, first
         first.name_hint = "first"
-        last = _combined(scope, BinaryKind.ADD, start, part.length + size - 1)
-        last = _combined(scope, BinaryKind.FLOORDIV, last, size)
+        last = combined(scope, BinaryKind.ADD, start, part.length + size - 1)
+        last = combined(scope, BinaryKind.FLOORDIV, last, size)
         count_ = scope.insert(tl.ConstantOp.of(count, i32))
         last = scope.insert(tl.BinaryOp(BinaryKind.MIN, last, count_), "end")
         zero = first
@@ -332,137 +330,3 @@ def _block_touched(
 def is_in_one_block(part: DimSlice, size: int) -> bool:
     """Whether no slice touches two blocks of so many elements."""
     return part.unit > 0 and size % part.unit == 0 and part.length <= part.unit
-
-
-@dataclass(frozen=True)
-class PushTo:
-    """Stores tiles of a value to the inbox of every receiver."""
-
-    channel: Channel
-
-    def __call__(
-        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
-    ) -> None:
-        """Store one tile, to its only receiver or to all, the own rank first."""
-        split = self.channel.type.split
-        comment = f"push: {comment}"
-        if split is not None and split in scope.owners:
-            self._store(scope, tile, scope.owners[split], comment, within)
-            return
-        inner, peer = loop_over_peers(scope, "dest", f"push to {self.channel.name}")
-        if split is None:
-            self._store(inner, tile, Owner(peer, peer), comment, within)
-            return
-        share = extents_of(self.channel.type.received)[split]
-        name = scope.constexprs.extent_name(split, share)
-        size = inner.constexprs.extent(name)
-        first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
-        first.name_hint = f"start_{split.lower()}"
-        inside = self._inside(inner, split, first, size)
-        inside = inside if within is None else both(inner, inside, within)
-        self._store(inner, tile, Owner(peer, first), comment, inside)
-
-    def _inside(
-        self, scope: Scope, split: str, first: SSAValue, size: SSAValue
-    ) -> SSAValue:
-        """Return which elements of the slice are in the share that begins at first."""
-        offsets = scope.slices[split].offsets()
-        assert offsets is not None
-        axes = scope.axes(names_of(self.channel.type.sent))
-        offsets = placed(scope, split, offsets, axes)
-        after = scope.insert(tl.CmpOp(CompareKind.GE, offsets, first))
-        end = scope.insert(tl.BinaryOp(BinaryKind.ADD, first, size))
-        before = scope.insert(tl.CmpOp(CompareKind.LT, offsets, end))
-        return both(scope, after, before)
-
-    def _store(
-        self,
-        scope: Scope,
-        tile: Tile,
-        owner: Owner,
-        comment: str,
-        within: SSAValue | None,
-    ) -> None:
-        ranks, channel = ranks_of(scope), self.channel
-        there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
-        base = _in_inbox(scope, channel, scope.insert(there, "there"), ranks.rank)
-        base.name_hint = _box_name(channel)
-        names, extents = channel.in_memory(scope)
-        split = channel.type.split
-        origins = {} if split is None else {split: owner.first}
-        dims = names_of(channel.type.sent)
-        target = Buffer(base, dims, extents, row_major(names), origins)
-        store_tile(scope, target, tile, comment, ranks.cache(), within)
-
-
-@dataclass(frozen=True)
-class StageIn:
-    """Stores tiles of a value to the own memory, from which others load it."""
-
-    channel: Channel
-
-    def __call__(
-        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
-    ) -> None:
-        """Store one tile."""
-        channel = self.channel
-        base = _slot(scope, channel, channel.pointer, 1)
-        base.name_hint = _box_name(channel)
-        names, extents = channel.in_memory(scope)
-        dims = names_of(channel.type.sent)
-        target = Buffer(base, dims, extents, row_major(names))
-        cache = ranks_of(scope).cache()
-        store_tile(scope, target, tile, f"stage: {comment}", cache, within)
-
-
-def signal(scope: Scope, channel: Channel, flags: Flags) -> None:
-    """Tell receivers that one more tile is there, of the block that it belongs to."""
-    split = channel.type.split
-    if split is not None and split in scope.owners:
-        _signal(scope, channel, flags, scope.owners[split].rank)
-        return
-    comment = f"tell everybody of {channel.name}"
-    inner, peer = loop_over_peers(scope, "dest", comment)
-    _signal(inner, channel, flags, peer)
-
-
-def _signal(scope: Scope, channel: Channel, flags: Flags, dest: SSAValue) -> None:
-    ranks = ranks_of(scope)
-    flag, extents = ranks.rank, extents_of(channel.type.message)
-    for block in flags.type.blocks:
-        size = block_extent(extents[block.dim], block.factor)
-        flag = _combined(scope, BinaryKind.MUL, flag, block.factor)
-        index = _block_made(scope, channel, block.dim, size, block.factor)
-        if index is not None:
-            flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
-    pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
-    peer = (ranks.rank, dest, ranks.bases)
-    op: Operation
-    if flags.writers == 1:
-        op = tl.SignalOp(pointer, ranks.epoch(), *peer)
-    else:
-        op = tl.SignalAddOp(pointer, scope.insert(tl.ConstantOp.of(1, i32)), *peer)
-    scope.builder.insert(op)
-
-
-def _block_made(
-    scope: Scope, channel: Channel, dim: str, size: int, count: int
-) -> SSAValue | None:
-    """
-    Return the block that the program's slice belongs to, None where there is one.
-
-    Raises `PassFailedException` where a slice belongs to two.
-    """
-    part, owner = scope.slices[dim], scope.owners.get(dim)
-    if count == 1:
-        return None
-    if part.start is None or not is_in_one_block(part, size):
-        raise PassFailedException(
-            f"lower-to-triton: programs make tiles of {part.length} along {dim}, and "
-            f"{channel.name} is signalled in blocks of {size}; cut both alike"
-        )
-    start = part.named_start()
-    assert start is not None
-    if owner is not None:
-        start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
-    return _combined(scope, BinaryKind.FLOORDIV, start, size)

@@ -40,7 +40,7 @@ from comet.dialects.tl_types import BinaryKind, CompareKind
 from comet.passes.kernel_locals import awaited_first
 from comet.passes.kernels import launch_of
 from comet.passes.lower_to_triton_blocks import BlockPlan, memory_level, plan_blocks
-from comet.passes.lower_to_triton_channels import Received, signal
+from comet.passes.lower_to_triton_channels import Received
 from comet.passes.lower_to_triton_grid import Grid, lower_grid, program_counts
 from comet.passes.lower_to_triton_memory import (
     KernelMemory,
@@ -54,6 +54,7 @@ from comet.passes.lower_to_triton_ranks import (
     RankParameters,
     rank_parameters,
 )
+from comet.passes.lower_to_triton_sends import signal
 from comet.passes.lower_to_triton_slices import Constexprs, DimSlice, Prologue
 from comet.passes.lower_to_triton_values import Scope
 from comet.passes.rank_rows import destination_dims, source_dims

@@ -28,11 +28,10 @@ from comet.dialects.tl_types import BinaryKind
 from comet.passes.lower_to_triton_channels import (
     Channel,
     Flags,
-    PushTo,
     Received,
-    StageIn,
 )
 from comet.passes.lower_to_triton_ranks import RankParameters, add_parameter
+from comet.passes.lower_to_triton_sends import PushTo, StageIn
 from comet.passes.lower_to_triton_slices import Constexprs
 from comet.passes.lower_to_triton_values import Buffer, Push, row_major
 
