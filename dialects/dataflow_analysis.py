@@ -10,7 +10,8 @@ from __future__ import annotations
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.collective_analysis import State, States, result_states
+from comet.dialects.collective_analysis import result_states
+from comet.dialects.collective_state import State, States
 from comet.dialects.compound_dims import names_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow_channel import ChannelOp, InboxOp, behind

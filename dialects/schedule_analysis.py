@@ -15,13 +15,8 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.collective_analysis import (
-    FOLD,
-    REPLICATED,
-    State,
-    States,
-    result_states,
-)
+from comet.dialects.collective_analysis import result_states
+from comet.dialects.collective_state import FOLD, REPLICATED, State, States
 from comet.dialects.compound_dims import names_of
 from comet.dialects.schedule_attributes import Combiner
 from comet.dialects.schedule_node import NodeOp, combine_attr

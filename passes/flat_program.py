@@ -10,14 +10,10 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective_analysis import (
-    REPLICATED,
-    States,
-    result_states,
-    state_of_sharding,
-)
+from comet.dialects.collective_analysis import result_states
 from comet.dialects.collective_mesh import lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp, YieldOp, sharding_of
+from comet.dialects.collective_state import REPLICATED, States, state_of_sharding
 
 Inputs: TypeAlias = Mapping[SSAValue, SSAValue]
 

@@ -21,14 +21,10 @@ from comet.dialects.collective import (
     ReduceScatterOp,
     ScatterOp,
 )
-from comet.dialects.collective_analysis import (
-    State,
-    States,
-    result_states,
-    state_of_sharding,
-)
+from comet.dialects.collective_analysis import result_states
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding
+from comet.dialects.collective_state import State, States, state_of_sharding
 from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
 from comet.dialects.compound_dims import extents_of, names_of, with_extents
 

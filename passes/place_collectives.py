@@ -29,10 +29,11 @@ from comet.dialects.collective import (
     GatherOp,
     ReduceScatterOp,
 )
-from comet.dialects.collective_analysis import States, region_states
+from comet.dialects.collective_analysis import region_states
 from comet.dialects.collective_base import Algorithm, CollectiveOp
 from comet.dialects.collective_mesh import MeshOp, lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp
+from comet.dialects.collective_state import States
 from comet.dialects.compound_dims import extents_of
 from comet.passes.collective_kinds import (
     Form,

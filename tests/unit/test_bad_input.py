@@ -1,4 +1,4 @@
-"""Passes in the wrong order and other mistakes: one sentence, exit code 1, and no file left behind."""
+"""Mistakes such as passes in the wrong order: one sentence, exit code 1, no file left."""
 
 import subprocess
 import sys

@@ -20,13 +20,7 @@ from comet.dialects.collective import (
     ScatterOp,
     SendOp,
 )
-from comet.dialects.collective_analysis import (
-    REPLICATED,
-    State,
-    States,
-    state_of_sharding,
-    transfer,
-)
+from comet.dialects.collective_analysis import transfer
 from comet.dialects.collective_mesh import MeshOp, lookup_mesh
 from comet.dialects.collective_spmd import (
     SpmdOp,
@@ -34,6 +28,7 @@ from comet.dialects.collective_spmd import (
     sharding_attr,
     sharding_of,
 )
+from comet.dialects.collective_state import REPLICATED, State, States, state_of_sharding
 from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
 from comet.dialects.compound_dims import tensor
 
