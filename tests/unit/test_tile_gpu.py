@@ -92,6 +92,34 @@ def test_contractions_get_blocks_that_a_tensor_core_takes() -> None:
                 assert min(extents.values()) >= 16
 
 
+ATTENTION = """
+func.func @f(%q: tensor<1x2x256x128xf16>, %k: tensor<1x2x4096x128xf16>,
+    %v: tensor<1x2x4096x128xf16>) -> tensor<1x2x256x128xf16> {
+  %o = compound.attention %q, %k, %v : (tensor<1x2x256x128xf16>,
+    tensor<1x2x4096x128xf16>, tensor<1x2x4096x128xf16>) -> tensor<1x2x256x128xf16>
+  func.return %o : tensor<1x2x256x128xf16>
+}"""
+
+
+def test_no_loop_stands_in_the_loop_over_keys() -> None:
+    """Triton lets loads run ahead in innermost loops only."""
+    module = tiled(ATTENTION, "strategy=full")
+    loops = [op for op in module.walk() if isinstance(op, TemporalOp)]
+    inner = [op for op in loops if isinstance(op.parent_op(), TemporalOp)]
+    assert [op.factors for op in inner] == [{"D": 1}]
+
+
+def test_rows_of_short_depths_are_a_last_resort() -> None:
+    module = tiled(SOFTMAX.format(M=4096, N=4096, K=4096), "strategy=none")
+    depths = [
+        extents_of(op.lhs)["K"]
+        for op in module.walk()
+        if isinstance(op, ContractOp) and isinstance(op.parent_op(), TemporalOp)
+    ]
+    assert depths
+    assert min(depths) >= 32
+
+
 def test_kernels_get_launch_numbers_and_an_estimate() -> None:
     module = tiled(SOFTMAX.format(M=64, N=48, K=32), "strategy=none")
     for node in module.walk():
