@@ -5,8 +5,8 @@ Import the submodule you need (this package itself imports nothing):
 
 * `model.price(problem, hardware, model="paper") -> Estimate` prices one mapping;
 * `model.price_many(mappings, hardware, model="paper") -> Prices` prices many mappings
-  of one template at once, in numpy arrays; `model.room_many(mappings, hardware) -> Room`
-  says which of them fit;
+  of one template at once, in numpy arrays;
+* `model.room_many(mappings, hardware) -> Room` says which of them fit;
 * `from_ir.estimate_module(module, model="paper") -> Estimate` prices the mapping in a
   module of `comet` ops with an `arch.system`; `from_ir.problem_of(module)` and
   `from_ir.hardware_of(system)` give what the models take;
