@@ -113,13 +113,14 @@ class BspToDataflowPass(ModulePass):
             registers = gpu_levels(system).registers
             rewrite(program, pattern, blocks, registers, bool(self.persistent))
 
-    def _cheapest(self, module: ModuleOp) -> BspToDataflowPass:
+    def _cheapest(self, module: ModuleOp) -> ModulePass:
         """Return this pass with what costs least for all that is `auto`."""
-        from comet.passes.choose_pattern import PATTERNS, choose_pattern
+        from comet.passes.choose_pattern import PATTERNS, Asked, choose_pattern
 
+        asked = Asked(self.blocks, self.persistent, self.tiles)
         if self.pattern == "auto":
-            return choose_pattern(module, PATTERNS, self).best.options(self)
-        asked = replace(self, persistent=bool(self.persistent))
+            return choose_pattern(module, PATTERNS, asked).best.options(asked)
+        asked = replace(asked, persistent=bool(self.persistent))
         return choose_pattern(module, (self.pattern,), asked).best.options(asked)
 
 

@@ -54,6 +54,20 @@ TRIES = 40
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Options of `bsp-to-dataflow` that the user has set, which are not varied."""
+
+    blocks: str | None = None
+    persistent: bool | None = None
+    tiles: str | None = None
+    """None keeps the tiles that kernels have; with `auto` they are varied."""
+
+
+FREE = Asked()
+"""Everything but the tiles of kernels is free."""
+
+
+@dataclass(frozen=True)
 class Candidate:
     """One way to turn collectives into channels: options of `bsp-to-dataflow`."""
 
@@ -64,7 +78,7 @@ class Candidate:
     tiles: tuple[PlanEntry, ...] = ()
     """The tiles of kernels that do not keep theirs."""
 
-    def options(self, asked: BspToDataflowPass) -> BspToDataflowPass:
+    def options(self, asked: Asked) -> BspToDataflowPass:
         """Return the pass that does so; what is `asked` for otherwise stays."""
         blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
         tiles = None if asked.tiles == "auto" else asked.tiles
@@ -100,14 +114,10 @@ class Choice:
         return min(found, key=lambda pair: pair[1].total, default=None)
 
 
-ASKED = BspToDataflowPass("auto")
-"""Everything but the tiles of kernels is free."""
-
-
 def choose_pattern(
     module: ModuleOp,
     patterns: Sequence[PatternName] = PATTERNS,
-    asked: BspToDataflowPass = ASKED,
+    asked: Asked = FREE,
     *,
     graph: bool = False,
     resident: bool = False,
@@ -134,7 +144,7 @@ def choose_pattern(
 
 
 def _kinds(
-    module: ModuleOp, patterns: Sequence[PatternName], asked: BspToDataflowPass
+    module: ModuleOp, patterns: Sequence[PatternName], asked: Asked
 ) -> Iterator[Candidate]:
     """Yield the patterns, fused with and without persistent kernels if that is free."""
     made = any(made_by_kernel(kernel) is not None for kernel in _sends(module))
@@ -167,7 +177,7 @@ class Variation:
                 yield candidate.with_block(dim, factor)
 
 
-def _variations(module: ModuleOp, asked: BspToDataflowPass) -> Iterator[Variation]:
+def _variations(module: ModuleOp, asked: Asked) -> Iterator[Variation]:
     """Yield what is varied, in the order in which that is done."""
     sends = _sends(module)
     if asked.tiles == "auto":
@@ -201,9 +211,7 @@ def _longest_sent(sends: Sequence[KernelOp]) -> list[tuple[str, int]]:
 class _Search:
     """Prices candidates, each once."""
 
-    def __init__(
-        self, module: ModuleOp, asked: BspToDataflowPass, graph: bool, resident: bool
-    ):
+    def __init__(self, module: ModuleOp, asked: Asked, graph: bool, resident: bool):
         self._module, self._asked = module, asked
         self._graph, self._resident = graph, resident
         self.costs: dict[Candidate, Taxes] = {}
@@ -261,7 +269,7 @@ def program_cost(
 
 
 def with_pattern(
-    module: ModuleOp, candidate: Candidate, asked: BspToDataflowPass = ASKED
+    module: ModuleOp, candidate: Candidate, asked: Asked = FREE
 ) -> ModuleOp:
     """Return a copy in which the collectives are channels as the candidate says."""
     copy = module.clone()

@@ -1,4 +1,4 @@
-"""Mistakes such as passes in the wrong order: one sentence, exit code 1, no file left."""
+"""Passes in the wrong order and the like: one sentence, exit code 1, no file left."""
 
 import subprocess
 import sys

@@ -13,8 +13,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.bsp_to_dataflow import BspToDataflowPass
-from comet.passes.choose_pattern import choose_pattern
+from comet.passes.choose_pattern import Asked, choose_pattern
 from comet.passes.decompose import keep_reference
 from comet.passes.functions import compute_functions
 from comet.passes.triton_distributed import TritonDistributedPass
@@ -150,7 +149,7 @@ def chosen(options: str) -> str:
 def test_auto_chooses_the_pattern_with_its_tiles() -> None:
     text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
     bsp = run_passes(parse_module(text), f"{on_ranks(4)},fuse,tile,outline-kernels")
-    asked = BspToDataflowPass("auto", tiles="auto")
+    asked = Asked(tiles="auto")
     best = choose_pattern(bsp, asked=asked).best
     assert chosen("pattern=auto") == str(StringAttr(spelled([best.options(asked)])))
 
