@@ -32,7 +32,7 @@ matrix: venv
 	$(BIN)/python tests/support/rank_matrix.py $(MATRIX)
 
 pytest: venv
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n auto --dist loadfile
 
 filecheck: venv
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lit -v --order=lexical tests/filecheck

@@ -236,7 +236,7 @@ def latency(mapping: MappingOp) -> float:
     return estimate.latency
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", ["partial", "full"])
 def test_attention_is_streamed_where_that_is_cheaper(strategy: str):
     module = parse_module(ATTENTION.text(HEADS_EVEN))
     options = f"strategy={strategy}"
@@ -289,7 +289,8 @@ def test_the_streamed_dimension_is_not_shared():
     module = parse_module(ATTENTION.text(HEADS_EVEN))
     with pytest.raises(PassFailedException, match="distribute another dimension"):
         mapping_of(module, "stream=true dim=N")
-    assert str(mapping_of(module, "dim=N").attributes[STREAM]) == "false"
+    mapping = mapping_of(module, "dim=N strategy=full")
+    assert str(mapping.attributes[STREAM]) == "false"
 
 
 def test_the_buffers_of_two_products_together_do_not_fit():

@@ -150,7 +150,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @settings(
-    max_examples=200,
+    max_examples=60,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -184,10 +184,9 @@ def test_every_strategy_gives_legal_files(
     assert check(write_files(run(case.source, case.passes))) == []
 
 
-@pytest.mark.parametrize("hardware", ["edge", "cloud"])
 @pytest.mark.parametrize("sample", SAMPLES, ids=stem)
-def test_every_sample_gives_legal_files(sample: Path, hardware: str) -> None:
-    path = ROOT / "samples" / "hardware" / f"{hardware}.yaml"
+def test_every_sample_gives_legal_files(sample: Path) -> None:
+    path = ROOT / "samples" / "hardware" / "edge.yaml"
     passes = f'attach-hardware{{path="{path}"}},comet-accelerator'
     assert check(write_files(run(sample.read_text(), passes))) == []
 

@@ -113,8 +113,9 @@ def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str):
         assert_same_meaning(before, run_passes(before, pipeline), "main")
 
 
-@pytest.mark.parametrize("machine", ["edge", "cloud"])
-@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
+@pytest.mark.parametrize(
+    ("strategy", "machine"), [*((s, "edge") for s in STRATEGIES), ("auto", "cloud")]
+)
 @each_tiled_op
 def test_files_break_no_rule(op: NamedOp, strategy: str, machine: str):
     before = parse_module(op.text(op.even))

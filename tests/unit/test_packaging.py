@@ -91,7 +91,8 @@ def test_every_module_imports_without_the_extras(site: Path):
     report = json.loads(run("import_all", *names, site=site))
     assert Path(report["file"]).is_relative_to(site)
     assert all(name.startswith("comet.runtime") for name in report["failed"]), report
-    assert set(report["failed"].values()) <= {"torch", "triton"}
+    missing = {name.partition(".")[0] for name in report["failed"].values()}
+    assert missing <= {"torch", "triton"}
 
 
 def test_the_installed_tool_runs_our_passes(site: Path):

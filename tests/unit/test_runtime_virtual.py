@@ -21,7 +21,7 @@ from comet.runtime.request import Request
 from comet.runtime.virtual import NoDevice, VirtualRanks, merged
 
 PATTERNS = {"ag_gemm": ("bsp", "wait", "pull", "push", "fused")}
-SOME = ("bsp", "pull", "fused")
+SOME = ("bsp", "fused")
 """Of the other ops only these, since their kernels differ most."""
 SIZES = {"M": 5, "N": 7, "K": 6}
 DECODE = """
