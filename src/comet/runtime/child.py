@@ -44,7 +44,7 @@ def _report_of_one(program: Program, request: Request) -> Facts:
 
     if request.ranks not in (None, 1):
         raise ValueError(f"--ranks {request.ranks}: the module was compiled for 1 rank")
-    device = "cpu" if request.backend == "interpreter" else "cuda"
+    device = "cpu" if request.backend in INTERPRETED else "cuda"
     facts = _facts(check(program, request.seed, device), 1, request)
     if request.bench:
         from comet.runtime.bench import bench_microseconds
