@@ -270,14 +270,27 @@ def _copying(
 
 def _asked(dim: str, extent: int, factor: int) -> int:
     """Return the tile that a factor asks for; it has to be a power of two."""
-    tile = block_extent(extent, factor)
-    if factor > 1 and (tile & (tile - 1) or -(-extent // tile) != factor):
+    if not _fits(extent, factor):
         raise PassFailedException(
-            f"bsp-to-dataflow: blocks {dim}={factor} cuts {extent} elements into tiles "
-            f"of {tile}; choose a factor that gives a power of two, such as "
-            f"{-(-extent // (1 << (tile.bit_length() - 1)))}"
+            f"bsp-to-dataflow: blocks {dim}={factor} does not cut {dim}, of extent "
+            f"{extent}, into {factor} tiles of a power of two; choose "
+            f"{dim}={_nearest(extent, factor)}"
         )
-    return tile
+    return block_extent(extent, factor)
+
+
+def _fits(extent: int, factor: int) -> bool:
+    """Whether a factor makes as many tiles, of a power of two; one is always right."""
+    tile = block_extent(extent, factor)
+    even = tile & (tile - 1) == 0 and block_extent(extent, tile) == factor
+    return factor == 1 or even
+
+
+def _nearest(extent: int, factor: int) -> int:
+    """Return the factor nearest to one, and if there are two the larger, that fits."""
+    tiles = [1 << power for power in range(extent.bit_length() + 1)]
+    fitting = [f for tile in tiles if _fits(extent, f := block_extent(extent, tile))]
+    return min(fitting, key=lambda other: (abs(other - factor), -other))
 
 
 def _producer_tiles(

@@ -250,7 +250,9 @@ def test_blocks_are_cut_as_asked():
     [
         ("N=2", "blocks cuts N, which nothing that is sent has; there are K, M"),
         ("sum: M=2", "blocks is for @sum, which is no collective of the program"),
-        ("M=3", "cuts 8 elements into tiles of 3; choose a factor that gives a power"),
+        ("M=3", "M, of extent 8, into 3 tiles of a power of two; choose M=4"),
+        ("M=5", "M, of extent 8, into 5 tiles of a power of two; choose M=4"),
+        ("M=9", "M, of extent 8, into 9 tiles of a power of two; choose M=8"),
         ("M=0", "plan row 'M=0' of"),
     ],
 )

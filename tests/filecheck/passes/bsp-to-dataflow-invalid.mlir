@@ -13,7 +13,7 @@ func.func @f(%x: !G) -> !G {
     // CHECK: dataflow.push
     // CHECK: dataflow.wait
     // CHECK: dataflow.read
-    // BLOCKS: bsp-to-dataflow: blocks M=3 cuts 9 elements into tiles of 3; choose a factor that gives a power of two, such as 5
+    // BLOCKS: bsp-to-dataflow: blocks M=3 does not cut M, of extent 9, into 3 tiles of a power of two; choose M=5
     %r = dataflow.program ins(%l : !L) {
     ^bb0(%x1: !L):
       %whole = dataflow.buffer : !G
