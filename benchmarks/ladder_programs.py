@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,18 +94,23 @@ def resized(sample: str, sizes: Mapping[int, int]) -> str:
     return re.sub(r"tensor<(\d+(?:x\d+)*)x([a-z]\w*)>", tensor, text)
 
 
-def launch_plan(case: Case, hardware: str) -> ModuleOp:
-    """Return a case as kernels, collectives and barriers."""
+def after_passes(case: Case, hardware: str, passes: Iterable[ModulePass]) -> ModuleOp:
+    """Return the module of a case, with hardware attached, after some passes."""
     context = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
         context.register_dialect(name, factory)
     module = Parser(context, case.text).parse_module()
-    PassPipeline(tuple(_passes(case, hardware))).apply(context, module)
+    attach = AttachHardwarePass(str(SAMPLES / "hardware" / f"{hardware}.yaml"))
+    PassPipeline((attach, *passes)).apply(context, module)
     return module
 
 
-def _passes(case: Case, hardware: str) -> Iterator[ModulePass]:
-    yield AttachHardwarePass(str(SAMPLES / "hardware" / f"{hardware}.yaml"))
+def launch_plan(case: Case, hardware: str) -> ModuleOp:
+    """Return a case as kernels, collectives and barriers."""
+    return after_passes(case, hardware, _passes(case))
+
+
+def _passes(case: Case) -> Iterator[ModulePass]:
     yield SelectRanksPass(case.ranks)
     yield DecomposePass(accumulator="f32")
     yield StreamPass()
