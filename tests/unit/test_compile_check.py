@@ -97,6 +97,28 @@ def test_the_launches_of_one_gpu_hold_the_programs_of_all_ranks(tmp_path: Path):
     assert all_ranks == [3 * count for count in alone]
 
 
+def test_launches_know_which_tensors_take_less_than_two_gigabytes(tmp_path: Path):
+    """Triton asks of AMD GPUs, which have shorter addresses for them."""
+    sizes = {"M": 65536, "N": 96, "K": 32768}
+    path = tmp_path / "module.py"
+    path.write_text(emitted(schedule("two_kernels", sizes, TILES), LOWER))
+    script = (
+        "import sys; from comet.runtime.compile_check import recorded_launches\n"
+        "for launch in recorded_launches(sys.argv[1]):\n"
+        "    print(*(p for p in launch.kernel.arg_names if p in launch.small))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        env=dict(os.environ, TRITON_INTERPRET="0"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, second = (line.split() for line in done.stdout.splitlines())
+    assert first == ["b_ptr", "c_ptr"]
+    assert second == ["c_ptr", "scale_ptr", "y_ptr"]
+
+
 def test_programs_share_a_multiprocessor_until_something_runs_out():
     """Figures of NVIDIA's occupancy calculator, and by hand for CDNA 3."""
     h200, mi300 = DEVICES["sm_90"], DEVICES["gfx942"]

@@ -57,7 +57,9 @@ WRITE_THROUGH = ".wt"
 
 ALIGNED = ["tt.divisibility", 16]
 SMALL = ["tt.pointer_range", 32]
-"""What launches say of pointers: aligned; on AMD GPUs also to less than 2 GiB."""
+"""What launches say of pointers: aligned; on AMD GPUs also of small tensors."""
+
+SMALL_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class Launch:
     kernel: JITFunction
     signature: Mapping[str, str]
     """Triton's type of every parameter."""
+    small: frozenset[str]
+    """Pointers to tensors of at most `SMALL_BYTES`."""
     constexprs: Mapping[str, int | str]
     options: Mapping[str, int]
     """num_warps and num_stages."""
@@ -141,13 +145,14 @@ def _noted(launch: ranks.Launch) -> Launch:
     keywords: Mapping[str, Any] = launch.keywords
     options = {name: keywords[name] for name in ("num_warps", "num_stages")}
     constexprs = {n: value for n, value in keywords.items() if n not in options}
-    types = [
-        POINTERS[value.dtype] if isinstance(value, torch.Tensor) else "i32"
-        for value in launch.arguments
-    ]
-    signature = dict(zip(kernel.arg_names, types, strict=False))
+    arguments = dict(zip(kernel.arg_names, launch.arguments, strict=False))
+    tensors = {n: v for n, v in arguments.items() if isinstance(v, torch.Tensor)}
+    types = {name: POINTERS[tensor.dtype] for name, tensor in tensors.items()}
+    signature = dict.fromkeys(arguments, "i32") | types
     signature |= dict.fromkeys(constexprs, "constexpr")
-    return Launch(kernel, signature, constexprs, options, math.prod(launch.grid))
+    small = frozenset(n for n, t in tensors.items() if t.nbytes <= SMALL_BYTES)
+    programs = math.prod(launch.grid)
+    return Launch(kernel, signature, small, constexprs, options, programs)
 
 
 def recorded_launches(path: str, together: bool = False) -> list[Launch]:
@@ -203,7 +208,7 @@ def compile_launch(launch: Launch, target: str) -> Any:
         for name, value in launch.constexprs.items()
     }
     facts = {
-        (positions[name],): [ALIGNED, SMALL] if amd else [ALIGNED]
+        (positions[name],): [ALIGNED, *[SMALL] * (amd and name in launch.small)]
         for name, type in launch.signature.items()
         if type.startswith("*")
     }
