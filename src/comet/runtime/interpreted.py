@@ -101,8 +101,9 @@ class Kernel:
             yield x, y, z
 
     def run(self) -> None:
-        """Run the program that was entered."""
-        self._function(**self._converted)
+        """Run the program that was entered; as on a GPU, inf and nan are no events."""
+        with np.errstate(all="ignore"):  # padding may overflow; masks throw it away
+            self._function(**self._converted)
 
     @cached_property
     def _converted(self) -> Mapping[str, Any]:
