@@ -14,9 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Self
 
@@ -56,7 +59,15 @@ WORKLOADS = {
     "gemm_softmax": SOFTMAX,
     "gemm_layernorm": LAYERNORM,
 }
-PATTERNS = ("bsp", "wait", "pull", "push", "fused")
+PATTERNS = {
+    "bsp": "pattern=bsp",
+    "wait": "pattern=wait",
+    "pull": "pattern=pull",
+    "push": "pattern=push",
+    "fused": "pattern=fused",
+    "persistent": "pattern=fused persistent=true",
+}
+"""The options of `triton-distributed` for each, by its name in the table."""
 RANKS = (1, 2, 3, 4, 8)
 SIZES = {
     "even": {"M": 16, "N": 16, "K": 16, "E": 8, "H": 2},
@@ -66,6 +77,14 @@ SIZES = {
 """Ranks have short shares of the last two, and some of eight have none."""
 CONCURRENT = 4
 """With more ranks, there are no runs with processes."""
+CHILD = {
+    "TRITON_INTERPRET": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONWARNINGS": "error::RuntimeWarning",
+}
+"""The environment of runs: one thread is enough, and numpy has nothing to warn of."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +98,13 @@ class Cell:
     def source(self, extents: Mapping[str, int]) -> str:
         """Return the emitted module; raise what the compiler does."""
         text = WORKLOADS[self.workload].format(**extents)
-        options = f"ranks={self.ranks} pattern={self.pattern}"
+        options = f"ranks={self.ranks} {PATTERNS[self.pattern]}"
         return emitted(text, f"{H200X8},triton-distributed{{{options}}}")
 
     def __str__(self) -> str:
         """Return the cell in a phrase."""
-        return f"{self.workload}, {self.pattern}, {self.ranks} ranks"
+        ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
+        return f"{self.workload}, {self.pattern}, {ranks}"
 
 
 @dataclass
@@ -99,6 +119,13 @@ class Verdict:
     inapplicable: str = ""
     """Why the pattern does not apply."""
     seconds: float = 0.0
+
+    def __str__(self) -> str:
+        """Return all that is known, each failure in a line of its own."""
+        if self.inapplicable:
+            return f"{self.cell}: {self.inapplicable}"
+        runs = f"{self.right} right, {len(self.wrong)} wrong"
+        return "\n  ".join([f"{self.cell}: {runs} ({self.seconds:.1f} s)", *self.wrong])
 
     @property
     def short(self) -> str:
@@ -115,7 +142,7 @@ class Runner:
         script = Path(__file__).with_name("rank_matrix_runs.py")
         self._child = subprocess.Popen(
             [sys.executable, str(script)],
-            env=dict(os.environ, TRITON_INTERPRET="1"),
+            env={**os.environ, **CHILD},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -193,11 +220,27 @@ def cells(
     return [Cell(*parts) for parts in product(workloads, patterns, ranks)]
 
 
-def verdicts(matrix: Matrix, chosen: Iterable[Cell]) -> Iterator[Verdict]:
-    """Yield what becomes of each cell."""
-    with TemporaryDirectory() as folder, Runner() as runner:
-        for cell in chosen:
-            yield matrix.verdict(cell, runner, Path(folder))
+def verdicts(
+    matrix: Matrix, chosen: Iterable[Cell], jobs: int = 1
+) -> Iterator[Verdict]:
+    """Yield what becomes of cells once it is known; so many are tried at a time."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        free: SimpleQueue[Runner] = SimpleQueue()
+        for _ in range(jobs):
+            free.put(stack.enter_context(Runner()))
+        pool = ThreadPoolExecutor(jobs)
+        stack.callback(pool.shutdown, cancel_futures=True)
+
+        def verdict(cell: Cell) -> Verdict:
+            runner = free.get()
+            try:
+                return matrix.verdict(cell, runner, folder)
+            finally:
+                free.put(runner)
+
+        for future in as_completed([pool.submit(verdict, cell) for cell in chosen]):
+            yield future.result()
 
 
 def table(found: Sequence[Verdict]) -> str:
@@ -206,14 +249,14 @@ def table(found: Sequence[Verdict]) -> str:
     by_cell = {verdict.cell: verdict for verdict in found}
     rows = dict.fromkeys((v.cell.workload, v.cell.pattern) for v in found)
     lines = [
-        f"{'workload':20} {'pattern':8}" + "".join(f"{f'W={w}':>9}" for w in ranks)
+        f"{'workload':20} {'pattern':10}" + "".join(f"{f'W={w}':>9}" for w in ranks)
     ]
     lines[0] += f"{'seconds':>9}"
     for row in rows:
         here = [by_cell[Cell(*row, w)] for w in ranks if Cell(*row, w) in by_cell]
         shown = "".join(f"{verdict.short:>9}" for verdict in here)
         seconds = sum(verdict.seconds for verdict in here)
-        lines.append(f"{row[0]:20} {row[1]:8}{shown}{seconds:9.0f}")
+        lines.append(f"{row[0]:20} {row[1]:10}{shown}{seconds:9.0f}")
     return "\n".join(lines)
 
 
@@ -227,7 +270,7 @@ def summary(found: Sequence[Verdict]) -> str:
     lines.append(
         f"{len(found)} of {len(cells())} cells: {len(found) - len(refused)} run "
         f"{runs} times, {len(wrong)} wrong; to {len(refused)} the pattern does not "
-        f"apply; {sum(verdict.seconds for verdict in found):.0f} s"
+        "apply"
     )
     return "\n".join(lines)
 
@@ -242,15 +285,20 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     wanted = parser.parse_args()
     seeds = range(wanted.first_seed, wanted.first_seed + wanted.seeds)
     matrix = Matrix(seeds, wanted.epochs, processes=wanted.processes)
     chosen = cells(wanted.workloads, wanted.patterns, wanted.ranks)
+    start = time.perf_counter()
     found: list[Verdict] = []
-    for verdict in verdicts(matrix, chosen):
-        print(f"{verdict.cell}: {verdict.short} ({verdict.seconds:.1f} s)", flush=True)
+    for verdict in verdicts(matrix, chosen, wanted.jobs):
+        print(verdict, flush=True)
         found.append(verdict)
-    print("", table(found), "", summary(found), sep="\n")
+    found.sort(key=lambda verdict: chosen.index(verdict.cell))
+    seconds = time.perf_counter() - start
+    print("", table(found), "", summary(found), sep="\n", end="")
+    print(f"; {seconds:.0f} s with --jobs {wanted.jobs}")
     return int(any(verdict.wrong for verdict in found))
 
 

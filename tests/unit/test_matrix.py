@@ -23,6 +23,7 @@ HALVES = [[*WORKLOADS][:4], [*WORKLOADS][4:]]
 CONCURRENT = [
     Cell("ag_gemm", "push", 2),
     Cell("gemm_all_reduce", "fused", 2),
+    Cell("gemm_all_reduce", "persistent", 2),
     Cell("expert_gemm", "bsp", 2),
 ]
 
@@ -40,9 +41,10 @@ def test_three_ranks_are_right_without_a_reset(workloads: list[str]):
 
 def test_ranks_that_are_concurrent_are_right():
     matrix = Matrix(seeds=[0], epochs=3, sizes=("tiny",), processes=1)
-    found = list(verdicts(matrix, CONCURRENT))
+    found = list(verdicts(matrix, CONCURRENT, jobs=2))
+    assert {verdict.cell for verdict in found} == {*CONCURRENT}
     assert [text for verdict in found for text in verdict.wrong] == []
-    assert [verdict.right for verdict in found] == [2, 2, 2]
+    assert [verdict.right for verdict in found] == [2, 2, 2, 2]
 
 
 def test_what_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -64,5 +66,7 @@ def test_what_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert found[0].wrong == ["does not compile: no tiles fit"]
     (reason,) = found[1].wrong
     assert reason.startswith("tiny, scheduler, seed 0, resident ")
+    assert str(found[1]).startswith("ag_gemm, push, 2 ranks: 0 right, 1 wrong (")
+    assert str(found[1]).endswith(f"\n  {reason}")
     assert table(found).count("1 WRONG") == 2
-    assert "2 of 200 cells: 2 run 2 times, 2 wrong" in summary(found)
+    assert "2 of 240 cells: 2 run 2 times, 2 wrong" in summary(found)
