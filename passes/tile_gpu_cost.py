@@ -49,9 +49,6 @@ GROUP_ROWS = 64
 EXPOSED = 0.1
 """Share of what overlaps that ranks choices whose slowest part takes equally long."""
 
-START = 2e-8
-"""Seconds that ranks choices for starting a program on a busy multiprocessor."""
-
 
 @dataclass(frozen=True)
 class LaunchNumbers:
@@ -182,9 +179,9 @@ def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     """
     Return what choices are ordered by: the time, and a little of what it hides.
 
-    Of choices that take equally long, fewer programs are better.
+    Programs start one after another, about one at each clock: of choices that take
+    equally long, fewer programs are better.
     """
     parts = (time.compute, time.shared, time.l2, time.device, time.latency)
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)
-    starts = START * wave_count(programs, gpu.multiprocessors)
-    return time.seconds + EXPOSED * hidden + starts
+    return time.seconds + EXPOSED * hidden + programs / gpu.clock
