@@ -135,18 +135,22 @@ class Verdict:
         return f"{len(self.wrong)} WRONG" if self.wrong else str(self.right)
 
 
+def _child() -> subprocess.Popen[str]:
+    script = Path(__file__).with_name("rank_matrix_runs.py")
+    return subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, **CHILD},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
 class Runner:
     """A child process that runs modules in Triton's interpreter."""
 
     def __init__(self) -> None:
-        script = Path(__file__).with_name("rank_matrix_runs.py")
-        self._child = subprocess.Popen(
-            [sys.executable, str(script)],
-            env={**os.environ, **CHILD},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._child = _child()
 
     def __enter__(self) -> Self:
         """Start with the first module."""
@@ -162,7 +166,13 @@ class Runner:
         assert self._child.stdout is not None
         self._child.stdin.write(json.dumps(asdict(runs)) + "\n")
         self._child.stdin.flush()
-        return json.loads(self._child.stdout.readline())
+        answer = self._child.stdout.readline()
+        if answer:
+            return json.loads(answer)
+        self._child.communicate()
+        reason = f"{runs.backend}: the process died with code {self._child.returncode}"
+        self._child = _child()
+        return [reason] * len(runs.seeds)
 
 
 @dataclass(frozen=True)

@@ -54,19 +54,22 @@ def test_what_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def broken(cell: Cell, extents: Mapping[str, int]) -> str:
         if cell.pattern == "bsp":
             raise PassFailedException("no tiles fit")
+        if cell.pattern == "pull":
+            return "import os; os._exit(3)"
         text = right(cell, extents)
         assert text.count(COUNTED) == 2
         return text.replace(COUNTED, "epoch = 1")
 
     monkeypatch.setattr(Cell, "source", broken)
     matrix = Matrix(seeds=[0], epochs=3, sizes=("tiny",), processes=0)
-    chosen = cells(["ag_gemm"], ["bsp", "push"], [2])
+    chosen = cells(["ag_gemm"], ["bsp", "pull", "push"], [2])
     with Runner() as runner:
         found = [matrix.verdict(cell, runner, tmp_path) for cell in chosen]
     assert found[0].wrong == ["does not compile: no tiles fit"]
-    (reason,) = found[1].wrong
+    assert found[1].wrong == ["tiny, scheduler: the process died with code 3"]
+    (reason,) = found[2].wrong
     assert reason.startswith("tiny, scheduler, seed 0, resident ")
-    assert str(found[1]).startswith("ag_gemm, push, 2 ranks: 0 right, 1 wrong (")
-    assert str(found[1]).endswith(f"\n  {reason}")
-    assert table(found).count("1 WRONG") == 2
-    assert "2 of 240 cells: 2 run 2 times, 2 wrong" in summary(found)
+    assert str(found[2]).startswith("ag_gemm, push, 2 ranks: 0 right, 1 wrong (")
+    assert str(found[2]).endswith(f"\n  {reason}")
+    assert table(found).count("1 WRONG") == 3
+    assert "3 of 240 cells: 3 run 3 times, 3 wrong" in summary(found)
