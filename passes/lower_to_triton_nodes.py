@@ -4,12 +4,11 @@ How `lower-to-triton` writes the nodes of the tile tree.
 Every temporal row becomes a loop; one of factor 1 needs none. A result that lacks the
 row's dimension is carried through the loop; one that has it lies in device memory and
 is stored tile by tile. Tiles are loaded at the border where their level changes, in the
-outermost loop that they allow.
+outermost loop that they allow; before the loops around the border that change nothing.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +18,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
-from comet.dialects.compound import ContractOp, ReduceKind, ReduceOp
+from comet.dialects.compound import ContractOp, ReduceKind
 from comet.dialects.compound_dims import element_type_of, level_of, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule_attributes import Combiner
@@ -38,6 +37,7 @@ from comet.passes.lower_to_triton_ops import (
     lower_contract,
     lower_op,
 )
+from comet.passes.lower_to_triton_reuse import common_tile, padding_for
 from comet.passes.lower_to_triton_slices import Row, inner_slice, rows_of, step_of
 from comet.passes.lower_to_triton_values import (
     Buffer,
@@ -128,10 +128,22 @@ class BodyLowering:
         """Whether the value lies in device memory."""
         return level_of(value) == self._memory
 
-    def bind(self, scope: Scope, outer: Tile | Buffer, value: SSAValue) -> None:
-        """Let `value`, a block argument, stand for `outer`; load it if it is moved."""
-        if isinstance(outer, Buffer) and not self.is_in_memory(value):
-            outer = self._loaded(scope, outer, value)
+    def bind(
+        self,
+        scope: Scope,
+        outer: Tile | Buffer,
+        value: SSAValue,
+        tile: SSAValue | None = None,
+    ) -> None:
+        """
+        Let `value`, a block argument, stand for `outer`; load it if it is moved.
+
+        `tile` is what nodes inside would load again and again: it is loaded instead.
+        """
+        if not self.is_in_memory(value):
+            tile = value
+        if isinstance(outer, Buffer) and tile is not None:
+            outer = self._loaded(scope, outer, tile)
         scope.values[value] = outer
 
     def _loaded(self, scope: Scope, buffer: Buffer, value: SSAValue) -> Tile:
@@ -144,7 +156,7 @@ class BodyLowering:
             return positions(scope, buffer, element_type_of(value))
         name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
         comment = f"{self._memory} -> {level_of(value)}"
-        return load(scope, buffer, _padding_for(value), f"{name}_tile", comment)
+        return load(scope, buffer, padding_for(value), f"{name}_tile", comment)
 
     def spill(
         self,
@@ -185,16 +197,6 @@ def _is_fused(op: Operation) -> bool:
     if len(uses) != 1 or not isinstance(uses[0], YieldOp):
         return False
     return node.combiners[node.yielded.index(op.result)] is Combiner.ADD
-
-
-def _padding_for(value: SSAValue) -> float:
-    """Return what a loaded tile should hold beyond its ends: what its users want."""
-    uses = [use.operation for use in value.uses]
-    if uses and all(
-        isinstance(op, ReduceOp) and op.kind.data is ReduceKind.MAX for op in uses
-    ):
-        return -math.inf
-    return 0.0
 
 
 @dataclass(frozen=True)
@@ -328,7 +330,10 @@ class TemporalLowering:
                     "cannot; let the value lie in device memory"
                 )
             if max(own, default=0) == depth:
-                self._body.bind(scope, value, argument)
+                # The loops that remain would repeat what nodes inside load.
+                repeated = depth < len(dims) and not isinstance(value, Received)
+                tile = common_tile(argument) if repeated else None
+                self._body.bind(scope, value, argument, tile)
 
     def _neutral(self, result: _Result, scope: Scope) -> Tile:
         if result.combiner is Combiner.SAME:
