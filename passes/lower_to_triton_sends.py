@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
@@ -31,6 +31,7 @@ from comet.passes.lower_to_triton_values import (
     both,
     placed,
     row_major,
+    steps_along,
     store_tile,
 )
 
@@ -92,8 +93,30 @@ class PushTo:
         split = channel.type.split
         origins = {} if split is None else {split: owner.first}
         dims = names_of(channel.type.sent)
-        target = Buffer(base, dims, extents, row_major(names), origins)
+        box = Buffer(base, dims, extents, row_major(names), origins)
+        target = _from_corner(scope, box)
         store_tile(scope, target, tile, comment, ranks.cache(), within)
+
+
+def _from_corner(scope: Scope, box: Buffer) -> Buffer:
+    """
+    Return the memory as seen from the first element of the current slice.
+
+    What has to be added to that is the same for all receivers, and much of it constant:
+    the addresses of a tile take few registers.
+    """
+    corner, origins = box.pointer, dict(box.origins)
+    assert corner is not None
+    for dim, stride in zip(box.dims, box.strides, strict=True):
+        start = scope.slices[dim].named_start()
+        if start is None:
+            continue
+        for step in steps_along(scope, box, dim, stride, start):
+            corner = scope.insert(tl.AddPtrOp(corner, step))
+        origins[dim] = start
+    if corner is not box.pointer:
+        corner.name_hint = "corner"
+    return replace(box, pointer=corner, origins=origins)
 
 
 @dataclass(frozen=True)

@@ -363,7 +363,7 @@ def addresses(
         part = scope.slices[dim]
         if (offsets := part.offsets()) is not None:
             offsets = placed(scope, dim, offsets, axes)
-            for offset in _steps(scope, buffer, dim, stride, offsets):
+            for offset in steps_along(scope, buffer, dim, stride, offsets):
                 pointers = scope.insert(tl.AddPtrOp(pointers, offset))
         if (inside := part.mask()) is not None:
             inside = placed(scope, dim, inside, axes)
@@ -378,7 +378,7 @@ def placed(scope: Scope, dim: str, vector: SSAValue, axes: Sequence[str]) -> SSA
     return aligned(scope, Tile(vector, (dim,)), axes)
 
 
-def _steps(
+def steps_along(
     scope: Scope,
     buffer: Buffer,
     dim: str,
