@@ -70,11 +70,12 @@ PATTERNS = {
 """The options of `triton-distributed` for each, by its name in the table."""
 RANKS = (1, 2, 3, 4, 8)
 SIZES = {
-    "even": {"M": 16, "N": 16, "K": 16, "E": 8, "H": 2},
-    "ragged": {"M": 5, "N": 19, "K": 11, "E": 5, "H": 1},
+    "even": {"M": 32, "N": 64, "K": 32, "E": 8, "H": 2},
+    "ragged": {"M": 19, "N": 35, "K": 27, "E": 5, "H": 1},
+    "short": {"M": 5, "N": 19, "K": 11, "E": 5, "H": 1},
     "tiny": {"M": 4, "N": 7, "K": 5, "E": 4, "H": 1},
 }
-"""Ranks have short shares of the last two, and some of eight have none."""
+"""Ranks have short shares of all but the first, and some of eight have none."""
 CONCURRENT = 4
 """With more ranks, there are no runs with processes."""
 CHILD = {

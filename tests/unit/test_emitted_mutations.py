@@ -56,6 +56,6 @@ def begun_elsewhere(text: str) -> list[str]:
 @pytest.mark.parametrize("pattern", ["wait", "pull", "push"])
 def test_ranks_begin_with_themselves(workload: str, pattern: str):
     """Results do not depend on it: so the text is looked at."""
-    text = Cell(workload, pattern, 3).source(SIZES["ragged"])
+    text = Cell(workload, pattern, 3).source(SIZES["short"])
     assert begun_elsewhere(text) == []
     assert begun_elsewhere(text.replace("(rank + ", "(")) != []
