@@ -71,11 +71,11 @@ def shared_need(summary: KernelSummary, blocks: Blocks, stages: Real) -> Real:
     Return the bytes of shared memory of one program.
 
     Tiles of all stages are there but those that are worked on, which are in registers
-    unless the matrix instruction reads shared memory.
+    unless the matrix instruction reads shared memory. A tile that is loaded before the
+    loop has no stages.
     """
-    loading = np.maximum(stages - 1, 1)
-    working = reads_shared(summary, blocks)
-    return summary.peak(summary.shared, blocks) * (loading + working)
+    copies = np.maximum(stages - 1, 1) + reads_shared(summary, blocks)
+    return summary.peak(summary.shared, blocks, copies)
 
 
 def reads_shared(summary: KernelSummary, blocks: Blocks) -> Real:
@@ -92,11 +92,13 @@ def register_need(summary: KernelSummary, blocks: Blocks) -> Real:
     Return the bytes of registers that the tiles of one program take.
 
     Operands of a contraction pass through registers unless the instruction reads
-    shared memory.
+    shared memory; those that are loaded before its loop stay there.
     """
     alive = summary.peak(summary.registers, blocks)
-    passing = longest((alive, summary.peak(summary.fragments, blocks)))
-    return np.where(np.greater(reads_shared(summary, blocks), 0), alive, passing)
+    passing = summary.peak(summary.fragments, blocks, standing=0.0)
+    staying = summary.peak(summary.shared, blocks, copies=0.0)
+    needed = longest((alive, passing)) + staying
+    return np.where(np.greater(reads_shared(summary, blocks), 0), alive, needed)
 
 
 def fits(
@@ -144,7 +146,7 @@ def kernel_work(
         tensor_operations=dots,
         vector_operations=vectors,
         shared_reads=summary.per_program(summary.dot_reads, blocks),
-        moved_bytes=summary.per_program((*summary.loads, *summary.stores), blocks),
+        moved_bytes=summary.moved(blocks),
         device_bytes=total(tensor_traffic(summary, blocks, gpu)),
         rounds=summary.iterations(blocks),
         element=summary.dot_type,

@@ -59,7 +59,7 @@ class Term:
     weight: float
     """Bytes or operations per element."""
     loops: tuple[str, ...] = ()
-    """The loops of the program around it."""
+    """The loops of the program around it, the innermost last."""
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
@@ -104,7 +104,7 @@ class KernelSummary:
     fragments: tuple[tuple[Term, ...], ...]
     """The same at each contraction, operands from shared memory included."""
     shared: tuple[tuple[Term, ...], ...]
-    """What is alive together in shared memory, bytes, in each loop."""
+    """What is alive together in shared memory, bytes, in each node."""
     dot_type: str
     """Element type of the contractions' operands, the name of their rate."""
 
@@ -123,15 +123,54 @@ class KernelSummary:
             for term in terms
         )
 
+    def moved(self, blocks: Blocks) -> Real:
+        """Return the bytes that one program loads and stores."""
+        loaded = total(
+            term.per_tile(blocks) * self._times_loaded(term, blocks)
+            for term in self.loads
+        )
+        return loaded + self.per_program(self.stores, blocks)
+
+    def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
+        """Return how often a tile is loaded: before the loops that do not change it."""
+        times: Real = 1.0
+        for dim in reversed(tile.loops):
+            again = np.logical_or(dim in tile.dims, np.greater(times, 1))
+            times = times * np.where(again, self.trips(dim, blocks), 1.0)
+        return times
+
+    def stands(self, tile: Term, blocks: Blocks) -> Real:
+        """Return 1 where the innermost loop that repeats does not change a tile."""
+        stands: Real = 0.0
+        for dim in tile.loops:
+            repeats = np.greater(self.trips(dim, blocks), 1)
+            stands = np.where(repeats, float(dim not in tile.dims), stands)
+        return stands
+
     def iterations(self, blocks: Blocks) -> Real:
         """Return how often one program waits for loads."""
         return total(
             product(self.trips(dim, blocks) for dim in loops) for loops in self.rounds
         )
 
-    def peak(self, places: Sequence[Sequence[Term]], blocks: Blocks) -> Real:
-        """Return the largest sum that is alive together, bytes."""
-        return longest(total(term.per_tile(blocks) for term in p) for p in places)
+    def peak(
+        self,
+        places: Sequence[Sequence[Term]],
+        blocks: Blocks,
+        copies: Real = 1.0,
+        standing: Real = 1.0,
+    ) -> Real:
+        """
+        Return the largest sum that is alive together, bytes.
+
+        There are `copies` of each tile, but `standing` of one that stands still.
+        """
+
+        def alive(tile: Term) -> Real:
+            stands = self.stands(tile, blocks)
+            return tile.per_tile(blocks) * (stands * standing + (1 - stands) * copies)
+
+        return longest(total(map(alive, place)) for place in places)
 
 
 class _Walk:
@@ -158,9 +197,13 @@ class _Walk:
         self.dot_type = "f32"
 
     def node(
-        self, op: NodeOp, loops: tuple[str, ...], outer: Sequence[SSAValue]
+        self,
+        op: NodeOp,
+        loops: tuple[str, ...],
+        outer: Sequence[SSAValue],
+        loaded: tuple[SSAValue, ...] = (),
     ) -> None:
-        """Visit a node; `outer` is alive in registers around it."""
+        """Visit a node; `outer` is alive in registers around it, `loaded` in shared."""
         inside = loops
         if isinstance(op, TemporalOp):
             inside = (*loops, *op.factors)
@@ -173,15 +216,20 @@ class _Walk:
         self.loads += [_bytes(tile, inside) for tile in moved]
         if moved:
             self.rounds.append(inside)
-        shared = [tile for tile in op.tiles if level_of(tile) == self.levels.shared]
-        self.shared.append(tuple(_bytes(tile) for tile in shared))
+        own = (tile for tile in op.tiles if level_of(tile) == self.levels.shared)
+        loaded = (*loaded, *own)
+        self.shared.append(tuple(_bytes(tile, inside) for tile in loaded))
         for result, tile in zip(op.outs, op.yielded, strict=True):
             if level_of(result) != level_of(tile):
                 self.stores.append(_bytes(tile, inside))
-        self.body(op, inside, outer)
+        self.body(op, inside, outer, loaded)
 
     def body(
-        self, op: NodeOp, loops: tuple[str, ...], outer: Sequence[SSAValue]
+        self,
+        op: NodeOp,
+        loops: tuple[str, ...],
+        outer: Sequence[SSAValue],
+        loaded: tuple[SSAValue, ...],
     ) -> None:
         """Visit the ops of a node and record what is alive before and after each."""
         block = op.body.block
@@ -192,7 +240,8 @@ class _Walk:
             crowd = dict.fromkeys((*alive, *inner.results))
             self.crowded.append(self._in_registers(crowd))
             if isinstance(inner, NodeOp):
-                self.node(inner, loops, [v for v in alive if v not in inner.operands])
+                around = [value for value in alive if value not in inner.operands]
+                self.node(inner, loops, around, loaded)
             else:
                 self._count(inner, loops, alive)
             for value in [v for v in alive if last.get(v) is inner]:
@@ -233,10 +282,12 @@ class _Walk:
         self.dot_depths |= summed - kept
         self.batch_dims |= batch
         together = dict.fromkeys((*alive, op.result))
-        operands = [_bytes(value) for value in op.operands]
+        reads = [_bytes(value, loops) for value in op.operands]
+        copied = (self._held(value) for value in op.operands)
+        operands = (copy or read for copy, read in zip(copied, reads, strict=True))
         self.fragments.append((*self._in_registers(together), *operands))
         self.dot_type = str(element_type_of(op.lhs))
-        self.dot_reads += [_bytes(value, loops) for value in op.operands]
+        self.dot_reads += reads
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:

@@ -18,8 +18,16 @@ from comet.passes.functions import compute_functions
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.plan_string import PLAN, parse_plan
 from comet.passes.tile_gpu import best_tiling, grid_nodes
-from comet.passes.tile_gpu_cost import LaunchNumbers, device, fits, price, rank
-from comet.passes.tile_gpu_model import summarize
+from comet.passes.tile_gpu_cost import (
+    LaunchNumbers,
+    device,
+    fits,
+    price,
+    rank,
+    register_need,
+    shared_need,
+)
+from comet.passes.tile_gpu_model import KernelSummary, summarize
 
 SWEPT = "strategy=partial between=recompute"
 
@@ -210,6 +218,44 @@ def test_summary_counts_the_work_of_all_programs() -> None:
         sweeps * 2 * 64 * 128 * 32
     )
     assert summary.per_program(summary.stores, blocks) == 16 * 128 * 2
+
+
+def attention_summary() -> KernelSummary:
+    """Return what the kernel of ATTENTION does."""
+    passes = f"{H200},decompose,stream,fuse{{strategy=full}},canonicalize"
+    module = run_passes(parse_module(ATTENTION), passes)
+    (function,) = compute_functions(module)
+    (node,) = grid_nodes(function)
+    return summarize(node, gpu_levels(attached_system(module)))
+
+
+HEAD = {"B": 1, "H": 1, "M": 64, "N": 64, "D": 128, "E": 128}
+"""Blocks that take the numbers of a head at once."""
+TILE = 64 * 128 * 2
+"""Bytes of as many of them as a block of queries or keys has."""
+
+
+@pytest.mark.parametrize(("depth", "queries"), [(128, 1), (64, 4096 // 64)])
+def test_queries_are_loaded_once_unless_a_loop_inside_cuts_them(
+    depth: int, queries: int
+) -> None:
+    moved = attention_summary().moved({**HEAD, "D": depth})
+    keys, values, results = 4096 // 64, 4096 // 64, 1
+    assert moved == (queries + keys + values + results) * TILE
+
+
+def test_tiles_loaded_before_a_loop_have_no_stages() -> None:
+    summary = attention_summary()
+    # So much Triton takes of an H100: four stages of keys and values, the queries once.
+    assert shared_need(summary, HEAD, 4) == (4 + 4 + 1) * TILE
+    assert shared_need(summary, {**HEAD, "M": 16}, 4) == (3 + 3 + 0.25) * TILE
+
+
+def test_queries_stay_in_registers_unless_instructions_read_shared_memory() -> None:
+    summary, few = attention_summary(), {**HEAD, "M": 16}
+    passing = summary.peak(summary.fragments, few, standing=0.0)
+    assert register_need(summary, few) == passing + TILE / 4
+    assert register_need(summary, HEAD) == summary.peak(summary.registers, HEAD)
 
 
 def test_an_infeasible_whole_row_is_explained() -> None:
