@@ -3,7 +3,7 @@ Block sizes of a Triton kernel: the analysis of `lower-to-triton`.
 
 Triton's blocks have power-of-two extents, and `tl.dot` takes none below 16. A tile of a
 dimension becomes the smallest block that holds it. Tiles of one element get no axis at
-all. Nothing here changes IR.
+all, unless a dot pads them. Nothing here changes IR.
 """
 
 from __future__ import annotations
@@ -11,10 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound_dims import extents_of, level_of
+from comet.dialects.compound_dims import (
+    element_type_of,
+    extents_of,
+    level_of,
+    names_of,
+)
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_node import NodeOp
 
@@ -56,39 +62,55 @@ def power_of_two(extent: int) -> int:
     return 1 << (extent - 1).bit_length()
 
 
-def dot_form(op: ContractOp) -> DotForm | None:
+def dot_form(op: ContractOp, whole: Mapping[str, int]) -> DotForm | None:
     """
     Return how the contraction is a product of two matrices, None if it is none.
 
-    Dimensions of extent 1 do not count.
+    Tiles of one element do not count, but a dimension that is no larger in `whole`, the
+    extents in the whole kernel, may stand for the rows or columns of a vector.
     """
     lhs, rhs, out = (
         {name for name, extent in extents_of(value).items() if extent > 1}
         for value in (op.lhs, op.rhs, op.result)
     )
-    summed, rows, columns = (lhs & rhs) - out, lhs - rhs, rhs - lhs
+    summed = (lhs & rhs) - out
+    rows = lhs - rhs or _single(op.lhs, op.rhs, whole)
+    columns = rhs - lhs or _single(op.rhs, op.lhs, whole)
     if (len(summed), len(rows), len(columns)) != (1, 1, 1) or lhs & rhs & out:
         return None
     return DotForm(rows.pop(), columns.pop(), summed.pop())
+
+
+def _single(value: SSAValue, other: SSAValue, whole: Mapping[str, int]) -> set[str]:
+    """
+    Return the dimension in which an operand is a vector, if it is worth padding.
+
+    Triton pipelines loads for a dot, and none for a sum of products. Those of f32 are
+    computed one by one, so that padding would be as much work again for every row.
+    """
+    if isinstance(element_type_of(value), Float32Type):
+        return set()
+    own = [dim for dim in names_of(value) if dim not in names_of(other)]
+    return set([dim for dim in own if whole.get(dim) == 1][-1:])
 
 
 def plan_blocks(node: SpatialOp) -> BlockPlan:
     """Choose the block sizes for one grid node."""
     minimum: dict[tuple[str, int], int] = {}
     tiles: dict[tuple[str, int], int] = {}
-    memory = memory_level(node)
+    memory, whole = memory_level(node), global_extents(node)
     for op in node.walk():
         for value in _tiles_of(op):
             if level_of(value) != memory:
                 tiles |= {
                     key: power_of_two(key[1]) for key in extents_of(value).items()
                 }
-        if isinstance(op, ContractOp) and (form := dot_form(op)) is not None:
+        if isinstance(op, ContractOp) and (form := dot_form(op, whole)) is not None:
             extents = extents_of(op.lhs) | extents_of(op.rhs)
             for dim in (form.rows, form.columns, form.summed):
                 minimum[dim, extents[dim]] = MIN_DOT_EXTENT
     sizes = {key: max(size, minimum.get(key, 1)) for key, size in tiles.items()}
-    return BlockPlan(global_extents(node), sizes)
+    return BlockPlan(whole, sizes)
 
 
 def memory_level(node: SpatialOp) -> str | None:

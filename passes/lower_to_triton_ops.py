@@ -126,7 +126,7 @@ def lower_contract(op: ContractOp, scope: Scope, acc: SSAValue | None = None) ->
     """
     check_size(names_of(op.result), scope)
     comment = f"compound.contract over {', '.join(op.contracted) or 'nothing'}"
-    form = dot_form(op)
+    form = dot_form(op, scope.constexprs.plan.extents)
     axes = scope.axes(names_of(op.result))
     fused = None
     if form is None:

@@ -162,6 +162,17 @@ def test_dots_have_at_least_16_rows():
     assert {str(op.result.type) for op in dots} == {"tensor<16x16xf32>"}
 
 
+def test_a_single_row_is_multiplied_by_a_dot():
+    """Not one of f32, where each padded row would be as much work again."""
+    text = SHARED_TEXTS["ag_gemm"].format(M=1, N=48, K=48)
+
+    def source(text: str) -> str:
+        return emitted(text, f"{H200X8},triton-distributed{{ranks=3}}")
+
+    assert "tl.dot(" in source(text)
+    assert "tl.dot(" not in source(text.replace("f16", "f32"))
+
+
 def test_functions_of_constants_are_constants():
     line = "tensor<4xf32, #compound.dims<M @REG>>"
     whole = "tensor<8xf32, #compound.dims<M @HBM>>"
