@@ -72,10 +72,11 @@ def shared_need(summary: KernelSummary, blocks: Blocks, stages: Real) -> Real:
 
     Tiles of all stages are there but those that are worked on, which are in registers
     unless the matrix instruction reads shared memory. A tile that is loaded before the
-    loop has no stages.
+    loop is always worked on.
     """
-    copies = np.maximum(stages - 1, 1) + reads_shared(summary, blocks)
-    return summary.peak(summary.shared, blocks, copies)
+    loading = np.maximum(stages - 1, 1)
+    working = reads_shared(summary, blocks)
+    return summary.peak(summary.shared, blocks, loading + working, working)
 
 
 def reads_shared(summary: KernelSummary, blocks: Blocks) -> Real:

@@ -248,7 +248,7 @@ def test_tiles_loaded_before_a_loop_have_no_stages() -> None:
     summary = attention_summary()
     # So much Triton takes of an H100: four stages of keys and values, the queries once.
     assert shared_need(summary, HEAD, 4) == (4 + 4 + 1) * TILE
-    assert shared_need(summary, {**HEAD, "M": 16}, 4) == (3 + 3 + 0.25) * TILE
+    assert shared_need(summary, {**HEAD, "M": 16}, 4) == (3 + 3) * TILE
 
 
 def test_queries_stay_in_registers_unless_instructions_read_shared_memory() -> None:
