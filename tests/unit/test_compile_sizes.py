@@ -1,0 +1,42 @@
+"""benchmarks/compile_sizes.py: its table, of one small size."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "compile_sizes.py"
+
+
+def run(*arguments: str, interpret: bool = False) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        env=dict(os.environ, TRITON_INTERPRET=str(int(interpret))),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_patterns_that_make_the_same_module_share_a_row() -> None:
+    patterns = ("bsp", "wait", "push", "persistent")
+    done = run(
+        *("--workloads", "ag_gemm_k", "--rows", "1"),
+        *("--patterns", *patterns, "--targets", "sm_90"),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    columns, _, *rows = (line.split(" | ") for line in done.stdout.splitlines())
+    assert columns[:3] == ["| program", "pattern", "target"]
+    assert [row[1] for row in rows] == ["bsp", "wait push", "persistent"]
+    for row in rows:
+        cells = dict(zip(columns, row, strict=True))
+        assert cells["| program"] == "| ag_gemm_k M=1"
+        assert "w4 s" in cells["tiles"]
+        assert 0 < int(cells["registers"]) <= 255
+        assert cells["spilled"] == "0"
+
+
+def test_an_interpreting_process_is_refused() -> None:
+    done = run(interpret=True)
+    assert done.returncode == 1
+    assert done.stderr == "compile_sizes: error: TRITON_INTERPRET is set\n"
