@@ -10,7 +10,7 @@ from ladder_programs import ag_gemm, resized
 from triton_modules import ROOT, compile_files, emitted, hardware, write_modules
 
 from comet.runtime import shim
-from comet.runtime.assembly import Code, faults
+from comet.runtime.assembly import Code, faults, slow_paths
 
 SAMPLES = ROOT / "samples"
 HARDWARE = {"sm_90": "h200x8.yaml", "gfx942": "mi300x8.yaml"}
@@ -237,4 +237,20 @@ def test_an_order_that_the_compiler_drops_is_found():
     code = Code("gfx942", ttir=asked, ttgir="", assembly=made, shared=0, spills=0)
     assert faults(code) == (
         "of 1 atomics that acquire at scope sys, the assembly has 0",
+    )
+
+
+@pytest.mark.parametrize("carried", ["", ", !ttg.memdesc<64x32xf16, #shared>"])
+def test_a_pipelined_loop_on_amd_carries_what_it_has_loaded(carried: str):
+    """Beside its sum; copies that go on meanwhile are for NVIDIA's GPUs."""
+    loop = (
+        f"%0 = scf.for %k = %1 to %2 -> (tensor<16x32xf32, #mma>{carried}) : i32 {{\n"
+        "  %b = tt.load %3 : tensor<64x32x!tt.ptr<f16>, #blocked>\n"
+        "  %c = tt.dot %a, %b, %d : tensor<16x64xf16> * tensor<64x32xf16>\n"
+        "}\n"
+    )
+    code = Code("gfx942", ttir="", ttgir=loop, assembly="", shared=0, spills=0)
+    waits = "a loop over products waits for its loads; give it two stages"
+    assert [path.startswith(waits) for path in slow_paths(code)] == (
+        [] if carried else [True]
     )

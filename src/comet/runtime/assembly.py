@@ -280,6 +280,8 @@ class Loop:
     """Loads of two-dimensional blocks in the loop itself that the loop waits for."""
     copies: int = 0
     """Copies to shared memory in the loop itself that go on meanwhile."""
+    carried: int = 0
+    """Blocks in shared memory that a step leaves to the next one."""
     waits: int = 0
     """Flags that are read anywhere within."""
     outer: bool = False
@@ -303,7 +305,8 @@ def loops(ir: str) -> list[Loop]:
         for loop in around if ATOMIC.search(line) else ():
             loop.waits += 1
         opened = line.count("{") - line.count("}")
-        around += [Loop("scf.for" in line) for _ in range(opened)]
+        carried = line.count("!ttg.memdesc")
+        around += [Loop("scf.for" in line, carried=carried) for _ in range(opened)]
         for _ in range(-opened):
             found.append(around.pop())
             if found[-1].products or found[-1].outer:
@@ -321,8 +324,15 @@ def _unpipelined(code: Code) -> Iterator[str]:
     products = [p for p in loops(code.ttgir) if p.products and not p.outer]
     if any(loop.waits for loop in products):
         yield "a loop over products waits for flags: its loads are not pipelined"
-    elif code.gpu.copies and any(not loop.copies for loop in products if loop.loads):
-        yield "a loop over products waits for its loads; give it more than one stage"
+    elif any(
+        not (loop.copies if code.gpu.copies else loop.carried)
+        for loop in products
+        if loop.loads
+    ):
+        yield (
+            "a loop over products waits for its loads; give it two stages, and no loop "
+            "within"
+        )
 
 
 SLOW_PATHS: Sequence[Rule] = (_spilled, _unpipelined)
