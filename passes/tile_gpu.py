@@ -58,8 +58,9 @@ SHORT_DEPTHS = (16,)
 """Tried where no other fits: a row of it is half of what memory moves at a time."""
 WHOLE_DEPTH = 128
 """
-The longest dimension that is summed at once if its loop stands in another one: with a
-loop inside, as over the numbers of a head, no loads of the outer loop run ahead.
+The longest dimension that is summed at once if its loop stands in another one, unless
+that fits nowhere: with a loop inside, as over the numbers of a head, no loads of the
+outer loop run ahead.
 """
 EXACT_DOT_DEPTHS = (16, 32)
 """The same for f32, whose products are unrolled: longer blocks spill registers."""
@@ -130,7 +131,7 @@ def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling
     """Return the tiling of a kernel with the smallest time, None if none fits."""
     summary = summarize(node, levels)
     dims = tuple(summary.extents)
-    for depths in (DOT_DEPTHS, SHORT_DEPTHS):
+    for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
         sizes = [_block_sizes(summary, dim, depths) for dim in dims]
         if (found := _cheapest(summary, dims, list(product(*sizes)), gpu)) is not None:
             return found
@@ -140,7 +141,7 @@ def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling
 def tilings(node: SpatialOp, levels: GpuLevels, gpu: Device) -> Iterator[KernelTiling]:
     """Yield the best tiling of a kernel for each block size along each grid dim."""
     summary = summarize(node, levels)
-    sizes = {dim: _block_sizes(summary, dim, DOT_DEPTHS) for dim in summary.extents}
+    sizes = {dim: _block_sizes(summary, dim) for dim in summary.extents}
     for dim in summary.grid:
         for size in sizes[dim]:
             choices = list(product(*(sizes | {dim: (size,)}).values()))
@@ -186,12 +187,13 @@ def _cheapest_row(
 
 
 def _block_sizes(
-    summary: KernelSummary, dim: str, depths: Sequence[int]
+    summary: KernelSummary, dim: str, depths: Sequence[int] | None = None
 ) -> Sequence[int]:
     """
     Return the block sizes to try for one dimension, smallest first.
 
-    `depths` are those for what contractions of 16-bit numbers sum.
+    `depths` are those for what contractions of 16-bit numbers sum. None takes the best,
+    `DOT_DEPTHS`, and the whole of what a loop inside another one sums.
     """
     whole = power_of_two(summary.extents[dim])
     in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
@@ -205,9 +207,9 @@ def _block_sizes(
     if in_dot:
         sizes = DOT_BLOCKS
     if dim in summary.dot_depths:
-        sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths
-        if dim in summary.inner_dims and sizes[-1] < whole <= WHOLE_DEPTH:
-            sizes = (*sizes, whole)
+        if depths is None and dim in summary.inner_dims and whole <= WHOLE_DEPTH:
+            return (whole,)
+        sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths or DOT_DEPTHS
     return [size for size in sizes if size <= whole] or [whole]
 
 

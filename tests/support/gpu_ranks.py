@@ -6,6 +6,7 @@ from gpu_graphs import LAYERNORM, SOFTMAX
 
 ROOT = Path(__file__).parents[2]
 H200X8 = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "h200x8.yaml"}"}}'
+MI300X8 = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "mi300x8.yaml"}"}}'
 
 RMSNORM = """
 func.func @f(%a: tensor<{M}x{K}xf16>, %b: tensor<{K}x{N}xf16>, %g: tensor<{N}xf16>)

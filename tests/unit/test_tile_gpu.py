@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
+from gpu_ranks import MI300X8
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
@@ -17,7 +18,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.functions import compute_functions
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.plan_string import PLAN, parse_plan
-from comet.passes.tile_gpu import best_tiling, grid_nodes
+from comet.passes.tile_gpu import best_tiling, grid_nodes, tilings
 from comet.passes.tile_gpu_cost import (
     LaunchNumbers,
     device,
@@ -115,6 +116,19 @@ def test_no_loop_stands_in_the_loop_over_keys() -> None:
     loops = [op for op in module.walk() if isinstance(op, TemporalOp)]
     inner = [op for op in loops if isinstance(op.parent_op(), TemporalOp)]
     assert [op.factors for op in inner] == [{"D": 1}]
+
+
+@pytest.mark.parametrize("hardware", [H200, MI300X8], ids=["H200", "MI300X"])
+def test_no_tiling_that_is_worth_trying_has_such_a_loop(hardware: str) -> None:
+    module = run_passes(
+        parse_module(ATTENTION), f"{hardware},decompose,stream,fuse{{strategy=full}}"
+    )
+    system = attached_system(module)
+    levels = gpu_levels(system)
+    (function,) = compute_functions(module)
+    (node,) = grid_nodes(function)
+    found = list(tilings(node, levels, device(system, levels)))
+    assert {tiling.blocks["D"] for tiling in found} == {128}
 
 
 def test_rows_of_short_depths_are_a_last_resort() -> None:
