@@ -7,7 +7,7 @@ relates to the global one: reading a channel gives what its collective would.
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective_analysis import result_states
@@ -35,7 +35,11 @@ def states_after(op: Operation, states: States) -> States:
         case ProgramOp() | KernelOp():
             return _region_states(op, states)
         case PushOp() | StageOp():
-            return {behind(op.channel): _received(op, states[op.value])}
+            made = behind(op.channel).owner
+            assert isinstance(made, ChannelOp | InboxOp)
+            return {made.result: _received(op, made, op.value, states)}
+        case ChannelOp() | InboxOp() if op.input is not None:
+            return {op.result: _received(op, op, op.input, states)}
         case ReadOp() | PullOp():
             return {op.result: states[behind(op.channel)]}
         case _ if op.dialect_name() == "dataflow":
@@ -56,16 +60,17 @@ def _region_states(op: ProgramOp | KernelOp, states: States) -> States:
     return inner | dict(zip(op.results_, yielded, strict=True))
 
 
-def _received(op: PushOp | StageOp, state: State) -> State:
+def _received(
+    op: Operation, made: ChannelOp | InboxOp, value: SSAValue, states: States
+) -> State:
     """
     Return the state of what receivers see of a value that ranks give to a channel.
 
     Raises VerifyException unless the ranks hold shares of the gathered dimension, or
     terms that are stacked along it.
     """
-    channel, made = op.channel_type, behind(op.channel).owner
-    assert isinstance(made, ChannelOp | InboxOp)
-    gathers = channel.gather in names_of(op.value)
+    channel, state = made.type, states[value]
+    gathers = channel.gather in names_of(value)
     for axis in made.axis_names:
         fits = state.sharded.get(axis) == channel.gather
         if not (fits if gathers else axis in state.partial):

@@ -37,6 +37,7 @@ from xdsl.irdl import (
     base,
     irdl_attr_definition,
     irdl_op_definition,
+    opt_operand_def,
     param_def,
     prop_def,
     result_def,
@@ -199,8 +200,14 @@ class ChannelMesh(SymbolUserOpInterface):
 
 
 class _GroupOp(IRDLOperation, ABC):
-    """What a channel and an inbox share: the ranks that talk, and the type."""
+    """
+    What a channel and an inbox share: the ranks that talk, the type, and an input.
 
+    `of` an input of the program, the input lies in the memory of the channel, where the
+    caller has written it: no kernel gives to the channel, one signals that it is there.
+    """
+
+    input = opt_operand_def(base(TensorType))
     mesh = prop_def(FlatSymbolRefAttr)
     axes = prop_def(ArrayAttr[StringAttr])
     result = result_def(ChannelType)
@@ -235,6 +242,26 @@ class _GroupOp(IRDLOperation, ABC):
                     f"{-(-whole // ranks)} each, got {share}"
                 )
 
+    def verify_input(self) -> None:
+        """Check that what a channel is of can lie in its memory and nowhere else."""
+        value, type_ = self.input, self.type
+        if value is None:
+            return
+        if type_.mode is not ChannelMode.PULL or value.type != type_.sent:
+            raise VerifyException(
+                f"'{self.name}' op of a {value.type}: it has to be a pull channel that "
+                "carries this"
+            )
+        if not isinstance(value, BlockArgument) or value.owner is not self.parent:
+            raise VerifyException(
+                f"'{self.name}' op is of what is no input of its program; stage it"
+            )
+        if len(list(value.uses)) > 1:
+            raise VerifyException(
+                f"'{self.name}' op is of an input that others read, who find it nowhere"
+                " else; stage it"
+            )
+
 
 def _group_properties(
     mesh: str, axes: Sequence[str], **more: Attribute | None
@@ -253,11 +280,13 @@ class ChannelOp(_GroupOp):
 
     A receiver is told of a message block by block: `blocks` cuts dimensions of the
     message; a factor f makes blocks of ceil(extent / f) elements. Without rows, a
-    message is one block.
+    message is one block. An input is there as a whole.
 
     ```mlir
     %ch = dataflow.channel on @h200x4 ["rank"] blocks [M = 4]
         : !dataflow.channel<push gather K : tensor<..> -> tensor<..>>
+    %ch = dataflow.channel of %a on @h200x4 ["rank"] blocks []
+        : !dataflow.channel<pull gather K : tensor<..> -> tensor<..>>, tensor<..>
     ```
     """
 
@@ -266,8 +295,8 @@ class ChannelOp(_GroupOp):
     custom_directives = (LoopRows,)
     traits = traits_def(MemoryAllocEffect(), ChannelMesh())
     assembly_format = (
-        "`on` $mesh $axes `blocks` custom<LoopRows>($blocks) attr-dict `:` "
-        "type($result)"
+        "(`of` $input^)? `on` $mesh $axes `blocks` custom<LoopRows>($blocks) attr-dict "
+        "`:` type($result) (`,` type($input)^)?"
     )
 
     def __init__(
@@ -276,15 +305,23 @@ class ChannelOp(_GroupOp):
         axes: Sequence[str],
         blocks: Mapping[str, int],
         type: ChannelType,
+        input: SSAValue | None = None,
     ):
         rows = ArrayAttr(LoopAttr(dim, factor) for dim, factor in blocks.items())
         super().__init__(
+            operands=[input],
             result_types=[type],
             properties=_group_properties(mesh, axes, blocks=rows),
         )
 
     def verify_(self) -> None:
         verify_blocks(self, self.blocks, self.type)
+        self.verify_input()
+        if self.input is not None and self.blocks.data:
+            raise VerifyException(
+                f"'{self.name}' op is of an input, which is there as a whole; cut no "
+                "blocks"
+            )
 
 
 def verify_blocks(
@@ -322,24 +359,39 @@ class InboxOp(_GroupOp):
     A slot of a push channel has a message from every rank, one of a pull channel the
     rank's own value. A launch uses slot epoch mod `slots`: while a rank may be one
     launch ahead of another, two slots keep it from overwriting what is being read.
+    The caller writes an input of launch e to that slot before it launches.
 
     ```mlir
     %box = dataflow.inbox slots 2 on @h200x4 ["rank"] : !dataflow.channel<..>
+    %box = dataflow.inbox of %a slots 2 on @h200x4 ["rank"]
+        : !dataflow.channel<pull ..>, tensor<..>
     ```
     """
 
     name = "dataflow.inbox"
     slots = prop_def(IntegerAttr[I64])
     traits = traits_def(MemoryAllocEffect(), ChannelMesh())
-    assembly_format = "`slots` $slots `on` $mesh $axes attr-dict `:` type($result)"
+    assembly_format = (
+        "(`of` $input^)? `slots` $slots `on` $mesh $axes attr-dict `:` type($result) "
+        "(`,` type($input)^)?"
+    )
 
-    def __init__(self, slots: int, mesh: str, axes: Sequence[str], type: ChannelType):
+    def __init__(
+        self,
+        slots: int,
+        mesh: str,
+        axes: Sequence[str],
+        type: ChannelType,
+        input: SSAValue | None = None,
+    ):
         super().__init__(
+            operands=[input],
             result_types=[type],
             properties=_group_properties(mesh, axes, slots=IntegerAttr(slots, i64)),
         )
 
     def verify_(self) -> None:
+        self.verify_input()
         if self.slots.value.data < 1:
             raise VerifyException(f"'{self.name}' op has at least one slot")
 

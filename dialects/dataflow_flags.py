@@ -125,6 +125,11 @@ class FlagSources(SymbolUserOpInterface):
                 f"'{op.name}' op {inbox.ranks} ranks signal, the flags are for "
                 f"{op.type.sources}"
             )
+        if inbox.input is not None and op.type.blocks.data:
+            raise VerifyException(
+                f"'{op.name}' op is for an input, which is there as a whole; cut no "
+                "blocks"
+            )
 
 
 @irdl_op_definition

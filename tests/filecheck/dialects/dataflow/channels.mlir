@@ -66,3 +66,21 @@ collective.mesh @gpus {rank = 2}
   }
   dataflow.yield %x1 : !L
 } -> !L
+
+// An input that lies where peers load it.
+// CHECK: %s = dataflow.program ins(%x : {{.*}}) {
+%s = dataflow.program ins(%x : !L) {
+^bb0(%y: !L):
+  // CHECK:      %in = dataflow.channel of %y on @gpus ["rank"] blocks [] : !dataflow.channel<pull gather R split M : {{.*}}>, tensor<4x8xf32, #compound.dims<M, K>>
+  %in = dataflow.channel of %y on @gpus ["rank"] blocks [] : !PULL, !L
+  %made = dataflow.buffer : !L
+  dataflow.yield %made : !L
+} -> !L
+// CHECK: %t = dataflow.program ins(%x : {{.*}}) {
+%t = dataflow.program ins(%x : !L) {
+^bb0(%z: !L):
+  // CHECK:      %in = dataflow.inbox of %z slots 2 on @gpus ["rank"] : !dataflow.channel<pull gather R split M : {{.*}}>, tensor<4x8xf32, #compound.dims<M, K>>
+  %in = dataflow.inbox of %z slots 2 on @gpus ["rank"] : !PULL, !L
+  %made = dataflow.buffer : !L
+  dataflow.yield %made : !L
+} -> !L

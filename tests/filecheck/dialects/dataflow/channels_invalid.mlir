@@ -416,3 +416,118 @@ func.func @f(%x: !L) -> !L {
   }
   func.return %all : !L
 }
+
+// -----
+
+// CHECK: 'dataflow.channel' op of a tensor<4x8xf32, #compound.dims<M, K>>: it has to be a pull channel that carries this
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.channel of %x1 on @gpus ["rank"] blocks [] : !CH, !L
+  %b = dataflow.buffer : !L
+  dataflow.yield %b : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.inbox' op of a tensor<4x16xf32, #compound.dims<M, K>>: it has to be a pull channel that carries this
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %g = dataflow.buffer : !G
+  %box = dataflow.inbox of %g slots 2 on @gpus ["rank"] : !CH, !G
+  %b = dataflow.buffer : !L
+  dataflow.yield %b : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.inbox' op is of what is no input of its program; stage it
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %made = dataflow.buffer : !L
+  %box = dataflow.inbox of %made slots 2 on @gpus ["rank"] : !CH, !L
+  %b = dataflow.buffer : !L
+  dataflow.yield %b : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.channel' op is of an input that others read, who find it nowhere else; stage it
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.channel of %x1 on @gpus ["rank"] blocks [] : !CH, !L
+  %box = dataflow.inbox of %x1 slots 2 on @gpus ["rank"] : !CH, !L
+  %b = dataflow.buffer : !L
+  dataflow.yield %b : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.channel' op is of an input, which is there as a whole; cut no blocks
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.channel of %x1 on @gpus ["rank"] blocks [M = 2] : !CH, !L
+  %b = dataflow.buffer : !L
+  dataflow.yield %b : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.channel' op lays K side by side over axis 'rank', along which its operand is replicated
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+func.func @f(%x: !L) -> !L {
+  %all = collective.spmd on @gpus ins(%x : !L) sharded [{}] outs(!L) sharded [{}] {
+  ^bb0(%l: !L):
+    %r = dataflow.program ins(%l : !L) {
+    ^bb0(%x1: !L):
+      %ch = dataflow.channel of %x1 on @gpus ["rank"] blocks [] : !CH, !L
+      %b = dataflow.buffer : !L
+      dataflow.yield %b : !L
+    } -> !L
+    collective.yield %r : !L
+  }
+  func.return %all : !L
+}
+
+// -----
+
+// CHECK: 'dataflow.flags' op is for an input, which is there as a whole; cut no blocks
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %box = dataflow.inbox of %x1 slots 2 on @gpus ["rank"] : !CH, !L
+  %flags = dataflow.flags for %box writers 1 : !CH -> !dataflow.flags<2, [M = 2]>
+  %b = dataflow.buffer : !L
+  dataflow.yield %b : !L
+} -> !L
