@@ -25,6 +25,7 @@ from xdsl.irdl import (
     base,
     irdl_op_definition,
     lazy_traits_def,
+    opt_operand_def,
     prop_def,
     region_def,
     result_def,
@@ -44,6 +45,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound_dims import extents_of
+from comet.dialects.tl_types import element_of, shape_of
 
 
 @irdl_op_definition
@@ -51,18 +53,35 @@ class HeapZerosOp(IRDLOperation):
     """
     A new tensor of zeros in the symmetric heap: at the same place on every rank.
 
+    `of` an argument of the plan, it is where that lies, of launch e in slot e modulo
+    the first extent: callers write it there, and do not pass it.
+
     ```mlir
     %inbox = tl.heap_zeros : tensor<2x4x64x16xf16>
+    %inbox = tl.heap_zeros of %a : tensor<2x64x16xf16>, tensor<64x16xf16>
     ```
     """
 
     name = "tl.heap_zeros"
+    input = opt_operand_def(base(TensorType))
     result = result_def(base(TensorType))
     traits = traits_def(MemoryAllocEffect())
-    assembly_format = "attr-dict `:` type($result)"
+    assembly_format = "(`of` $input^)? attr-dict `:` type($result) (`,` type($input)^)?"
 
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
+    def __init__(self, type: Attribute, input: SSAValue | None = None):
+        super().__init__(operands=[input], result_types=[type])
+
+    def verify_(self) -> None:
+        if self.input is None:
+            return
+        made, held = self.result.type, self.input.type
+        one, other = (shape_of(made)[1:], element_of(made)), shape_of(held)
+        if one != (other, element_of(held)):
+            raise VerifyException(f"'{self.name}' op no slot of {made} is a {held}")
+        if len(list(self.input.uses)) > 1:
+            raise VerifyException(
+                f"'{self.name}' op of an argument that others use, and nobody passes"
+            )
 
 
 @irdl_op_definition

@@ -255,3 +255,16 @@ func.func @host(%a: tensor<4xf32>) {
 %i = "test.op"() : () -> i32
 %a, %b = tl.swizzle2d %i, %i shape [4] group 2
 // CHECK: 'tl.swizzle2d' op needs two positive extents and a positive group
+
+// -----
+
+%a = "test.op"() : () -> tensor<16xf16>
+%p = tl.heap_zeros of %a : tensor<2x8xf16>, tensor<16xf16>
+// CHECK: 'tl.heap_zeros' op no slot of tensor<2x8xf16> is a tensor<16xf16>
+
+// -----
+
+%a = "test.op"() : () -> tensor<16xf16>
+%p = tl.heap_zeros of %a : tensor<2x16xf16>, tensor<16xf16>
+"test.op"(%a) : (tensor<16xf16>) -> ()
+// CHECK: 'tl.heap_zeros' op of an argument that others use, and nobody passes

@@ -33,13 +33,15 @@ tl.kernel @push(%a: !tl.ptr<f16>, %inbox: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %c
   tl.finish_epoch %counters, %epoch, %pid
 }
 
-func.func @plan(%a: tensor<64xf16, #compound.dims<M>>) -> tensor<64xf16, #compound.dims<M>> {
-  // CHECK:         %c = tl.plan ranks 4 ins(%a : tensor<64xf16, #compound.dims<M>>) split ["M"] to [""] {
-  %c = tl.plan ranks 4 ins(%a : tensor<64xf16, #compound.dims<M>>) split ["M"] to [""] {
-  ^bb0(%a1: tensor<16xf16, #compound.dims<M>>):
+func.func @plan(%a: tensor<64xf16, #compound.dims<M>>, %b: tensor<64xf16, #compound.dims<M>>) -> tensor<64xf16, #compound.dims<M>> {
+  // CHECK:         %c = tl.plan ranks 4 ins(%a, %b : tensor<64xf16, #compound.dims<M>>, tensor<64xf16, #compound.dims<M>>) split ["M", "M"] to [""] {
+  %c = tl.plan ranks 4 ins(%a, %b : tensor<64xf16, #compound.dims<M>>, tensor<64xf16, #compound.dims<M>>) split ["M", "M"] to [""] {
+  ^bb0(%a1: tensor<16xf16, #compound.dims<M>>, %b1: tensor<16xf16, #compound.dims<M>>):
     // CHECK:           %inbox = tl.heap_zeros : tensor<2x4x16xf16>
     %inbox = tl.heap_zeros : tensor<2x4x16xf16>
     %flags = tl.heap_zeros : tensor<4xi32>
+    // CHECK:           %place = tl.heap_zeros of %b1 : tensor<2x16xf16>, tensor<16xf16, #compound.dims<M>>
+    %place = tl.heap_zeros of %b1 : tensor<2x16xf16>, tensor<16xf16, #compound.dims<M>>
     // CHECK:           %counters = tl.zeros : tensor<2xi32>
     %counters = tl.zeros : tensor<2xi32>
     %c1 = tl.empty : tensor<64xf16, #compound.dims<M>>
