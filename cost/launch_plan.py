@@ -116,6 +116,8 @@ class Launch:
 
     name: str
     parts: tuple[Part, ...]
+    tells: tuple[str, ...] = ()
+    """Channels of inputs in symmetric memory, of which its first program tells."""
 
 
 @dataclass(frozen=True)

@@ -216,6 +216,8 @@ class _Player:
     def _launch(self, step: Launch) -> None:
         """Play a kernel; it ends when its stores have arrived."""
         self._all_spend("launch", self.machine.launch)
+        for channel in step.tells:
+            self._tell(channel)
         drained = list(self.clocks)
         for part in step.parts:
             self.part = part.name
@@ -311,6 +313,19 @@ class _Player:
             if send.signals:
                 self._signal(send, time, rank)
         return done
+
+    def _tell(self, channel: str) -> None:
+        """
+        Note when the flags of an input are set that lies where peers load it.
+
+        A program of its own looks up the launch's number and sets them, the own first.
+        """
+        net, device = self.machine.net, self.machine.device
+        begun = 2 * device.load_latency
+        own, last = (begun + n * device.iteration for n in (1, net.ranks))
+        self.arrivals[channel] = [
+            _Arrival(clock, own, last, 1, net.signal) for clock in self.clocks
+        ]
 
     def _signal(self, send: Send, time: PartTime, rank: int) -> None:
         """Spend what it costs the sender to wait for its stores and set the flags."""

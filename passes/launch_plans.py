@@ -31,7 +31,7 @@ from comet.dialects.collective_mesh import lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound_dims import element_type_of, extents_of, names_of
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
-from comet.dialects.dataflow_channel import ChannelType, behind
+from comet.dialects.dataflow_channel import ChannelOp, ChannelType, InboxOp, behind
 from comet.dialects.dataflow_transfer import (
     PullOp,
     PushOp,
@@ -105,20 +105,22 @@ def in_place(plan: Plan) -> Plan:
     Kernels that only lay out an input for peers to pull are gone, and so are waits for
     it: the caller's barrier came before the launch.
     """
+    launches = [step for step in plan if isinstance(step, Launch)]
     staged = {
         send.channel
-        for step in plan
-        if isinstance(step, Launch) and _stages_inputs(step)
+        for step in launches
+        if _stages_inputs(step)
         for part in step.parts
         for send in part.sends
     }
+    staged |= {channel for step in launches for channel in step.tells}
     steps: list[Step] = []
     for step in plan:
         if not isinstance(step, Launch):
             steps.append(step)
         elif not _stages_inputs(step):
             parts = (_without_waits(part, staged) for part in step.parts)
-            steps.append(replace(step, parts=tuple(parts)))
+            steps.append(replace(step, parts=tuple(parts), tells=()))
     return tuple(steps)
 
 
@@ -165,7 +167,7 @@ class _Reader:
         for index, node in enumerate(nodes):
             label = name if len(nodes) == 1 else f"{name} {index + 1}"
             parts.append(self._part(label, kernel, node))
-        return Launch(name, tuple(_in_one_kernel(parts)))
+        return Launch(name, tuple(_in_one_kernel(parts)), tuple(_tells(kernel)))
 
     def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
         summary, blocks = summarize(node, self.levels), tile_blocks(node)
@@ -270,6 +272,15 @@ def _is_signalled(kernel: KernelOp, channel: SSAValue) -> bool:
 def _wait_for(kernel: KernelOp, channel: SSAValue) -> WaitOp | None:
     ops = (op for op in kernel.body.block.ops if isinstance(op, WaitOp))
     return next((op for op in ops if behind(op.channel) is behind(channel)), None)
+
+
+def _tells(kernel: KernelOp) -> Iterator[str]:
+    """Yield the channels of inputs that a kernel signals."""
+    for op in kernel.body.block.ops:
+        if isinstance(op, SignalOp):
+            made = behind(op.channel).owner
+            if isinstance(made, ChannelOp | InboxOp) and made.input is not None:
+                yield _channel_name(op.channel)
 
 
 def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:
