@@ -16,7 +16,7 @@ from comet.codegen.numpy_reference import ReferencePrinter
 from comet.codegen.triton_expressions import REMOTE
 from comet.codegen.triton_host import LaunchPlanPrinter, program_lines
 from comet.codegen.triton_kernels import KernelPrinter
-from comet.codegen.triton_plan import RankPlanPrinter, plan_of, rank_program_lines
+from comet.codegen.triton_plan import RankPlanPrinter, plan_of
 from comet.dialects import tl
 
 IMPORTED = {
@@ -67,8 +67,9 @@ def emitted(module: ModuleOp) -> str:
         sections.append(LaunchPlanPrinter(module, parts.plan).lines())
         described = program_lines(parts.plan, parts.reference)
     else:
-        sections.append(RankPlanPrinter(module, parts.plan, plan).lines())
-        described = rank_program_lines(parts.plan, plan, parts.reference)
+        printer = RankPlanPrinter(module, parts.plan, plan)
+        sections.append(printer.lines())
+        described = printer.program_lines(parts.reference)
     sections.append(ReferencePrinter(parts.reference).lines())
     sections.append(described)
     sections.append(

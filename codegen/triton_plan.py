@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
@@ -20,6 +21,7 @@ from comet.codegen.triton_tensors import (
     tensor_text,
 )
 from comet.dialects import tl
+from comet.dialects.tl_types import shape_of
 
 DOUBLE = INDENT * 2
 ALLOCATIONS = (tl.HeapZerosOp, tl.ZerosOp, tl.EmptyOp)
@@ -46,8 +48,10 @@ class RankPlanPrinter:
     plan: tl.PlanOp
 
     def __post_init__(self):
-        self._names = Names((*IMPORTED, "expect_tensor", "rank", "self"))
+        self._names = Names((*IMPORTED, "expect_tensor", "rank", "self", "epoch"))
         self._variables: dict[SSAValue, str] = {}
+        found = _resident(self.plan).items()
+        self._places = {value: (self._name_of(value), op) for value, op in found}
 
     def lines(self) -> list[str]:
         """
@@ -77,7 +81,34 @@ class RankPlanPrinter:
             if isinstance(op, ALLOCATIONS):
                 lines += self._allocation(op)
         lines.append(f"{DOUBLE}rank.barrier()  # flags are zero before anybody signals")
+        for name, op in self._places.values():
+            lines += ["", *self._place(name, op)]
         return [*lines, "", *self._call()]
+
+    def program_lines(self, reference: func.FuncOp) -> list[str]:
+        """Return the lines that describe the program to `comet.runtime`."""
+        own = class_name(self.function)
+        places = {
+            argument.index: f"{own}.{name}"
+            for argument, (name, _) in self._places.items()
+        }
+        return _program_lines(self.function, self.plan, reference, places)
+
+    def _name_of(self, argument: BlockArgument) -> str:
+        return self._names.fresh(argument.name_hint or "x")
+
+    def _place(self, name: str, op: tl.HeapZerosOp) -> list[str]:
+        """Return the method that says where an input of a launch has to lie."""
+        (slots, *_) = shape_of(op.result.type)
+        return [
+            f"{INDENT}def {name}(self, epoch: int) -> torch.Tensor:",
+            f'{DOUBLE}"""',
+            f"{DOUBLE}Return where launch number `epoch`, from 1, finds {name}.",
+            "",
+            f"{DOUBLE}Write it there before that launch, and behind the last one.",
+            f'{DOUBLE}"""',
+            f"{DOUBLE}return {self._variables[op.result]}[epoch % {slots}]",
+        ]
 
     def _allocation(self, op: tl.HeapZerosOp | tl.ZerosOp | tl.EmptyOp) -> list[str]:
         name = self._names.fresh(op.result.name_hint or "buffer")
@@ -94,13 +125,17 @@ class RankPlanPrinter:
         return wrapped(f"self.{name} = {made}", DOUBLE)
 
     def _call(self) -> list[str]:
-        arguments = self.plan.body.block.args
-        names = [self._names.fresh(arg.name_hint or "x") for arg in arguments]
+        arguments = [
+            argument
+            for argument in self.plan.body.block.args
+            if argument not in self._places
+        ]
+        names = [self._name_of(argument) for argument in arguments]
         self._variables |= dict(zip(arguments, names, strict=True))
-        parameters = ", ".join(f"{name}: torch.Tensor" for name in names)
+        parameters = ", ".join(["self", *(f"{name}: torch.Tensor" for name in names)])
         count = len(self.plan.outs)
         returned = "torch.Tensor" if count == 1 else "tuple[torch.Tensor, ...]"
-        lines = wrapped(f"def __call__(self, {parameters}) -> {returned}:", INDENT)
+        lines = wrapped(f"def __call__({parameters}) -> {returned}:", INDENT)
         lines.append(f'{DOUBLE}"""Launch the kernels; other ranks do the same."""')
         lines.append(f"{DOUBLE}rank = self.rank")
         for argument, name in zip(arguments, names, strict=True):
@@ -159,10 +194,26 @@ class RankPlanPrinter:
         return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)
 
 
-def rank_program_lines(
-    function: func.FuncOp, plan: tl.PlanOp, reference: func.FuncOp
+def _resident(plan: tl.PlanOp) -> dict[BlockArgument, tl.HeapZerosOp]:
+    """Return the arguments that lie in symmetric memory, and where."""
+    return {
+        op.input: op
+        for op in plan.body.block.ops
+        if isinstance(op, tl.HeapZerosOp) and isinstance(op.input, BlockArgument)
+    }
+
+
+def _program_lines(
+    function: func.FuncOp,
+    plan: tl.PlanOp,
+    reference: func.FuncOp,
+    places: Mapping[int, str],
 ) -> list[str]:
-    """Return the lines that describe a program of several ranks."""
+    """
+    Return the lines that describe a program of several ranks.
+
+    `places` has, by the number of an input, the method that says where it lies.
+    """
     terms = summed_terms(reference)
     inputs = [
         tensor_text(
@@ -170,6 +221,7 @@ def rank_program_lines(
             terms=terms.get(inner, 1),
             split=split_axis(outer.type, split.data),
             at_most=at_most(reference, inner.index),
+            place=places.get(inner.index),
         )
         for outer, split, inner in zip(
             plan.ins, plan.ins_split, reference.body.block.args, strict=True

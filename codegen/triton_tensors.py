@@ -32,7 +32,12 @@ def split_axis(type: Attribute, dim: str) -> int | None:
 
 
 def tensor_text(
-    type: Attribute, *, terms: int = 1, split: int | None = None, at_most: int = 1
+    type: Attribute,
+    *,
+    terms: int = 1,
+    split: int | None = None,
+    at_most: int = 1,
+    place: str | None = None,
 ) -> str:
     """Return what makes a `Tensor` of `comet.runtime`."""
     shape, dtype = shape_and_type(type)
@@ -40,4 +45,5 @@ def tensor_text(
     fields += [f"terms={terms}"] if terms > 1 else []
     fields += [f"split={split}"] if split is not None else []
     fields += [f"at_most={at_most}"] if at_most > 1 else []
+    fields += [f"place={place}"] if place is not None else []
     return f"Tensor({', '.join(fields)})"

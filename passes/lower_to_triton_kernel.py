@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.compound_dims import element_type_of
+from comet.dialects.dataflow_channel import InboxOp, behind
 from comet.dialects.dataflow_flags import EpochOp, EpochType
 from comet.dialects.dataflow_transfer import (
     PullOp,
@@ -156,6 +157,39 @@ def _signals(kernel: dataflow.KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]
     )
 
 
+@dataclass(frozen=True)
+class Programs:
+    """Some programs of a kernel that runs on ranks: where what they do is written."""
+
+    block: Block
+    home: Prologue
+    number: SSAValue
+    """The number of a program, from 0."""
+
+    def divided(self, count: int) -> tuple[Programs, Programs]:
+        """Insert a branch for the first programs, so many, and one for the others."""
+        add = self.home.add
+        first = add(tl.ConstantOp.of(count, i32))
+        branch = tl.IfOp(add(tl.CmpOp(CompareKind.LT, self.number, first)))
+        assert self.block.last_op is not None
+        Builder(InsertPoint.before(self.block.last_op)).insert(branch)
+        then, otherwise = branch.then.block, branch.otherwise.block
+        home = Prologue(otherwise)
+        rest = home.add(tl.BinaryOp(BinaryKind.SUB, self.number, first), "number")
+        one = Programs(then, Prologue(then), self.number)
+        return one, Programs(otherwise, home, rest)
+
+
+def _signals_of_inputs(kernel: dataflow.KernelOp) -> list[SignalOp]:
+    """Return the signals of inputs that the caller has written where peers load."""
+    signals = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
+    return [
+        op
+        for op in signals
+        if isinstance(box := behind(op.channel).owner, InboxOp) and box.input
+    ]
+
+
 class _KernelLowering:
     """Writes the body of one kernel."""
 
@@ -189,32 +223,42 @@ class _KernelLowering:
         if ranks is None:
             (part,) = parts
             return self._lower_part(part, block, Prologue(block), None)
-        self._lower_parts(parts, block, ranks.home.behind(), ranks.program)
+        first = Programs(block, ranks.home.behind(), ranks.program)
         programs = sum(part.programs for part in parts)
+        if told := _signals_of_inputs(self._kernel):
+            first = self._tell_of_inputs(told, first)
+            programs += 1
+        self._lower_parts(parts, first)
         ranks.finish(programs)
         return [programs]
 
-    def _lower_parts(
-        self,
-        parts: Sequence[Part],
-        block: Block,
-        home: Prologue,
-        program: SSAValue,
-    ) -> None:
+    def _tell_of_inputs(
+        self, signals: Sequence[SignalOp], programs: Programs
+    ) -> Programs:
+        """
+        Let the first program tell which inputs are there; return the others.
+
+        It waits for nobody, so that no program waits for one that starts later.
+        """
+        first, others = programs.divided(1)
+        assert first.block.last_op is not None
+        builder = Builder(InsertPoint.before(first.block.last_op))
+        scope = Scope(builder, first.home, self._constexprs, {}, ranks=self._ranks)
+        for op in signals:
+            check_signal(op)
+            memory = self.memory
+            signal(scope, memory.channel(op.channel), memory.flags(op.flags, op))
+        return others
+
+    def _lower_parts(self, parts: Sequence[Part], programs: Programs) -> None:
         """Write nodes so that the first programs do the first one."""
-        first, *others = parts
-        if not others:
-            self._lower_part(first, block, home, program)
+        part, *rest = parts
+        if not rest:
+            self._lower_part(part, programs.block, programs.home, programs.number)
             return
-        count = home.add(tl.ConstantOp.of(first.programs, i32))
-        branch = tl.IfOp(home.add(tl.CmpOp(CompareKind.LT, program, count)))
-        assert block.last_op is not None
-        Builder(InsertPoint.before(block.last_op)).insert(branch)
-        then, otherwise = branch.then.block, branch.otherwise.block
-        self._lower_part(first, then, Prologue(then), program)
-        inner = Prologue(otherwise)
-        number = inner.add(tl.BinaryOp(BinaryKind.SUB, program, count), "number")
-        self._lower_parts(others, otherwise, inner, number)
+        first, others = programs.divided(part.programs)
+        self._lower_part(part, first.block, first.home, first.number)
+        self._lower_parts(rest, others)
 
     def _lower_part(
         self, part: Part, block: Block, home: Prologue, program: SSAValue | None

@@ -133,7 +133,9 @@ class _PlanLowering:
             case dataflow.BufferOp():
                 self._allocate(op.result, tl.EmptyOp(op.result.type))
             case InboxOp():
-                self._allocate(op.result, HeapZerosOp(_inbox_type(op, self._ranks)))
+                of = None if op.input is None else self._values[op.input]
+                made = HeapZerosOp(_inbox_type(op, self._ranks), of)
+                self._allocate(op.result, made)
             case FlagsOp():
                 flags = HeapZerosOp(TensorType(i32, op.type.shape))
                 self._allocate(op.result, flags)

@@ -220,8 +220,9 @@ def _no_barriers(code: Code) -> Iterator[str]:
 
 def _kept_stores(code: Code) -> Iterator[str]:
     """Say which stores may be on their way still when a flag is set."""
-    if not code.gpu.drains:
-        return
+    asked = _released(TRITON_IR.read(code.ttir))
+    if not code.gpu.drains or not any(stores for stores, _ in asked):
+        return  # flags of inputs, which others have stored, may stand behind any code
     for events in (TRITON_IR.read(code.ttir), code.events()):
         if any(stores[-1:] == [Event.STORE] for stores, _ in _released(events)):
             yield (

@@ -68,23 +68,28 @@ class Session:
         self._host = host
         self._rank = rank
         self._plan = host.program.plan(rank)
-        self._inputs = [
+        self._arguments = [
             rank.empty(local_shape(tensor, rank.world), getattr(torch, tensor.dtype))
-            for tensor in host.program.inputs
+            for tensor in host.program.arguments
         ]
         self._outputs: tuple[torch.Tensor, ...] = ()
         self.results: Epochs = []
 
     def write(self, epoch: int) -> None:
-        """Bring the rank's share of fresh inputs to it."""
+        """Bring the rank's share of fresh inputs to where that launch finds it."""
         tensors, drawn = self._host.program.inputs, self._host.drawn(epoch)
-        for local, tensor, whole in zip(self._inputs, tensors, drawn, strict=True):
+        arguments = iter(self._arguments)
+        for tensor, whole in zip(tensors, drawn, strict=True):
             share = share_of(whole, tensor, self._rank.rank, self._rank.world)
+            if tensor.place is None:
+                local = next(arguments)
+            else:
+                local = tensor.place(self._plan, epoch + 1)
             self._rank.write(local, share)
 
     def launch(self) -> None:
         """Launch the program once."""
-        self._outputs = as_tuple(self._plan(*self._inputs))
+        self._outputs = as_tuple(self._plan(*self._arguments))
 
     def read(self) -> None:
         """Keep what the rank has computed."""

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from comet.runtime import ranks
 from comet.runtime.assembly import GPUS, Code, faults, slow_paths
 from comet.runtime.check_ranks import IdleRank, local_shape
 from comet.runtime.coresidency import DEVICES
-from comet.runtime.program import Program, RankProgram, load_module, program_of
+from comet.runtime.program import RankProgram, Tensor, load_module, program_of
 from comet.runtime.virtual import ROOM, NoDevice, VirtualRanks
 
 TARGETS: Mapping[str, GPUTarget] = {
@@ -168,12 +168,12 @@ def recorded_launches(path: str, together: bool = False) -> list[Launch]:
         return _of_all_ranks(program)
     if isinstance(program, RankProgram):
         plan = program.plan(_RecordingRank(program.ranks, launches))
-        plan(*_without_data(program, program.ranks))
+        plan(*_without_data(program.arguments, program.ranks))
         return launches
     for name, value in vars(module).items():
         if isinstance(value, JITFunction) and value.__module__ == module.__name__:
             setattr(module, name, _Recorder(value, launches))
-    program.launch(*_without_data(program, 1))
+    program.launch(*_without_data(program.inputs, 1))
     return launches
 
 
@@ -181,19 +181,19 @@ def _of_all_ranks(program: RankProgram) -> list[Launch]:
     """Return the launches that stand for those of all ranks."""
     group = VirtualRanks(program.ranks, ROOM, NoDevice())
     for rank in group.ranks:
-        program.plan(rank)(*_without_data(program, program.ranks))
+        program.plan(rank)(*_without_data(program.arguments, program.ranks))
     return list(map(_noted, group.taken()))
 
 
-def _without_data(program: Program | RankProgram, world: int) -> list[torch.Tensor]:
-    """Return the inputs of one rank, without data."""
+def _without_data(inputs: Sequence[Tensor], world: int) -> list[torch.Tensor]:
+    """Return what one rank has of these, without data."""
     return [
         torch.empty(
             local_shape(tensor, world),
             dtype=getattr(torch, tensor.dtype),
             device="meta",
         )
-        for tensor in program.inputs
+        for tensor in inputs
     ]
 
 

@@ -35,6 +35,11 @@ class Tensor:
     """
     at_most: int = 1
     """Counts, of int32, are drawn from 1 to this."""
+    place: Callable[..., torch.Tensor] | None = None
+    """
+    Returns, for a plan and the number of a launch, from 1, where this has to lie on the
+    rank when it is launched; None: an argument of the launch.
+    """
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,10 @@ class Program:
 
 
 Plan = Callable[..., "torch.Tensor | tuple[torch.Tensor, ...]"]
-"""What a rank does in each launch: local tensors in, local tensors out."""
+"""
+What a rank does in each launch: local tensors in, those without a place of their own;
+local tensors out.
+"""
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,11 @@ class RankProgram:
     outputs: tuple[Tensor, ...]
     terms: int
     """The length of the longest sum, on which the tolerance depends."""
+
+    @property
+    def arguments(self) -> tuple[Tensor, ...]:
+        """The inputs that a launch takes as arguments."""
+        return tuple(tensor for tensor in self.inputs if tensor.place is None)
 
 
 def expect_tensor(
