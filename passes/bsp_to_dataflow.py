@@ -7,13 +7,15 @@ sends, and the barriers; `wait` has consumers wait for each rank instead; `push`
 each block of rows; with `pull` they load from the memory of the sender; with `fused`
 the kernel that makes a value sends each tile as it is made, and an input is sent by the
 kernel that reads it, before it waits. `persistent` makes such a producer and its
-consumer one kernel. `auto` takes what the cost model finds cheapest. Rejects a pattern
-that does not apply, with those that do.
+consumer one kernel. With `inputs=symmetric` the caller writes what is pulled of inputs
+to symmetric memory itself: no kernel copies it, the one that pulls it first tells that
+it is there. `auto` takes what the cost model finds cheapest. Rejects a pattern that
+does not apply, with those that do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -33,6 +35,7 @@ from comet.passes.bsp_to_dataflow_kernels import (
     give_as_made,
     insert_copy,
     insert_copy_into,
+    insert_signal_into,
     land,
     take,
 )
@@ -44,6 +47,7 @@ from comet.passes.bsp_to_dataflow_plan import (
     check_collective,
     collective_of,
     describe_sent,
+    input_in_place,
     made_by_kernel,
     obstacle,
     plan_transfer,
@@ -81,6 +85,9 @@ class BspToDataflowPass(ModulePass):
     tiles: str | None = None
     """What kernels compute at a time: `KERNEL: M=64 N=128; ..`, or `auto`."""
 
+    inputs: Literal["copied", "symmetric"] = "copied"
+    """Whether kernels copy inputs to symmetric memory, or find them there: `pull`."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
         functions = functions_at(op, self.name, IRLevel.DATAFLOW)
@@ -106,18 +113,24 @@ class BspToDataflowPass(ModulePass):
                 f"bsp-to-dataflow: persistent does not apply to pattern={pattern}, in "
                 "which no kernel sends what it makes; fused and auto apply"
             )
+        if self.inputs == "symmetric":
+            check_symmetric(programs.values(), pattern)
         for function, program in programs.items():
             if self.tiles is not None:
                 apply_tiles(function, plan_tiles(program, self.tiles), system)
             check_blocks(program, blocks)
             registers = gpu_levels(system).registers
-            rewrite(program, pattern, blocks, registers, bool(self.persistent))
+            how = How(pattern, bool(self.persistent), self.inputs == "symmetric")
+            rewrite(program, how, blocks, registers)
 
     def _cheapest(self, module: ModuleOp) -> ModulePass:
         """Return this pass with what costs least for all that is `auto`."""
         from comet.passes.choose_pattern import PATTERNS, Asked, choose_pattern
 
-        asked = Asked(self.blocks, self.persistent, self.tiles)
+        asked = Asked(self.blocks, self.persistent, self.tiles, self.inputs)
+        programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
+        if not any(has_inputs_in_place(program) for program in programs):
+            asked = replace(asked, inputs="copied")
         if self.pattern == "auto":
             return choose_pattern(module, PATTERNS, asked).best.options(asked)
         asked = replace(asked, persistent=bool(self.persistent))
@@ -166,15 +179,24 @@ def _exchanges(program: ProgramOp) -> list[KernelOp]:
     return [kernel for kernel in program.kernels() if collective_of(kernel) is not None]
 
 
+@dataclass(frozen=True)
+class How:
+    """How all collectives of a program become channels."""
+
+    pattern: Pattern
+    persistent: bool = False
+    symmetric: bool = False
+    """Whether inputs lie in symmetric memory where they can."""
+
+
 def rewrite(
     program: ProgramOp,
-    pattern: Pattern,
+    how: How,
     blocks: Mapping[str, Mapping[str, int]],
     registers: str,
-    persistent: bool = False,
 ) -> None:
     """Make every collective of a program a channel."""
-    exchanges = _exchanges(program)
+    exchanges, pattern = _exchanges(program), how.pattern
     for kernel in exchanges:
         check_collective(kernel, pattern)
     if pattern is Pattern.FUSED:
@@ -183,12 +205,33 @@ def rewrite(
         _land(kernel, registers)
         name = kernel.sym_name.data
         factors = {**blocks.get(EVERY, {}), **blocks.get(name, {})}
-        connect(program, plan_transfer(kernel, pattern, factors), registers)
-    if persistent:
+        transfer = plan_transfer(kernel, pattern, factors, how.symmetric)
+        connect(program, transfer, registers)
+    if how.persistent:
         merge_kernels(program)
     if FORMS[pattern].signals:
         merge_signals(program)
         order_locally(program)
+
+
+def check_symmetric(programs: Iterable[ProgramOp], pattern: Pattern) -> None:
+    """Raise `PassFailedException` if no kernel pulls what the caller has written."""
+    if pattern is not Pattern.PULL:
+        raise PassFailedException(
+            f"bsp-to-dataflow: inputs=symmetric does not apply to pattern={pattern}, "
+            "in which no kernel loads inputs from peers; pull and auto apply"
+        )
+    if not any(has_inputs_in_place(program) for program in programs):
+        raise PassFailedException(
+            "bsp-to-dataflow: inputs=symmetric does not apply, because nothing that is "
+            "gathered is an input of the program that only its collective takes; leave "
+            "it out, and kernels keep for peers what they make, or copy it"
+        )
+
+
+def has_inputs_in_place(program: ProgramOp) -> bool:
+    """Whether a collective takes an input that can lie where peers load it."""
+    return any(input_in_place(kernel) is not None for kernel in _exchanges(program))
 
 
 def check_fused(exchanges: list[KernelOp]) -> None:
@@ -277,7 +320,9 @@ def connect(program: ProgramOp, transfer: Transfer, registers: str) -> None:
     for use in list(kernel.results_[0].uses):
         assert isinstance(use.operation, KernelOp)
         take(use.operation, use.index, channel, transfer)
-    if transfer.host is not None:
+    if transfer.host is not None and transfer.input is not None:
+        insert_signal_into(transfer.host, channel)
+    elif transfer.host is not None:
         insert_copy_into(transfer.host, transfer, channel, registers)
     elif transfer.producer is None:
         insert_copy(transfer, channel, registers)
@@ -292,7 +337,7 @@ def connect(program: ProgramOp, transfer: Transfer, registers: str) -> None:
 def _channel(program: ProgramOp, transfer: Transfer) -> SSAValue:
     """Insert the channel of a transfer, behind those that are there."""
     channel = dataflow.ChannelOp(
-        transfer.mesh, transfer.axes, transfer.blocks, transfer.type
+        transfer.mesh, transfer.axes, transfer.blocks, transfer.type, transfer.input
     )
     name = transfer.collective.input.name_hint
     channel.result.name_hint = None if name is None else f"{name}_channel"

@@ -72,6 +72,14 @@ def insert_copy_into(
     rebuild_kernel(kernel, [*kernel.ins, *sent], range(len(kernel.results_)))
 
 
+def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
+    """Let a kernel that takes from a channel tell first that its input is there."""
+    taken = kernel.body.block.args[list(kernel.ins).index(channel)]
+    first = kernel.body.block.first_op
+    assert first is not None
+    insert_before(first, SignalOp(taken))
+
+
 def _copying(
     transfer: Transfer, arguments: Sequence[SSAValue], registers: str
 ) -> list[Operation]:

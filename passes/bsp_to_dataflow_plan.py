@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.str_enum import StrEnum
 
@@ -79,9 +79,14 @@ class Transfer:
     producer: OpResult | None
     """The kernel's result that is given to the channel as it is made, None: a copy."""
     host: KernelOp | None
-    """The reader whose kernel gives a copy before it waits, None: one of its own."""
+    """
+    The reader whose kernel gives a copy before it waits, or tells of an input that
+    needs none; None: one of its own.
+    """
     copying: Copying
     """How the copy cuts the value."""
+    input: SSAValue | None = None
+    """The input of the program that lies in the channel's memory, None: a copy."""
 
 
 def collective_of(kernel: KernelOp) -> CollectiveOp | None:
@@ -111,11 +116,13 @@ def plan_transfer(
     kernel: KernelOp,
     pattern: Pattern,
     factors: Mapping[str, int],
+    symmetric: bool = False,
 ) -> Transfer:
     """
     Decide how the collective of `kernel` becomes a channel.
 
     `factors` says how often the copy kernel cuts dimensions; it chooses the others.
+    With `symmetric`, an input that can lie in the channel's memory is not copied there.
     """
     collective, form = collective_of(kernel), FORMS[pattern]
     assert isinstance(collective, Exchange)
@@ -131,7 +138,8 @@ def plan_transfer(
     tiles = copying.tiles
     if producer is not None:
         tiles = _producer_tiles(_grid_node(producer), type_, ranks)
-    blocks = _blocks(type_, awaited, tiles)
+    input_ = input_in_place(kernel) if symmetric else None
+    blocks = _blocks(type_, awaited, tiles) if input_ is None else {}
     return Transfer(
         kernel,
         collective,
@@ -142,8 +150,9 @@ def plan_transfer(
         form.signals,
         blocks,
         producer,
-        host_of(kernel) if form.by_reader else None,
+        host_of(kernel) if form.by_reader or input_ is not None else None,
         copying,
+        input_,
     )
 
 
@@ -175,6 +184,28 @@ def host_of(kernel: KernelOp) -> KernelOp | None:
     readers = {use.operation for use in kernel.results_[0].uses}
     found = (op for op in program.ops if isinstance(op, KernelOp) and op in readers)
     return next((op for op in found if collective_of(op) is None), None)
+
+
+def input_in_place(kernel: KernelOp) -> SSAValue | None:
+    """
+    Return the input of the program that the collective of `kernel` takes as it is.
+
+    None where others take it too, who would look for it where the caller has not
+    written it.
+    """
+    value, collective, program = (
+        kernel.ins[0],
+        collective_of(kernel),
+        kernel.parent_op(),
+    )
+    assert collective is not None
+    assert program is not None
+    if not isinstance(value, BlockArgument) or host_of(kernel) is None:
+        return None
+    held = (value, program.operands[value.index])
+    alone = all(len(list(each.uses)) == 1 for each in held)
+    as_it_is = collective.operands[0] is kernel.body.block.args[0]
+    return value if alone and as_it_is else None
 
 
 def _grid_node(result: OpResult) -> SpatialOp | None:

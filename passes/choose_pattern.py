@@ -61,6 +61,8 @@ class Asked:
     persistent: bool | None = None
     tiles: str | None = None
     """None keeps the tiles that kernels have; with `auto` they are varied."""
+    inputs: Literal["copied", "symmetric"] = "copied"
+    """Where those lie that are pulled."""
 
 
 FREE = Asked()
@@ -87,6 +89,7 @@ class Candidate:
             asked.blocks or blocks or None,
             self.persistent or None,
             tiles or format_plan(self.tiles) or None,
+            asked.inputs if self.pattern == "pull" else "copied",
         )
 
     def with_tiles(self, entry: PlanEntry) -> Candidate:

@@ -5,7 +5,8 @@ A channel becomes symmetric memory with two slots, of which launches use one in 
 and, where somebody signals, flags that count the tiles of each block. A kernel counts
 its launches on the device; slots and what is waited for follow from that number, so
 that nothing is cleared between launches. Channels that one signal tells of share flags.
-Rejects channels that no kernel, or several, give to, and waits for what nobody signals.
+To the channel of an input the caller gives, and one program tells of it. Rejects other
+channels that no kernel, or several, give to, and waits for what nobody signals.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def plan_flags(program: ProgramOp) -> tuple[FlagPlan, ...]:
 
 def _flag_plan(channel: ChannelOp) -> FlagPlan:
     givers = [op for op in uses_of(channel.result) if isinstance(op, PushOp | StageOp)]
+    if channel.input is not None:
+        return _flag_plan_of_input(channel, givers)
     if len(givers) != 1:
         raise PassFailedException(
             f"lower-channels: the channel {_name(channel)} is given to "
@@ -90,6 +93,17 @@ def _flag_plan(channel: ChannelOp) -> FlagPlan:
     if teller is channel:
         return FlagPlan(channel, tiles_per_block(givers[0], channel))
     return FlagPlan(channel, None, teller)
+
+
+def _flag_plan_of_input(
+    channel: ChannelOp, givers: Sequence[PushOp | StageOp]
+) -> FlagPlan:
+    if givers:
+        raise PassFailedException(
+            f"lower-channels: a kernel gives to the channel {_name(channel)} of an "
+            "input, which the caller has written there; give to a channel of its own"
+        )
+    return FlagPlan(channel, None if teller_of(channel) is None else 1)
 
 
 def tiles_per_block(giver: PushOp | StageOp, channel: ChannelOp) -> int:
@@ -150,7 +164,7 @@ def _memory(plan: FlagPlan) -> Memory:
     """Insert the inbox of a channel, with flags if there are signals."""
     channel = plan.channel
     axes, mesh = channel.axis_names, channel.mesh.string_value()
-    inbox = InboxOp(SLOTS, mesh, axes, channel.type)
+    inbox = InboxOp(SLOTS, mesh, axes, channel.type, channel.input)
     hint = (channel.result.name_hint or "channel").removesuffix("_channel")
     inbox.result.name_hint = f"{hint}_inbox"
     insert_before(channel, inbox)

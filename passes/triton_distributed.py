@@ -55,6 +55,9 @@ class TritonDistributedPass(ModulePass):
     tiles: str | None = None
     """See `bsp-to-dataflow`; `auto` where `pattern` and `factors` are."""
 
+    inputs: Literal["copied", "symmetric"] = "copied"
+    """See `bsp-to-dataflow`."""
+
     split: str = "auto"
     """
     The dimension whose folds or sums more programs share, and in how many parts, such
@@ -177,7 +180,9 @@ class TritonDistributedPass(ModulePass):
         tiles = self.tiles
         if tiles is None and self.pattern == self.factors == "auto":
             tiles = "auto"
-        yield BspToDataflowPass(self.pattern, self.blocks, self.persistent, tiles)
+        yield BspToDataflowPass(
+            self.pattern, self.blocks, self.persistent, tiles, self.inputs
+        )
         yield LowerChannelsPass()
         yield VerifySyncPass()
 

@@ -6,7 +6,8 @@ that waits for a block has been told of it by all programs that made it, each af
 stores (release, fence, acquire, scope). What it is told of comes from kernels that all
 ranks launch before the one that waits, so that the earliest kernel that waits gets on.
 A rank that gives for launch e + 2 has heard from every rank in launch e + 1, which that
-rank entered only when it had read all of launch e: the slot is free.
+rank entered only when it had read all of launch e: the slot is free. To the inbox of an
+input the caller gives, before a launch and after the last one has ended.
 """
 
 from __future__ import annotations
@@ -53,7 +54,14 @@ def all_ranks_talk(wiring: Wiring) -> str | None:
 
 
 def one_gives(wiring: Wiring) -> str | None:
-    """Exactly one kernel gives to an inbox in a launch."""
+    """Exactly one kernel gives to an inbox in a launch, or the caller."""
+    if wiring.of_input:
+        if not wiring.givers:
+            return None
+        return (
+            f"{kernel_of(wiring.givers[0])} gives to {wiring.name}, where the caller "
+            "has written an input that is still read; use an inbox for each"
+        )
     if not wiring.givers and (wiring.readers or wiring.waits):
         return f"{wiring.name} is read and nobody gives to it; push or stage a value"
     if len(wiring.givers) > 1:
@@ -115,6 +123,8 @@ def reads_are_behind(wiring: Wiring) -> str | None:
     for op in wiring.readers:
         if giver is not None and wiring.barrier_between(giver, op):
             continue
+        if wiring.of_input and wiring.places[op].barriers > 0:
+            continue
         same = [wait for wait in wiring.waits if wait.parent is op.parent]
         if any(wiring.before(wait, op) for wait in same):
             continue
@@ -159,12 +169,12 @@ def signals_follow_stores(wiring: Wiring) -> str | None:
     """Whoever signals has stored before, once, and all its threads have."""
     for index, signal in enumerate(wiring.signals):
         giver = next((op for op in wiring.givers if op.parent is signal.parent), None)
-        if giver is None:
+        if giver is None and not wiring.of_input:
             return (
                 f"{kernel_of(signal)} signals {wiring.name}, to which it does not "
                 "give; signal in the kernel that does"
             )
-        if wiring.before(signal, giver):
+        if giver is not None and wiring.before(signal, giver):
             return (
                 f"{kernel_of(signal)} signals {wiring.name} before it stores; put the "
                 "signal behind"
@@ -279,6 +289,11 @@ def writers_are_counted(wiring: Wiring) -> str | None:
                     f"the flags of {wiring.name} count {writers} writers, but "
                     f"{kernel_of(giver)} makes {made} tiles of each block; count these"
                 )
+        if wiring.of_input and writers > 1:
+            return (
+                f"the flags of {wiring.name} count {writers} writers of an input, of "
+                "which one program tells; count one"
+            )
         for wait in wiring.waits:
             arrivals = 0 if wait.arrivals is None else wait.arrivals.value.data
             if arrivals != writers:
@@ -327,7 +342,8 @@ def slots_are_free(wiring: Wiring) -> str | None:
     """Nobody overwrites what another rank still reads in an earlier launch."""
     if wiring.inbox.slots.value.data > 1 or not wiring.readers:
         return None
-    first = min(wiring.places[giver].barriers for giver in wiring.givers)
+    places = [wiring.places[giver].barriers for giver in wiring.givers]
+    first = 0 if wiring.of_input else min(places)
     last = max(wiring.places[reader].barriers for reader in wiring.readers)
     if first > 0 or last < wiring.barriers:
         return None

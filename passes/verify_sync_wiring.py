@@ -72,6 +72,11 @@ class Wiring:
         return shown(self.inbox.result)
 
     @property
+    def of_input(self) -> bool:
+        """Whether the caller writes an input of the program there."""
+        return self.inbox.input is not None
+
+    @property
     def uses(self) -> tuple[Use, ...]:
         """All uses, grouped by what they do."""
         return (*self.givers, *self.signals, *self.waits, *self.readers)

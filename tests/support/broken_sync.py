@@ -162,6 +162,7 @@ BARRIER = "      dataflow.barrier\n"
 BUFFER = "      %b = dataflow.buffer"
 EPOCH = "        %e = dataflow.epoch\n"
 BOX = "%box = dataflow.inbox slots 2"
+OF_INPUT = "%box = dataflow.inbox of %x1 slots 2"
 SENT = "[g0: M = 2] ins(%x2 : !L) outs(!L) {\n        ^bb0(%t0: !T):"
 YIELDED = "schedule.yield %t0 : !T\n"
 DESTINATIONS = '\n          attributes {dataflow.destinations = ["M"]}'
@@ -206,12 +207,37 @@ IN_ONE_KERNEL = edited(
 )
 """The right program with one kernel, in which programs that send come first."""
 
+STORE = f"""      dataflow.kernel @store ins(%x3, %box : !L, !CH) {{
+      ^bb0(%x2: !L, %box1: !CH):
+{EPOCH}{NODE}        dataflow.stage %t to %box1 epoch %e : !L, !CH
+        dataflow.yield
+      }}
+"""
+"""A kernel that gives another value to the inbox, and tells nobody."""
+
 PULLED = (
     PUSHED.replace("channel<push", "channel<pull")
     .replace("dataflow.push", "dataflow.stage")
     .replace("dataflow.read", "dataflow.pull")
 )
 """The right program, in which ranks keep their columns for others to load."""
+
+IN_PLACE = edited(
+    (part(FIRST).replace("push", "stage"), ""),
+    (part(SEND).replace("push", "stage"), ""),
+    ('      %other = dataflow.inbox slots 2 on @gpus ["rank"] : !CH\n', ""),
+    ("      %others = dataflow.flags for %other writers 1 : !CH -> !F\n", ""),
+    (f'{BOX} on @gpus ["rank"] : !CH\n', f'{OF_INPUT} on @gpus ["rank"] : !CH, !L\n'),
+    ("flags<2, [M = 2]>", "flags<2, []>"),
+    (
+        "@sum ins(%box, %flags, %others : !CH, !F, !F)",
+        "@sum ins(%box, %flags : !CH, !F)",
+    ),
+    ("%flags1: !F, %others1: !F", "%flags1: !F"),
+    (WAIT, SIGNAL + WAIT),
+    text=PULLED,
+)
+"""The right program, whose columns the caller writes where others load them."""
 
 FIVE_ROWS = PUSHED.replace("<4x", "<5x").replace("M = 2]", "M = 3]")
 """The right program on five rows, in tiles and blocks of two."""
@@ -287,6 +313,46 @@ BROKEN = {
         edited((WAIT, ""), text=PULLED),
         "@sum reads %box without a wait on its flags, and no barrier",
         "RaceError",
+    ),
+    "an input that nobody tells of": Broken(
+        edited((SIGNAL, ""), text=IN_PLACE),
+        "@sum waits for flags of %box that nobody signals, for ever",
+        "DeadlockError",
+    ),
+    "an input that is told of behind the wait": Broken(
+        edited((SIGNAL, ""), (WAIT, WAIT + SIGNAL), text=IN_PLACE),
+        "@sum waits for %box before it has given its own share",
+        kept="the first program tells of inputs, whatever the text",
+    ),
+    "an input that is told of twice": Broken(
+        edited((SIGNAL, SIGNAL * 2), text=IN_PLACE),
+        "@sum signals a tile of %box twice",
+        kept="the flag has one writer, which says the same twice",
+    ),
+    "an input that nobody waits for": Broken(
+        edited((WAIT, ""), text=IN_PLACE),
+        "@sum reads %box without a wait on its flags, and no barrier",
+        "RaceError",
+    ),
+    "one slot for an input": Broken(
+        edited((OF_INPUT, OF_INPUT.replace("2", "1")), text=IN_PLACE),
+        "%box has one slot",
+        "RaceError",
+    ),
+    "an input with two writers": Broken(
+        edited(("for %box writers 1", "for %box writers 2"), text=IN_PLACE),
+        "the flags of %box count 2 writers of an input, of which one program tells",
+        kept="the flag gets one signal, and one is waited for",
+    ),
+    "a kernel that stores over an input": Broken(
+        edited(
+            ("program ins(%l : !L)", "program ins(%l, %l : !L, !L)"),
+            ("^bb0(%x1: !L)", "^bb0(%x1: !L, %x3: !L)"),
+            (BUFFER, STORE + BUFFER),
+            text=IN_PLACE,
+        ),
+        "@store gives to %box, where the caller has written an input",
+        kept=CUT,
     ),
     "a wait behind the read": Broken(
         moved(WAIT, READ), "@sum reads %box before it waits", kept=ORDER

@@ -16,6 +16,7 @@ PROGRAMS = {
     "push": Cell("ag_gemm", "push", 2),
     "bsp": Cell("ag_gemm", "bsp", 2),
     "pull": Cell("gemm_all_reduce", "pull", 2),
+    "in_place": Cell("ag_gemm", "in_place", 2),
     "scatter": Cell("gemm_reduce_scatter", "fused", 2),
 }
 SIZES = {"M": 3, "N": 17, "K": 11}
@@ -75,6 +76,16 @@ MUTATIONS = {
     ),
     "one slot": Mutation("push", ((SLOT, "slot = 0"),), RACE),
     "one slot to pull from": Mutation("pull", ((SLOT, "slot = 0"),), RACE),
+    "one slot for an input in place": Mutation("in_place", (("epoch % 2", "0"),), RACE),
+    "an input that is written where the last launch finds it": Mutation(
+        "in_place", (("[epoch % 2]", "[(epoch + 1) % 2]"),), RACE
+    ),
+    "an input in place that nobody tells of": Mutation(
+        "in_place", ((SIGNAL, "pass"),), DEADLOCK
+    ),
+    "an input in place that nobody waits for": Mutation(
+        "in_place", ((WAIT, "pass"),), RACE
+    ),
     "a push to oneself": Mutation(
         "push",
         (("rebase(a_inbox_ptr, rank, dest", "rebase(a_inbox_ptr, rank, rank"),),

@@ -63,6 +63,7 @@ PATTERNS = {
     "bsp": "pattern=bsp",
     "wait": "pattern=wait",
     "pull": "pattern=pull",
+    "in_place": "pattern=pull inputs=symmetric",
     "push": "pattern=push",
     "fused": "pattern=fused",
     "persistent": "pattern=fused persistent=true",

@@ -29,6 +29,7 @@ SAMPLES_COMPILED = {
     "gemm_all_reduce": "fused",
     "flash_decode": "pull",
     "expert_gemm": "push",
+    "ag_gemm": "pull inputs=symmetric",
 }
 """Samples, one pattern of each; all of them would take minutes."""
 PRODUCTS = ("paper", "several_writers", "buffer_stores")

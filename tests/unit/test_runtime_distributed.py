@@ -16,7 +16,7 @@ from triton_modules import emitted
 from comet.runtime.distributed import Process, own_gpu, this_process
 from comet.runtime.peer_memory import IrisMemory, peer_memory
 
-PATTERNS = ("bsp", "pull", "push")
+PATTERNS = ("bsp", "pull", "push", "pull inputs=symmetric")
 SIZES = {"M": 5, "N": 7, "K": 6}
 SCRIPT = Path(__file__).parents[1] / "support" / "distributed_ranks.py"
 

@@ -21,6 +21,7 @@ from comet.runtime.request import Request
 from comet.runtime.virtual import NoDevice, VirtualRanks, merged
 
 PATTERNS = {"ag_gemm": ("bsp", "wait", "pull", "push", "fused")}
+IN_PLACE = "pull inputs=symmetric"
 SOME = ("bsp", "fused")
 """Of the other ops only these, since their kernels differ most."""
 SIZES = {"M": 5, "N": 7, "K": 6}
@@ -86,17 +87,19 @@ def test_one_launch_for_all_ranks_is_right(name: str, tmp_path: Path) -> None:
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Emit AG+GEMM for three ranks, by pattern."""
     folder = tmp_path_factory.mktemp("modules")
-    paths = {pattern: folder / f"{pattern}.py" for pattern in ("push", "fused")}
+    patterns = ("push", "fused", IN_PLACE)
+    paths = {pattern: folder / f"{pattern}.py" for pattern in patterns}
     for pattern, path in paths.items():
         path.write_text(module_text("ag_gemm", pattern, ranks=3))
     return paths
 
 
 def test_replays_count_their_epochs(modules: Mapping[str, Path]) -> None:
-    request = Request(str(modules["push"]), "virtual", epochs=6, graph=True)
-    (report,) = reports([request])
-    assert report["ok"] is True
-    assert report["replays"] == 5
+    """And what a launch reads where the caller has written it is that of its epoch."""
+    paths = [str(modules[pattern]) for pattern in ("push", IN_PLACE)]
+    asked = [Request(path, "virtual", epochs=6, graph=True) for path in paths]
+    found = reports(asked)
+    assert [(report["ok"], report["replays"]) for report in found] == [(True, 5)] * 2
 
 
 def test_replays_with_an_epoch_of_the_host_are_wrong(
@@ -117,7 +120,7 @@ def test_no_program_waits_for_one_that_starts_later(
     """So not all programs have to run at the same time."""
     paths = map(str, modules.values())
     requests = [Request(path, "virtual", epochs=2, resident=1) for path in paths]
-    assert [report["ok"] for report in reports(requests)] == [True, True]
+    assert [report["ok"] for report in reports(requests)] == [True] * 3
 
 
 def test_programs_in_the_wrong_order_are_a_deadlock(

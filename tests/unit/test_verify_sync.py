@@ -12,7 +12,9 @@ from broken_sync import (
     CUT,
     FIVE_ROWS,
     IN_ONE_KERNEL,
+    IN_PLACE,
     IN_TWO,
+    OF_INPUT,
     PULLED,
     PUSHED,
     SIGNAL,
@@ -29,6 +31,18 @@ from xdsl.utils.exceptions import PassFailedException
 RIGHT = {
     "pushed": PUSHED,
     "pulled": PULLED,
+    "an input in place": IN_PLACE,
+    "an input in place, behind a barrier": edited(
+        (SIGNAL, ""), (WAIT, ""), (BUFFER, BARRIER + BUFFER), text=IN_PLACE
+    ),
+    "an input in one slot, between barriers": edited(
+        (OF_INPUT, OF_INPUT.replace("2", "1")),
+        ("      dataflow.yield %y : !O\n", f"{BARRIER}      dataflow.yield %y : !O\n"),
+        text=IN_PLACE,
+    ),
+    "an input in three slots": edited(
+        (OF_INPUT, OF_INPUT.replace("2", "3")), text=IN_PLACE
+    ),
     "split": SPLIT,
     "a short tile": FIVE_ROWS,
     "two tiles a block": IN_TWO,

@@ -18,6 +18,7 @@ PROGRAMS = {
         "pattern=fused persistent=true",
     ),
     "barriers": ("ag_gemm_rows", "pattern=bsp"),
+    "an input in place": ("ag_gemm", "pattern=pull inputs=symmetric"),
 }
 
 

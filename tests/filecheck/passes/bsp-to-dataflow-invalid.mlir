@@ -1,5 +1,7 @@
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},bsp-to-dataflow{pattern=fused}' --split-input-file --verify-diagnostics | filecheck %s
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},bsp-to-dataflow{pattern=push blocks="gather: M=3"}' --split-input-file --verify-diagnostics | filecheck %s --check-prefix=BLOCKS
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},bsp-to-dataflow{pattern=push inputs=symmetric}' --split-input-file --verify-diagnostics | filecheck %s --check-prefix=PUSHED
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},bsp-to-dataflow{pattern=pull inputs=symmetric}' --split-input-file --verify-diagnostics | filecheck %s --check-prefix=MADE
 
 !L = tensor<9x8xf32, #compound.dims<M, K @HBM>>
 !G = tensor<9x64xf32, #compound.dims<M, K @HBM>>
@@ -74,6 +76,8 @@ func.func @f(%x: !G) -> !L {
   %all = collective.spmd on @h200x8 ins(%x : !G) sharded [{K = ["rank"]}] outs(!L) sharded [{}] {
   ^bb0(%l: !X):
     // CHECK: bsp-to-dataflow: pattern=fused does not apply to @reduce: collective.all_reduce does more than move values; run exchange-terms before fuse, then bsp, wait, pull, push and fused apply
+    // PUSHED: bsp-to-dataflow: inputs=symmetric does not apply to pattern=push, in which no kernel loads inputs from peers; pull and auto apply
+    // MADE: bsp-to-dataflow: inputs=symmetric does not apply, because nothing that is gathered is an input of the program that only its collective takes; leave it out, and kernels keep for peers what they make, or copy it
     // BLOCKS: bsp-to-dataflow: blocks is for @gather, which is no collective of the program; it has @reduce
     %r = dataflow.program ins(%l : !X) {
     ^bb0(%x1: !X):

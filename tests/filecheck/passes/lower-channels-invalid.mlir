@@ -124,3 +124,46 @@ func.func @f(%x: !G) -> !G {
   }
   func.return %all : !G
 }
+
+// -----
+
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x4xf32, #compound.dims<M, K @REG>>
+!CH = !dataflow.channel<pull gather K : !L -> !G>
+
+collective.mesh @gpus {rank = 2}
+// CHECK: lower-channels: a kernel gives to the channel %x_channel of an input, which the caller has written there; give to a channel of its own
+func.func @f(%x: !G) -> !G {
+  %all = collective.spmd on @gpus ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
+  ^bb0(%l: !L):
+    %r = dataflow.program ins(%l, %l : !L, !L) {
+    ^bb0(%x1: !L, %y1: !L):
+      %x_channel = dataflow.channel of %y1 on @gpus ["rank"] blocks [] : !CH, !L
+      dataflow.kernel @send ins(%x1, %x_channel : !L, !CH) {
+      ^bb0(%x2: !L, %ch: !CH):
+        %t = schedule.spatial on grid [g0: M = 2, g1: K = 2] ins(%x2 : !L) outs(!L) {
+        ^bb0(%t0: !T):
+          schedule.yield %t0 : !T
+        }
+        dataflow.stage %t to %ch : !L, !CH
+        dataflow.signal %ch : !CH
+        dataflow.yield
+      }
+      %b = dataflow.buffer : !G
+      %y = dataflow.kernel @take ins(%x_channel : !CH) outs(%b : !G) {
+      ^bb0(%ch: !CH):
+        dataflow.wait %ch : !CH
+        %g = dataflow.pull %ch : !CH -> !G
+        %s = schedule.spatial on grid [g0: M = 2] ins(%g : !G) outs(!G) {
+        ^bb0(%w: tensor<2x16xf32, #compound.dims<M, K @REG>>):
+          schedule.yield %w : tensor<2x16xf32, #compound.dims<M, K @REG>>
+        }
+        dataflow.yield %s : !G
+      } -> !G
+      dataflow.yield %y : !G
+    } -> !G
+    collective.yield %r : !G
+  }
+  func.return %all : !G
+}
