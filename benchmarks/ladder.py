@@ -8,6 +8,7 @@ The ladder: each way to connect ranks, as a ratio to BSP kernels and barriers.
 Compiles AG+GEMM and flash decode by every pattern, runs all ranks on one GPU, and
 prints how much faster each is than `bsp` in the same run, launched one by one and as a
 captured graph, with the largest error, and what the cost model says of one shared GPU.
+`in_place` is `pull` with inputs that the caller writes to symmetric memory.
 With `--predict` nothing runs: it prints what the model says of a whole node, or with
 `--one-gpu` of one GPU that all ranks share. With `--dry-run` all steps of the
 measurement are taken at tiny sizes in Triton's interpreter; its times mean nothing.
@@ -20,7 +21,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ladder_programs import (
     PAPER,
@@ -35,14 +36,16 @@ from ladder_programs import (
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.choose_pattern import Candidate, PatternName, with_pattern
+from comet.passes.choose_pattern import Asked, Candidate, PatternName, with_pattern
 
 if TYPE_CHECKING:
     from ladder_runs import Clock, Measured, Rounds
 
     from comet.runtime.virtual import Device
 
-LADDER: tuple[PatternName, ...] = ("bsp", "wait", "pull", "push", "fused")
+Rung: TypeAlias = PatternName | Literal["in_place"]
+
+LADDER: tuple[Rung, ...] = ("bsp", "wait", "pull", "in_place", "push", "fused")
 """The patterns; ratios are to the first."""
 
 ROWS = (16, 64, 256, 1024, 4096)
@@ -99,12 +102,14 @@ def cases(options: Options) -> Iterator[Case]:
                 yield flash_decode(batch, keys, ranks, options.sizes)
 
 
-def patterns_of(whole: ModuleOp) -> dict[PatternName, ModuleOp]:
+def patterns_of(whole: ModuleOp) -> dict[Rung, ModuleOp]:
     """Return the launch plan by every pattern that applies."""
-    found: dict[PatternName, ModuleOp] = {}
-    for pattern in LADDER:
+    found: dict[Rung, ModuleOp] = {}
+    for rung in LADDER:
+        asked = Asked(inputs="symmetric" if rung == "in_place" else "copied")
+        pattern = "pull" if rung == "in_place" else rung
         try:
-            found[pattern] = with_pattern(whole, Candidate(pattern))
+            found[rung] = with_pattern(whole, Candidate(pattern), asked)
         except PassFailedException as error:
             if "does not apply" not in str(error):
                 raise
@@ -112,8 +117,8 @@ def patterns_of(whole: ModuleOp) -> dict[PatternName, ModuleOp]:
 
 
 def model_times(
-    plans: Mapping[PatternName, ModuleOp], *, in_place: bool, one_gpu: bool
-) -> dict[PatternName, Predicted]:
+    plans: Mapping[Rung, ModuleOp], *, in_place: bool, one_gpu: bool
+) -> dict[Rung, Predicted]:
     """Return what the cost model says of each pattern."""
 
     def seconds(plan: ModuleOp, graph: bool) -> float:
@@ -169,7 +174,7 @@ def measure(
     return right
 
 
-def _microseconds(pattern: PatternName, time: Measured) -> str:
+def _microseconds(pattern: Rung, time: Measured) -> str:
     """Return the times that ratios are to, behind their own."""
     if pattern != LADDER[0]:
         return ""
@@ -197,7 +202,7 @@ def dry_run(options: Options) -> bool:
     return on_device(body)
 
 
-def _ratios(times: Mapping[PatternName, Times], pattern: PatternName) -> str:
+def _ratios(times: Mapping[Rung, Times], pattern: Rung) -> str:
     if pattern not in times:
         return "-"
     base, time = times["bsp"], times[pattern]
@@ -221,7 +226,8 @@ def options_of(argv: Sequence[str] | None) -> Options:
     parser.add_argument(
         "--in-place",
         action="store_true",
-        help="with --predict: inputs that peers pull lie in symmetric memory already",
+        help="with --predict: inputs that peers pull are in symmetric memory already, "
+        "behind a barrier of the caller: in_place without flags",
     )
     parser.add_argument(
         "--one-gpu",

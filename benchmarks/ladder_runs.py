@@ -139,7 +139,8 @@ def _prepared(text: str, path: Path, device: Device) -> _Ready:
     checked = check_ranks(str(path), 0, LAUNCHES, partial(_replayed, device))
     shared = SharedHost(device, Host(str(path), seed=0, epochs=1))
     for session in shared.sessions:
-        session.write(0)
+        for epoch in range(2):  # inputs in place have two slots
+            session.write(epoch)
     launches = shared.launches()
 
     def eager() -> None:
