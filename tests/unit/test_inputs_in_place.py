@@ -1,7 +1,10 @@
 """Inputs that the caller writes to symmetric memory: `inputs=symmetric`."""
 
+from pathlib import Path
+
 import pytest
 from gpu_ranks import SHARED_TEXTS, on_ranks
+from ladder_programs import ag_gemm, launch_plan, predicted
 from semantics import assert_close, parse_module, random_inputs, run_passes
 from xdsl.dialects.builtin import ModuleOp
 
@@ -14,6 +17,7 @@ from comet.passes.choose_pattern import Asked, choose_pattern
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.launch_plans import in_place, machine_for, plan_of
 
+PAGE = Path(__file__).parents[2] / "docs/multi-gpu-model.md"
 KERNELS = "fuse{strategy=auto},tile,outline-kernels"
 SYMMETRIC = "bsp-to-dataflow{pattern=pull inputs=symmetric}"
 
@@ -79,6 +83,23 @@ def test_the_taxes_are_those_of_no_copy_and_of_the_flags():
     assert found.total < price_plan(copied, machine).total
     lowered = run_passes(module, "lower-channels")
     assert price_plan(planned(lowered), machine) == found
+
+
+def test_what_the_page_on_the_model_says_of_sixteen_rows():
+    found: list[str] = []
+    for options in ("inputs=symmetric", ""):
+        for ranks in (8, 4, 2):
+            whole = launch_plan(ag_gemm(16, ranks), "mi300x8")
+            pattern = "pull" if options else "push"
+            passes = f"bsp-to-dataflow{{{pattern=!s} {options}}}"
+            found.append(f"{predicted(run_passes(whole, passes)).total * 1e6:.1f}")
+    symmetric, pushed = (
+        f"{eight}, {four} and {two}" for eight, four, two in (found[:3], found[3:])
+    )
+    page = " ".join(PAGE.read_text().split())
+    assert (
+        f"With M = 16 that makes {symmetric} us, where pushing takes {pushed}" in page
+    )
 
 
 def test_auto_pulls_inputs_in_place_if_they_are_symmetric():

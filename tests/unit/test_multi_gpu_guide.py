@@ -111,7 +111,7 @@ def test_it_writes_what_is_shown(shown: Shown, outputs: dict[str, str]):
 
 def test_what_is_left_is_what_the_tables_say():
     found = re.findall(r"^@ag_gemm on 4 ranks of @h200x8: (\d[\d.]+) us$", PAGE, re.M)
-    before, after = map(float, found)
+    before, after, _ = map(float, found)
     assert f"Of {before:.1f} us {after:.1f} are left" in PAGE
 
 
