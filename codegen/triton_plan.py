@@ -105,7 +105,7 @@ class RankPlanPrinter:
             f'{DOUBLE}"""',
             f"{DOUBLE}Return where launch number `epoch`, from 1, finds {name}.",
             "",
-            f"{DOUBLE}Write it there before that launch, and behind the last one.",
+            f"{DOUBLE}Write it there before that launch, and after the one before it.",
             f'{DOUBLE}"""',
             f"{DOUBLE}return {self._variables[op.result]}[epoch % {slots}]",
         ]

@@ -193,14 +193,11 @@ def input_in_place(kernel: KernelOp) -> SSAValue | None:
     None where others take it too, who would look for it where the caller has not
     written it.
     """
-    value, collective, program = (
-        kernel.ins[0],
-        collective_of(kernel),
-        kernel.parent_op(),
-    )
+    value, collective = kernel.ins[0], collective_of(kernel)
+    program = kernel.parent_op()
     assert collective is not None
     assert program is not None
-    if not isinstance(value, BlockArgument) or host_of(kernel) is None:
+    if not isinstance(value, BlockArgument) or not kernel.results_[0].uses:
         return None
     held = (value, program.operands[value.index])
     alone = all(len(list(each.uses)) == 1 for each in held)

@@ -102,8 +102,8 @@ def in_place(plan: Plan) -> Plan:
     """
     Return the plan of a caller that keeps its inputs in symmetric memory.
 
-    Kernels that only lay out an input for peers to pull are gone, and so are waits for
-    it: the caller's barrier came before the launch.
+    Kernels that only lay out an input for peers to pull are gone, and so are signals of
+    it and waits for it: the caller's barrier came before the launch.
     """
     launches = [step for step in plan if isinstance(step, Launch)]
     staged = {

@@ -12,6 +12,8 @@ func.func @f(%x: !G) -> !G {
   ^bb0(%l: !L):
     // The kernel that copies what is gathered sends the input first: this is no mistake.
     // CHECK: dataflow.kernel @gather_land
+    // MADE: dataflow.channel of %x1
+    // MADE: dataflow.kernel @gather_land
     // CHECK: dataflow.push
     // CHECK: dataflow.wait
     // CHECK: dataflow.read
