@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.comet-installed
 help:
 	@echo "make demo   compile a sample to COMET files and to a Triton kernel, and run it"
 	@echo "make test   run lint, types, lit and pytest"
-	@echo "make matrix run every program of several ranks on the CPU, which takes hours"
+	@echo "make matrix run every program of several ranks on the CPU, for an hour or more"
 	@echo "make venv   only make the virtual environment in $(VENV)"
 
 venv: $(STAMP)
