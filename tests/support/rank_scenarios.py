@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-SEEDS = range(20)
+SEEDS = range(12)
 FOLDER = Path(__file__).parent
 
 
