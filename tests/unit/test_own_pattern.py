@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from broken_sync import PUSHED
 from gpu_ranks import SHARED_TEXTS, on_ranks
 from semantics import parse_module, run_passes
+from sync_programs import PUSHED
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 

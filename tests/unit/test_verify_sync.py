@@ -4,12 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
-from broken_sync import (
+from broken_sync import BROKEN, CUT, Broken
+from rank_runs import emitted, outcomes
+from semantics import parse_module, run_passes
+from shim_mutations import weakened
+from sync_programs import (
     BARRIER,
     BOX,
-    BROKEN,
     BUFFER,
-    CUT,
     FIVE_ROWS,
     IN_ONE_KERNEL,
     IN_PLACE,
@@ -20,12 +22,8 @@ from broken_sync import (
     SIGNAL,
     SPLIT,
     WAIT,
-    Broken,
     edited,
 )
-from rank_runs import emitted, outcomes
-from semantics import parse_module, run_passes
-from shim_mutations import weakened
 from xdsl.utils.exceptions import PassFailedException
 
 RIGHT = {
