@@ -409,3 +409,9 @@ def behind(value: SSAValue) -> SSAValue:
             return value
         value = kernel.operands[value.index]
     return value
+
+
+def input_of(channel: SSAValue) -> SSAValue | None:
+    """Return the input of the program that lies in a channel or inbox, None if none."""
+    made = behind(channel).owner
+    return made.input if isinstance(made, ChannelOp | InboxOp) else None

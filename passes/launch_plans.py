@@ -31,7 +31,7 @@ from comet.dialects.collective_mesh import lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound_dims import element_type_of, extents_of, names_of
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
-from comet.dialects.dataflow_channel import ChannelOp, ChannelType, InboxOp, behind
+from comet.dialects.dataflow_channel import ChannelType, behind, input_of
 from comet.dialects.dataflow_transfer import (
     PullOp,
     PushOp,
@@ -277,10 +277,8 @@ def _wait_for(kernel: KernelOp, channel: SSAValue) -> WaitOp | None:
 def _tells(kernel: KernelOp) -> Iterator[str]:
     """Yield the channels of inputs that a kernel signals."""
     for op in kernel.body.block.ops:
-        if isinstance(op, SignalOp):
-            made = behind(op.channel).owner
-            if isinstance(made, ChannelOp | InboxOp) and made.input is not None:
-                yield _channel_name(op.channel)
+        if isinstance(op, SignalOp) and input_of(op.channel) is not None:
+            yield _channel_name(op.channel)
 
 
 def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.compound_dims import element_type_of
-from comet.dialects.dataflow_channel import InboxOp, behind
+from comet.dialects.dataflow_channel import input_of
 from comet.dialects.dataflow_flags import EpochOp, EpochType
 from comet.dialects.dataflow_transfer import (
     PullOp,
@@ -183,11 +183,7 @@ class Programs:
 def _signals_of_inputs(kernel: dataflow.KernelOp) -> list[SignalOp]:
     """Return the signals of inputs that the caller has written where peers load."""
     signals = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
-    return [
-        op
-        for op in signals
-        if isinstance(box := behind(op.channel).owner, InboxOp) and box.input
-    ]
+    return [op for op in signals if input_of(op.channel) is not None]
 
 
 class _KernelLowering:
