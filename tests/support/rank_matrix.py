@@ -21,6 +21,7 @@ from itertools import product
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Self
 
 from gpu_graphs import LAYERNORM, SOFTMAX
@@ -87,6 +88,8 @@ CHILD = {
     "PYTHONWARNINGS": "error::RuntimeWarning",
 }
 """The environment of runs: one thread is enough, and numpy has nothing to warn of."""
+COMPILING = Lock()
+"""The builders of xDSL know of one thread only."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ class Cell:
         """Return the emitted module; raise what the compiler does."""
         text = WORKLOADS[self.workload].format(**extents)
         options = f"ranks={self.ranks} {PATTERNS[self.pattern]}"
-        return emitted(text, f"{H200X8},triton-distributed{{{options}}}")
+        with COMPILING:
+            return emitted(text, f"{H200X8},triton-distributed{{{options}}}")
 
     def __str__(self) -> str:
         """Return the cell in a phrase."""
