@@ -1,15 +1,19 @@
 """
-Compiles programs of eight ranks at the papers' sizes, for GPUs that need not be there.
+Compiles programs of several ranks for GPUs that need not be there.
 
     python benchmarks/compile_sizes.py [--workloads ag_gemm_k flash_decode] [--rows 16]
-        [--batch 4] [--keys 8192] [--patterns push fused] [--targets sm_90 gfx942]
+        [--batch 4] [--keys 8192] [--ranks 8] [--patterns push fused]
+        [--targets sm_90 gfx942]
 
-Prints a row for each workload, size, target and module that patterns make: the seconds
-to emit and to compile it, the tiles, warps and stages of each kernel, the most
-registers, spilled bytes and bytes of shared memory that one of them takes, and what is
-a fault or slow. The exit code is 1 where anything is a fault. `persistent` is `fused`
-with producers and consumers in one kernel. Patterns that make the same module share a
-row; one that does not apply has none.
+Workloads have the papers' sizes; `samples` stands for the workloads of samples/, as
+they are there. Prints a row for each workload, size, number of ranks, target and module
+that patterns make: the seconds to emit and to compile it, the tiles, warps and stages
+of each kernel, the most registers, spilled bytes and bytes of shared memory that one
+takes, and what is a fault or slow; then, for each workload, how many programs that were
+and the most that they take. The exit code is 1 where anything is a fault. `persistent`
+is `fused` with producers and consumers in one kernel, `in_place` is `pull` of inputs
+that lie in symmetric memory. Patterns that make the same module share a row; one that
+does not apply has none.
 """
 
 from __future__ import annotations
@@ -23,34 +27,56 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ladder_programs import PAPER, Case, after_passes, ag_gemm, flash_decode, resized
+from ladder_programs import (
+    PAPER,
+    Case,
+    after_passes,
+    ag_gemm,
+    flash_decode,
+    resized,
+    sample,
+)
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.triton import emitted
 from comet.passes.triton_distributed import TritonDistributedPass
 from comet.runtime.compile_check import Compiled, Launch, compiled, recorded_launches
 
-RANKS = 8
 MACHINES = {"sm_90": "h200x8", "gfx942": "mi300x8"}
 """The machine of samples/hardware for each target."""
 
 PATTERNS: Mapping[str, TritonDistributedPass] = {
-    "bsp": TritonDistributedPass(RANKS, pattern="bsp"),
-    "wait": TritonDistributedPass(RANKS, pattern="wait"),
-    "pull": TritonDistributedPass(RANKS, pattern="pull"),
-    "push": TritonDistributedPass(RANKS, pattern="push"),
-    "fused": TritonDistributedPass(RANKS, pattern="fused"),
-    "persistent": TritonDistributedPass(RANKS, pattern="fused", persistent=True),
+    "bsp": TritonDistributedPass(pattern="bsp"),
+    "wait": TritonDistributedPass(pattern="wait"),
+    "pull": TritonDistributedPass(pattern="pull"),
+    "in_place": TritonDistributedPass(pattern="pull", inputs="symmetric"),
+    "push": TritonDistributedPass(pattern="push"),
+    "fused": TritonDistributedPass(pattern="fused"),
+    "persistent": TritonDistributedPass(pattern="fused", persistent=True),
 }
 PRODUCTS = ("ag_gemm_k", "ag_gemm_m", "gemm_all_reduce", "gemm_reduce_scatter")
 DECODE = "flash_decode"
+SAMPLES = "samples"
+SAMPLE_NAMES = (
+    "ag_gemm",
+    "gemm_all_reduce",
+    "gemm_reduce_scatter",
+    "flash_decode",
+    "ring_attention",
+    "expert_gemm",
+    "gemm_softmax",
+    "gemm_layernorm",
+)
 
 ROWS = (1, 16, 64, 256, 1024, 4096)
 BATCH = (1, 4, 8, 16)
 KEYS = (8192, 65536, 524288)
 """Keys of each rank."""
 
-COLUMNS = ("seconds", "tiles", "registers", "spilled", "shared", "remarks")
+PROGRAM = ("program", "ranks", "pattern", "target")
+TAKEN = ("registers", "spilled", "shared")
+COLUMNS = (*PROGRAM, "seconds", "tiles", *TAKEN, "remarks")
+TOTALS = ("workload", "target", "programs", "modules", *TAKEN, "remarks")
 
 
 @dataclass(frozen=True)
@@ -61,6 +87,7 @@ class Options:
     rows: Sequence[int]
     batch: Sequence[int]
     keys: Sequence[int]
+    ranks: Sequence[int]
     patterns: Sequence[str]
     targets: Sequence[str]
 
@@ -80,24 +107,36 @@ class Module:
 class Kernels:
     """What a module became on one target."""
 
+    case: Case
+    module: Module
+    target: str
     launches: Sequence[Launch]
     compiled: Sequence[Compiled]
     seconds: float
     """What it took to compile all of them."""
 
-    def cells(self, emitting: float) -> Iterator[str]:
+    def cells(self) -> Iterator[str]:
         """Yield what stands in the table."""
-        yield f"{emitting:.1f} + {self.seconds:.1f}"
+        yield from (self.case.name, str(self.case.ranks))
+        yield from (" ".join(self.module.patterns), self.target)
+        yield f"{self.module.seconds:.1f} + {self.seconds:.1f}"
         yield "; ".join(map(tiles_of, self.launches))
-        yield str(max(kernel.registers for kernel in self.compiled))
-        yield str(max(kernel.spills for kernel in self.compiled))
-        yield str(max(kernel.shared for kernel in self.compiled))
-        yield "; ".join(self._remarks())
+        yield from taken([self])
+        yield "; ".join(self.remarks())
 
-    def _remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[str]:
+        """Yield what is a fault or slow."""
         for kernel in self.compiled:
             yield from (f"FAULT: {kernel.kernel}: {text}" for text in kernel.faults)
             yield from (f"{kernel.kernel}: {text}" for text in kernel.slow)
+
+
+def taken(found: Sequence[Kernels]) -> Iterator[str]:
+    """Yield the most registers, spilled bytes and shared memory of any kernel."""
+    kernels = [kernel for module in found for kernel in module.compiled]
+    yield str(max(kernel.registers for kernel in kernels))
+    yield str(max(kernel.spills for kernel in kernels))
+    yield str(max(kernel.shared for kernel in kernels))
 
 
 def tiles_of(launch: Launch) -> str:
@@ -111,26 +150,27 @@ def tiles_of(launch: Launch) -> str:
     return " ".join((*blocks, f"w{warps}", f"s{stages}"))
 
 
-def product(workload: str, rows: int) -> Case:
+def product(workload: str, rows: int, ranks: int) -> Case:
     """Return a product with that many rows, and what ranks exchange around it."""
     name = f"{workload} M={rows}"
     if workload == "ag_gemm_k":
-        return replace(ag_gemm(rows, RANKS), name=name)
+        return replace(ag_gemm(rows, ranks), name=name)
     if workload == "ag_gemm_m":
-        text = ag_gemm(rows, RANKS).text
-        return Case(name, RANKS, text.replace('{K = ["rank"]}', '{M = ["rank"]}'))
+        text = ag_gemm(rows, ranks).text
+        return Case(name, ranks, text.replace('{K = ["rank"]}', '{M = ["rank"]}'))
     extents = {64: rows, 128: PAPER.depth, 96: PAPER.columns}
-    return Case(name, RANKS, resized(workload, extents))
+    return Case(name, ranks, resized(workload, extents))
 
 
-def cases(options: Options) -> Iterator[Case]:
-    """Yield the programs: products for all rows, decoding for all batches and keys."""
-    for workload in options.workloads:
-        if workload in PRODUCTS:
-            yield from (product(workload, rows) for rows in options.rows)
-            continue
+def cases(workload: str, ranks: int, options: Options) -> Iterator[Case]:
+    """Yield the programs of a workload: for all rows, or all batches and keys."""
+    if workload == SAMPLES:
+        yield from (sample(name, ranks) for name in SAMPLE_NAMES)
+    elif workload in PRODUCTS:
+        yield from (product(workload, rows, ranks) for rows in options.rows)
+    else:
         for batch in options.batch:
-            yield from (flash_decode(batch, keys, RANKS) for keys in options.keys)
+            yield from (flash_decode(batch, keys, ranks) for keys in options.keys)
 
 
 def modules_of(case: Case, machine: str, patterns: Sequence[str]) -> list[Module]:
@@ -139,7 +179,8 @@ def modules_of(case: Case, machine: str, patterns: Sequence[str]) -> list[Module
     for pattern in patterns:
         start = time.perf_counter()
         try:
-            text = emitted(after_passes(case, machine, [PATTERNS[pattern]]))
+            compiler = replace(PATTERNS[pattern], ranks=case.ranks)
+            text = emitted(after_passes(case, machine, [compiler]))
         except PassFailedException as error:
             if "does not apply" not in str(error):
                 raise
@@ -149,34 +190,58 @@ def modules_of(case: Case, machine: str, patterns: Sequence[str]) -> list[Module
     return list(found.values())
 
 
-def compiled_module(text: str, target: str) -> Kernels:
+def compiled_module(case: Case, module: Module, target: str) -> Kernels:
     """Compile the different launches of a Triton module."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.py"
-        path.write_text(text)
+        path.write_text(module.text)
         start = time.perf_counter()
         launches: list[Launch] = []
         for launch in recorded_launches(str(path)):
             if launch not in launches:
                 launches.append(launch)
         found = [compiled(launch, target) for launch in launches]
-    return Kernels(launches, found, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return Kernels(case, module, target, launches, found, seconds)
 
 
-def table(options: Options) -> bool:
-    """Print the table; return whether nothing is a fault."""
-    print(line("program", "pattern", "target", *COLUMNS))
-    print(line(*["---"] * (3 + len(COLUMNS))))
-    right = True
-    for case in cases(options):
-        for target in options.targets:
-            for module in modules_of(case, MACHINES[target], options.patterns):
-                kernels = compiled_module(module.text, target)
-                cells = kernels.cells(module.seconds)
-                patterns = " ".join(module.patterns)
-                print(line(case.name, patterns, target, *cells), flush=True)
-                right &= not any(kernel.faults for kernel in kernels.compiled)
-    return right
+def compiled_modules(workload: str, options: Options) -> Iterator[Kernels]:
+    """Compile all modules of a workload."""
+    for ranks in options.ranks:
+        for case in cases(workload, ranks, options):
+            for target in options.targets:
+                for module in modules_of(case, MACHINES[target], options.patterns):
+                    yield compiled_module(case, module, target)
+
+
+def total(workload: str, target: str, found: Sequence[Kernels]) -> Iterator[str]:
+    """Yield what stands in the last table of a workload on one target."""
+    programs = sum(len(kernels.module.patterns) for kernels in found)
+    remarks = sum(len(list(kernels.remarks())) for kernels in found)
+    yield from (workload, target, str(programs), str(len(found)))
+    yield from taken(found)
+    yield str(remarks or "")
+
+
+def tables(options: Options) -> bool:
+    """Print the tables; return whether nothing is a fault."""
+    found: dict[tuple[str, str], list[Kernels]] = {}
+    print(head(*COLUMNS))
+    for workload in options.workloads:
+        for kernels in compiled_modules(workload, options):
+            name = kernels.case.name if workload == SAMPLES else workload
+            found.setdefault((name, kernels.target), []).append(kernels)
+            print(line(*kernels.cells()), flush=True)
+    print("", head(*TOTALS), sep="\n")
+    for key, modules in found.items():
+        print(line(*total(*key, modules)))
+    everything = (kernels for modules in found.values() for kernels in modules)
+    return not any(kernel.faults for each in everything for kernel in each.compiled)
+
+
+def head(*columns: str) -> str:
+    """Return the first lines of a table."""
+    return "\n".join((line(*columns), line(*["---"] * len(columns))))
 
 
 def line(*cells: str) -> str:
@@ -196,10 +261,14 @@ def options_of(argv: Sequence[str] | None) -> Options:
     def sizes(name: str, default: Sequence[int], text: str) -> None:
         parser.add_argument(name, nargs="+", type=int, default=default, help=text)
 
-    choice("--workloads", (*PRODUCTS, DECODE))
+    known = (*PRODUCTS, DECODE)
+    parser.add_argument(
+        "--workloads", nargs="+", choices=(*known, SAMPLES), default=known
+    )
     sizes("--rows", ROWS, "rows M of products")
     sizes("--batch", BATCH, "sequences of flash decode")
     sizes("--keys", KEYS, "keys of flash decode on each rank")
+    sizes("--ranks", [8], "numbers of ranks")
     choice("--patterns", tuple(PATTERNS))
     choice("--targets", tuple(MACHINES))
     return Options(**vars(parser.parse_args(argv)))
@@ -211,7 +280,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("compile_sizes: error: TRITON_INTERPRET is set", file=sys.stderr)
         return 1
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-    return 0 if table(options_of(argv)) else 1
+    return 0 if tables(options_of(argv)) else 1
 
 
 if __name__ == "__main__":

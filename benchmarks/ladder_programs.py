@@ -83,6 +83,11 @@ def flash_decode(batch: int, keys: int, ranks: int, sizes: Sizes = PAPER) -> Cas
     return Case(f"flash decode B={batch} KV={keys}", ranks, text, sizes.parts)
 
 
+def sample(name: str, ranks: int) -> Case:
+    """Return a sample as it is."""
+    return Case(f"sample {name}", ranks, (SAMPLES / f"{name}.mlir").read_text())
+
+
 def resized(sample: str, sizes: Mapping[int, int]) -> str:
     """Return the text of a sample with other extents in its tensor types."""
 

@@ -21,16 +21,18 @@ def run(*arguments: str, interpret: bool = False) -> subprocess.CompletedProcess
 def test_patterns_that_make_the_same_module_share_a_row() -> None:
     patterns = ("bsp", "wait", "push", "persistent")
     done = run(
-        *("--workloads", "ag_gemm_k", "--rows", "1"),
+        *("--workloads", "ag_gemm_k", "--rows", "1", "--ranks", "2"),
         *("--patterns", *patterns, "--targets", "sm_90"),
     )
     assert (done.returncode, done.stderr) == (0, "")
     columns, _, *rows = (line.split(" | ") for line in done.stdout.splitlines())
-    assert columns[:3] == ["| program", "pattern", "target"]
-    assert [row[1] for row in rows] == ["bsp", "wait push", "persistent"]
+    rows, totals = rows[: len(patterns) - 1], rows[-1]
+    assert columns[:4] == ["| program", "ranks", "pattern", "target"]
+    assert [row[2] for row in rows] == ["bsp", "wait push", "persistent"]
+    assert totals[:4] == ["| ag_gemm_k", "sm_90", "4", "3"]
     for row in rows:
         cells = dict(zip(columns, row, strict=True))
-        assert cells["| program"] == "| ag_gemm_k M=1"
+        assert (cells["| program"], cells["ranks"]) == ("| ag_gemm_k M=1", "2")
         assert "w4 s" in cells["tiles"]
         assert 0 < int(cells["registers"]) <= 255
         assert cells["spilled"] == "0"
