@@ -211,17 +211,29 @@ def test_a_split_may_be_said() -> None:
         splits(text, 4, "8")
 
 
+STEPS = re.compile(r"for (?=\w+ in)|source = \(rank \+ i\) % WORLD|wait\(|tl\.dot")
+SOURCES = ["for ", "source = (rank + i) % WORLD"]
+
+
+def attention_steps(pattern: str, keys: int) -> list[str]:
+    """Return the loops, waits and products of attention on four ranks, in order."""
+    text = SHARED_TEXTS["ring_attention"].format(M=64, N=keys, K=32)
+    options = f"ranks=4 pattern={pattern} split=none"
+    module = emitted(text, f"{H200X8},triton-distributed{{{options}}}")
+    (kernel,) = re.findall(r"\ndef f_o_kernel.*?\n\n\n", module, re.S)
+    received = re.search("# wait for all|# schedule.temporal", kernel)
+    assert received is not None
+    return STEPS.findall(kernel, received.end())
+
+
 @pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
 def test_attention_works_on_a_share_once_that_share_is_there(pattern: str) -> None:
-    text = SHARED_TEXTS["ring_attention"].format(M=64, N=256, K=32)
-    module = emitted(text, f"{H200X8},triton-distributed{{ranks=4 pattern={pattern}}}")
-    (kernel,) = re.findall(r"\ndef f_o_kernel.*?\n\n\n", module, re.S)
-    before, inside = kernel.split("# schedule.temporal")
-    assert "wait(" not in before
-    steps = re.findall(r"for |source = \(rank \+ i\) % WORLD|wait\(|tl\.dot", inside)
-    assert steps == [
-        "for ",
-        "source = (rank + i) % WORLD",
-        *2 * ["wait("],
-        *2 * ["tl.dot"],
-    ]
+    waits, products = 2 * ["wait("], 2 * ["tl.dot"]
+    assert attention_steps(pattern, 1024) == [*SOURCES, *waits, "for ", *products]
+
+
+@pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
+def test_shares_of_one_tile_are_waited_for_together(pattern: str) -> None:
+    """A loop that waits cannot load ahead; the one over sources is all there is."""
+    waits, products = 2 * ["wait("], 2 * ["tl.dot"]
+    assert attention_steps(pattern, 256) == [*SOURCES, *waits, *SOURCES, *products]
