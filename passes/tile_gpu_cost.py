@@ -93,13 +93,16 @@ def register_need(summary: KernelSummary, blocks: Blocks) -> Real:
     Return the bytes of registers that the tiles of one program take.
 
     Operands of a contraction pass through registers unless the instruction reads
-    shared memory; those that are loaded before its loop stay there.
+    shared memory; those that are loaded before its loop stay there. What is loaded in
+    small pieces takes registers too, on its way to shared memory.
     """
+    pieces = summary.peak(summary.pieces, blocks)
     alive = summary.peak(summary.registers, blocks)
     passing = summary.peak(summary.fragments, blocks, standing=0.0)
     staying = summary.peak(summary.shared, blocks, copies=0.0)
     needed = longest((alive, passing)) + staying
-    return np.where(np.greater(reads_shared(summary, blocks), 0), alive, needed)
+    direct = np.greater(reads_shared(summary, blocks), 0)
+    return np.where(direct, alive, needed) + pieces
 
 
 def fits(

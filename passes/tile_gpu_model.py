@@ -26,7 +26,14 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule_attributes import Combiner
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.gpu_levels import GpuLevels
+from comet.passes.rows_in_memory import bytes_at_a_time
 from comet.passes.sweeps import iteration_dims
+
+REGISTER = 4
+"""Bytes of a register."""
+
+LARGE_PIECE = 8
+"""From so many bytes on, what is loaded at a time needs no registers to speak of."""
 
 MIN_DOT_BLOCK = 16
 """The smallest extent that a tensor core instruction takes along each dimension."""
@@ -105,6 +112,12 @@ class KernelSummary:
     """The same at each contraction, operands from shared memory included."""
     shared: tuple[tuple[Term, ...], ...]
     """What is alive together in shared memory, bytes, in each node."""
+    pieces: tuple[tuple[Term, ...], ...]
+    """
+    What is loaded together in small pieces, in each node: a register for each of them.
+
+    Those of 2 bytes pass through registers, larger ones need addresses.
+    """
     dot_type: str
     """Element type of the contractions' operands, the name of their rate."""
 
@@ -188,6 +201,7 @@ class _Walk:
         self.crowded: list[tuple[Term, ...]] = []
         self.fragments: list[tuple[Term, ...]] = []
         self.shared: list[tuple[Term, ...]] = []
+        self.pieces: list[tuple[Term, ...]] = []
         self.held: dict[SSAValue, Term | None] = {}
         self.dot_dims: set[str] = set()
         self.dot_rows: set[str] = set()
@@ -208,14 +222,16 @@ class _Walk:
         if isinstance(op, TemporalOp):
             inside = (*loops, *op.factors)
             self.inner_dims |= set(op.factors) if loops else set()
-        moved = [
-            tile
+        moved = {
+            tile: value
             for value, tile in zip(op.ins, op.tiles, strict=True)
             if level_of(value) != level_of(tile)
-        ]
+        }
         self.loads += [_bytes(tile, inside) for tile in moved]
         if moved:
             self.rounds.append(inside)
+        small = (_pieces(value, tile, inside) for tile, value in moved.items())
+        self.pieces.append(tuple(term for term in small if term is not None))
         own = (tile for tile in op.tiles if level_of(tile) == self.levels.shared)
         loaded = (*loaded, *own)
         self.shared.append(tuple(_bytes(tile, inside) for tile in loaded))
@@ -305,6 +321,15 @@ def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
     return Term(names_of(value), element_type_of(value).bitwidth / 8, loops)
 
 
+def _pieces(value: SSAValue, tile: SSAValue, loops: tuple[str, ...]) -> Term | None:
+    """Return the registers for the pieces of a tile; None if they are large enough."""
+    piece = bytes_at_a_time(value)
+    if piece >= LARGE_PIECE:
+        return None
+    each = element_type_of(tile).bitwidth / 8 / piece
+    return Term(names_of(tile), REGISTER * each, loops)
+
+
 def _tensors(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
     """Yield the tensors in device memory: inputs, results, and what sweeps keep."""
     yield from dict.fromkeys((*node.ins, *node.outs))
@@ -363,5 +388,6 @@ def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
         crowded=tuple(walk.crowded),
         fragments=tuple(walk.fragments),
         shared=tuple(walk.shared),
+        pieces=tuple(walk.pieces),
         dot_type=walk.dot_type,
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
-from gpu_ranks import MI300X8
+from gpu_ranks import H200X8, MI300X8, SHARED_TEXTS
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
@@ -18,6 +18,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.functions import compute_functions
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.plan_string import PLAN, parse_plan
+from comet.passes.rows_in_memory import bytes_at_a_time
 from comet.passes.tile_gpu import best_tiling, grid_nodes, tilings
 from comet.passes.tile_gpu_cost import (
     LaunchNumbers,
@@ -173,6 +174,43 @@ def test_launch_numbers_written_by_hand_stay() -> None:
     module = run_passes(parse_module(marked), "tile")
     (node,) = (op for op in module.walk() if isinstance(op, SpatialOp))
     assert str(node.launch) == launch
+
+
+def product_summary(depth: int) -> KernelSummary:
+    text = SHARED_TEXTS["ag_gemm"].format(M=1024, N=512, K=depth)
+    module = run_passes(
+        parse_module(text),
+        f"{H200},select-ranks{{ranks=1}},decompose,fuse{{strategy=full}}",
+    )
+    (function,) = compute_functions(module)
+    return summarize(grid_nodes(function)[0], gpu_levels(attached_system(module)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "registers"), [(2048, 0), (2052, 0), (2050, 16), (2049, 32)]
+)
+def test_rows_that_are_loaded_in_small_pieces_take_registers(
+    rows: int, registers: int
+) -> None:
+    """Of 8192 numbers for 256 threads; pieces have 16, 8, 4 and 2 bytes."""
+    blocks = {"M": 128, "N": 256, "K": 64}
+    whole, odd = (product_summary(extent) for extent in (2048, rows))
+    more = register_need(odd, blocks) - register_need(whole, blocks)
+    assert more == 4 * 256 * registers
+
+
+def test_what_a_channel_holds_has_the_rows_of_a_share() -> None:
+    """A third of 8192 numbers is odd; half is not."""
+    text = SHARED_TEXTS["ag_gemm"].format(M=1024, N=512, K=8192)
+    for passes in ("outline-kernels", "outline-kernels,bsp-to-dataflow"):
+        for ranks, piece in ((2, 16), (3, 2)):
+            module = run_passes(
+                parse_module(text),
+                f"{H200X8},select-ranks{{ranks={ranks}}},decompose,insert-collectives,"
+                f"place-collectives,fuse{{strategy=full}},tile,{passes}",
+            )
+            *_, product = (op for op in module.walk() if isinstance(op, SpatialOp))
+            assert [bytes_at_a_time(tile) for tile in product.tiles] == [piece, 16]
 
 
 def test_the_best_tiling_is_the_cheapest_that_fits() -> None:

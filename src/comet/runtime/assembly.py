@@ -331,8 +331,8 @@ def _unpipelined(code: Code) -> Iterator[str]:
         if loop.loads
     ):
         yield (
-            "a loop over products waits for its loads; give it two stages, and no loop "
-            "within"
+            "a loop over products waits for its loads; give it two stages, rows of "
+            "whole 4 bytes, and no loop within"
         )
 
 
