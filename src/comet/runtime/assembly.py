@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from comet.runtime.control_flow import Jumps, in_order
+
 
 class Event(Enum):
     """What a line of code does that synchronisation depends on."""
@@ -75,6 +77,7 @@ class Gpu:
     assembly: str
     """Triton's name of the text."""
     language: Language
+    jumps: Jumps
     matrix: re.Pattern[str]
     """A matrix instruction."""
     copies: bool
@@ -95,6 +98,11 @@ GPUS: Mapping[str, Gpu] = {
                 Event.STORE: r"^\s*(@\S+ )?st\.global",
             }
         ),
+        jumps=Jumps(
+            label=re.compile(r"(\$L__BB\w+):"),
+            branch=re.compile(r"\s*(?:@\S+ )?bra\S*\s+(\$L__BB\w+);"),
+            end=re.compile(r"\s*(bra\S*\s|ret;)"),
+        ),
         matrix=re.compile(r"^\s*(wgmma\.mma_async|mma\.sync)", re.MULTILINE),
         copies=True,
         drains=False,
@@ -111,6 +119,11 @@ GPUS: Mapping[str, Gpu] = {
                 Event.THROUGH: r"^\s*(global|buffer|flat)_store.* sc0 sc1",
                 Event.STORE: r"^\s*(global|buffer|flat)_store",
             }
+        ),
+        jumps=Jumps(
+            label=re.compile(r"(\.LBB\w+):"),
+            branch=re.compile(r"\s*s_c?branch\S* (\.LBB\w+)"),
+            end=re.compile(r"\s*(s_branch|s_endpgm)\b"),
         ),
         matrix=re.compile(r"^\s*v_mfma", re.MULTILINE),
         copies=False,
@@ -140,8 +153,8 @@ class Code:
         return GPUS[self.target]
 
     def events(self) -> list[Event]:
-        """Return the events of the assembly, in order."""
-        return self.gpu.language.read(self.assembly)
+        """Return the events of the assembly, in the order in which it runs."""
+        return self.gpu.language.read(in_order(self.assembly, self.gpu.jumps))
 
     def matrix_instructions(self) -> int:
         """Return the number of matrix instructions."""
