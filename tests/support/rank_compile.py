@@ -34,6 +34,7 @@ CONSTANTS = {
     "pull_when_ready": {"W": 4, "N": 1024, "WAIT": True},
     "push_gemm": {"W": 4, "M": 100, "N": 64, "K": 64, "BM": 64},
     "send_parts": {"BLOCK": 256},
+    "counted_gather": {"W": 4, "N": 256},
     "receive_parts": {"W": 4, "N": 256},
     "all_atomics": {},
 }

@@ -26,8 +26,11 @@ from comet.runtime.shim import (
     rebase,
     signal,
     signal_add,
+    signal_add_all,
+    signal_all,
     store,
     wait,
+    wait_all,
 )
 
 
@@ -119,12 +122,11 @@ def pull_when_ready(
     columns = tl.arange(0, N)
     mine = staged + (epoch % 2) * N
     tl.store(mine + columns, tl.load(shard + columns))
-    for step in range(W):
-        signal(ready + current, epoch, current, (current + step) % W, bases)
+    signal_all(ready + current, epoch, current, bases, W)
+    if WAIT:
+        wait_all(ready, epoch, 1, W)
     for step in range(W):
         source = (current + step) % W
-        if WAIT:
-            wait(ready + source, epoch)
         row = load(mine + columns, current, source, bases, hint=(16,))
         tl.store(out + source * N + columns, row)
     finish_epoch(counters, epoch, tl.num_programs(0))
@@ -185,6 +187,23 @@ def send_parts(shard, inbox, counts, current, bases, BLOCK: tl.constexpr):
     to = inbox + current * size + columns
     store(to, values, current, 0, bases, cache_modifier=".wt")
     signal_add(counts + current, 1, current, 0, bases)
+
+
+@triton.jit
+def counted_gather(
+    shard, inbox, counts, out, current, bases, W: tl.constexpr, N: tl.constexpr
+):
+    """Store the shard into every inbox, count it there, and wait for all to come."""
+    columns = tl.arange(0, N)
+    mine = tl.load(shard + columns)
+    for peer in range(W):
+        box = inbox + current * N + columns
+        store(box, mine, current, peer, bases, cache_modifier=".wt")
+    signal_add_all(counts, 1, current, bases, W)
+    wait(counts, W)
+    for source in range(W):
+        row = tl.load(inbox + source * N + columns)
+        tl.store(out + source * N + columns, row)
 
 
 @triton.jit

@@ -180,6 +180,19 @@ class Parts:
         return error_of(rank.read(out), gathered(0, rank.world, n).sum(dim=0))
 
 
+def counted(rank: Rank) -> float:
+    """Gather the shards of all ranks, which one flag counts."""
+    n = 16
+    inbox = rank.heap.zeros((rank.world, n), torch.float32, "inbox")
+    counts = rank.heap.zeros((1,), torch.int32, "counts")
+    out = torch.zeros(rank.world, n)
+    rank.barrier()
+    tensors = (shard_of(0, rank.rank, n), inbox, counts, out)
+    arguments = (*tensors, rank.rank, rank.heap_bases)
+    rank.launch(kernels.counted_gather, (1,), *arguments, W=rank.world, N=n)
+    return error_of(rank.read(out), gathered(0, rank.world, n))
+
+
 def atomics(rank: Rank) -> float:
     """Try every atomic on the next rank."""
     cells = rank.heap.zeros((10,), torch.int32, "cells")

@@ -56,6 +56,7 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
         "pull": partial(seeded, Pull(), 3),
         "gemm": partial(seeded, Gemm(), 2),
         "parts": partial(seeded, Parts(), 3),
+        "counted": partial(seeded, programs.counted, 3),
         "gather, 1 rank": scheduled(Gather(), 1),
         "gather, 4 ranks, 5 epochs": scheduled(Gather(epochs=5), 4),
         "gemm, 4 ranks": scheduled(Gemm(epochs=5), 4),
@@ -104,6 +105,7 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
         "processes: pull": concurrent(Pull(), 2),
         "processes: gemm": concurrent(Gemm(), 4),
         "processes: parts": concurrent(Parts(), 2),
+        "processes: counted": concurrent(programs.counted, 2),
         "processes: atomics": concurrent(programs.atomics, 2),
         "processes: missing signal": concurrent(Gather(how="none"), 2, timeout=1),
         "processes: unequal heaps": concurrent(programs.unequal_heaps, 2),
@@ -129,7 +131,7 @@ def seeded_errors(program: Callable[..., float], world: int) -> list[float]:
 
 def mutated_errors(name: str) -> list[float]:
     """Run right programs with a shim that is wrong; raise the first error."""
-    from rank_programs import Gather, Parts, launches
+    from rank_programs import Gather, Parts, Pull, counted, launches
     from shim_mutations import mutated
 
     from comet.runtime import scheduler
@@ -139,6 +141,8 @@ def mutated_errors(name: str) -> list[float]:
         for seed in range(5):
             results += scheduler.run(Gather(), 2, seed=seed)
             results += scheduler.run(Parts(), 2, seed=seed)
+            results += scheduler.run(Pull(), 2, seed=seed)
+            results += scheduler.run(counted, 2, seed=seed)
             results += scheduler.run(launches, 1, seed=seed)
     return results
 

@@ -13,6 +13,9 @@ from comet import runtime
 
 XCHG = "    tl.atomic_xchg(target, value, "
 ADD = "    tl.atomic_add(target, value, "
+XCHG_ALL = "    tl.atomic_xchg(targets, value, mask=there, "
+ADD_ALL = "    tl.atomic_add(targets, value, mask=there, "
+SEEN = "    seen = tl.atomic_add(flags, 0, mask=there, "
 POLL = "    while tl.atomic_add(flag, 0, "
 LAST = "    if tl.atomic_add(counters + 1, 1, "
 
@@ -35,6 +38,29 @@ MUTATIONS: dict[str, tuple[str, str]] = {
         f'{ADD}sem="release", scope="sys"',
         f'{ADD}sem="release", scope="gpu"',
     ),
+    "signal all without barrier": (f"    tl.debug_barrier()\n{XCHG_ALL}", XCHG_ALL),
+    "signal all relaxed": (f'{XCHG_ALL}sem="release"', f'{XCHG_ALL}sem="relaxed"'),
+    "signal all in one gpu": (
+        f'{XCHG_ALL}sem="release", scope="sys"',
+        f'{XCHG_ALL}sem="release", scope="gpu"',
+    ),
+    "signal all to the own rank": (
+        "(flag, current, ranks % world, heap_bases)",
+        "(flag, current, current + 0 * ranks, heap_bases)",
+    ),
+    "signal all but the last": (", ranks < world\n", ", ranks < world - 1\n"),
+    "count all without barrier": (f"    tl.debug_barrier()\n{ADD_ALL}", ADD_ALL),
+    "count all relaxed": (f'{ADD_ALL}sem="release"', f'{ADD_ALL}sem="relaxed"'),
+    "count all in one gpu": (
+        f'{ADD_ALL}sem="release", scope="sys"',
+        f'{ADD_ALL}sem="release", scope="gpu"',
+    ),
+    "wait all relaxed": (f'{SEEN}sem="acquire"', f'{SEEN}sem="relaxed"'),
+    "wait all in one gpu": (
+        f'{SEEN}sem="acquire", scope="sys"',
+        f'{SEEN}sem="acquire", scope="gpu"',
+    ),
+    "wait for all but the last": ("numbers < count", "numbers < count - 1"),
     "wait relaxed": (f'{POLL}sem="acquire"', f'{POLL}sem="relaxed"'),
     "wait in one gpu": (
         f'{POLL}sem="acquire", scope="sys"',
@@ -48,7 +74,16 @@ MUTATIONS: dict[str, tuple[str, str]] = {
 }
 """What to replace in the shim's source, and by what."""
 
-VERBS = ("signal", "signal_add", "wait", "next_epoch", "finish_epoch")
+VERBS = (
+    "signal",
+    "signal_add",
+    "signal_all",
+    "signal_add_all",
+    "wait",
+    "wait_all",
+    "next_epoch",
+    "finish_epoch",
+)
 """The functions of the shim that order something."""
 
 

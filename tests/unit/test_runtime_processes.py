@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rank_scenarios import Outcome, play
 
-RIGHT = ("ping-pong", "gather", "pull", "gemm", "parts", "atomics")
+RIGHT = ("ping-pong", "gather", "pull", "gemm", "parts", "counted", "atomics")
 ERRORS = {
     "missing signal": ("DeadlockError", "no rank could go on for 1 s"),
     "unequal heaps": ("SymmetryError", "the heaps of ranks 0 and 1 differ"),

@@ -15,6 +15,7 @@ RIGHT = (
     "pull",
     "gemm",
     "parts",
+    "counted",
     "launches",
     "plain interpreter",
     "aligned rebase",
@@ -26,7 +27,7 @@ RIGHT = (
     "parts, little room",
     "consumer first",
 )
-MANY_SEEDS = ("ping-pong", "gather", "pull", "gemm", "parts", "launches")
+MANY_SEEDS = ("ping-pong", "gather", "pull", "gemm", "parts", "counted", "launches")
 RACES = {
     "count too low": ("inbox", "push_all_gather"),
     "one buffer": ("inbox", "push_all_gather"),

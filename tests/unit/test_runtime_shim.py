@@ -16,6 +16,7 @@ SIGNALS = {
     "pull_when_ready": 1,
     "push_gemm": 1,
     "send_parts": 1,
+    "counted_gather": 1,
 }
 """The kernels that signal, and how often at least."""
 WAITS = (
@@ -24,6 +25,7 @@ WAITS = (
     "pull_when_ready",
     "push_gemm",
     "receive_parts",
+    "counted_gather",
 )
 RELEASE = {"sm_90": ".sys.release.", "gfx942": "buffer_wbl2 sc0 sc1"}
 STORE = {"sm_90": "st.global", "gfx942": "global_store"}
@@ -74,7 +76,9 @@ def test_a_barrier_stands_before_each_release(
         assert BARRIER[target] in since_last_store(operations, target, index)
 
 
-@pytest.mark.parametrize("kernel", ["push_all_gather", "push_gemm", "send_parts"])
+@pytest.mark.parametrize(
+    "kernel", ["push_all_gather", "push_gemm", "send_parts", "counted_gather"]
+)
 def test_amd_waits_for_pushed_data_before_the_barrier(kernel: str, compiled: Compiled):
     operations = compiled[kernel, "gfx942"]
     for index, operation in enumerate(operations):

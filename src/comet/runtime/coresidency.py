@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from types import FunctionType
 
 SHIM = "comet.runtime.shim"
-SIGNALS = {"signal", "signal_add"}
+SIGNALS = {"signal", "signal_add", "signal_all", "signal_add_all"}
+WAITS = {"wait", "wait_all"}
 
 
 def waits_for_itself(kernel: object) -> bool:
@@ -18,7 +19,7 @@ def waits_for_itself(kernel: object) -> bool:
     """
     functions = _functions(kernel, set())
     verbs = {called.__name__ for called in functions if called.__module__ == SHIM}
-    return "wait" in verbs and bool(verbs & SIGNALS)
+    return bool(verbs & WAITS) and bool(verbs & SIGNALS)
 
 
 def _functions(kernel: object, seen: set[FunctionType]) -> set[FunctionType]:

@@ -61,8 +61,8 @@ class Actor(Task):
         self.reason: Callable[[], str] = lambda: "has not started"
         self.last_read: tuple[int, int] = (0, 0)
         """The address it read last, and how often in a row."""
-        self.awaited: tuple[int, int] | None = None
-        """The flag it waited for last and the value, until it looks there."""
+        self.awaited: dict[int, int] = {}
+        """The flags it waited for last and the values, until it looks there."""
 
     def enter(self) -> None:
         """Make the interpreter run this program."""
@@ -235,7 +235,7 @@ class Engine:
 
         self.conductor.running().locate()
         self.pause(reason, lambda: flag_value(address, width) >= value, address)
-        self.conductor.running().awaited = (address, value)
+        self.conductor.running().awaited[address] = value
 
     def _notify(self, access: Access) -> None:
         """Wake those who wait for what was written, or for anything to be."""
@@ -311,15 +311,16 @@ class Engine:
 
 
 def _looks_after_waiting(actor: Actor, access: Access) -> bool:
-    """Whether the actor has just waited for the flag at which it looks now."""
-    if actor.awaited is None or access.addresses.size != 1:
+    """Whether the actor has just waited for the flags at which it looks now."""
+    if access.kind is not Kind.ATOMIC_READ or not actor.awaited:
         return False
-    return access.kind is Kind.ATOMIC_READ and access.low == actor.awaited[0]
+    return all(address in actor.awaited for address in access.addresses.tolist())
 
 
 def _with_awaited(actor: Actor, access: Access) -> Access:
     """Note at an acquire what its program waited for there."""
-    awaited, actor.awaited = actor.awaited, None
-    if awaited is None or access.addresses.size != 1 or access.low != awaited[0]:
+    awaited, actor.awaited = actor.awaited, {}
+    if not awaited:
         return access
-    return replace(access, awaited=awaited[1])
+    values = {awaited.get(address) for address in access.addresses.tolist()}
+    return replace(access, awaited=values.pop()) if len(values) == 1 else access

@@ -173,11 +173,14 @@ def _atomic(addresses: np.ndarray, width: int, writes: bool, order: Any, scope: 
     return Access(kind, addresses, width, acquire, release, SCOPES[scope.name])
 
 
-def _left(access: Access) -> int | None:
-    """Return what a release left at a flag."""
-    if access.release and access.addresses.size == 1 and access.width in INTEGERS:
-        return flag_value(int(access.addresses[0]), access.width)
-    return None
+def _done(access: Access) -> Iterator[Access]:
+    """Yield an access that is done; a release flag by flag, with what it left there."""
+    if not access.release or access.width not in INTEGERS:
+        yield access
+        return
+    for address in access.addresses:
+        left = flag_value(int(address), access.width)
+        yield replace(access, addresses=np.array([address]), left=left)
 
 
 def _watched_rmw(original: Callable[..., Any], observer: Observer) -> Any:
@@ -186,7 +189,8 @@ def _watched_rmw(original: Callable[..., Any], observer: Observer) -> Any:
         access = _atomic(*_active(pointers, mask), not neutral, order, scope)
         observer.before(access)
         old = original(op, pointers, value, mask, order, scope)
-        observer.after(replace(access, left=_left(access)))
+        for part in _done(access):
+            observer.after(part)
         return old
 
     return rmw

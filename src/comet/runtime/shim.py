@@ -327,6 +327,35 @@ def signal_add(flag, value, current, remote, heap_bases):
 
 
 @triton.jit
+def _on_all(flag, current, heap_bases, world: tl.constexpr):
+    """Return the pointers to a flag on all ranks, and which of them there are."""
+    ranks = tl.arange(0, triton.next_power_of_2(world))
+    return translate(flag, current, ranks % world, heap_bases), ranks < world
+
+
+@triton.jit
+def signal_all(flag, value, current, heap_bases, world: tl.constexpr):
+    """
+    Like `signal`, on every rank: one release of as many threads.
+
+    One after another, each release would wait until the flag before it has arrived.
+    """
+    drain()
+    targets, there = _on_all(flag, current, heap_bases, world)
+    tl.debug_barrier()
+    tl.atomic_xchg(targets, value, mask=there, sem="release", scope="sys")
+
+
+@triton.jit
+def signal_add_all(flag, value, current, heap_bases, world: tl.constexpr):
+    """Like `signal_all`, for flags with several writers: they count what these add."""
+    drain()
+    targets, there = _on_all(flag, current, heap_bases, world)
+    tl.debug_barrier()
+    tl.atomic_add(targets, value, mask=there, sem="release", scope="sys")
+
+
+@triton.jit
 def wait(flag, value):
     """
     Wait until a flag of the own rank is at least `value`; then see what it published.
@@ -338,6 +367,29 @@ def wait(flag, value):
         poll(flag, value)
     while tl.atomic_add(flag, 0, sem="acquire", scope="sys") < value:
         pass
+
+
+@triton.jit
+def _least(flags, there, value):
+    """Return the smallest of some flags, at most `value`; see what they published."""
+    seen = tl.atomic_add(flags, 0, mask=there, sem="acquire", scope="sys")
+    return tl.min(tl.where(there, seen, value))
+
+
+@triton.jit
+def wait_all(flag, value, stride, count: tl.constexpr):
+    """
+    Wait until so many flags, `stride` apart, are at least `value`, all at a time.
+
+    The barrier makes loads of all threads follow what some of them have acquired.
+    """
+    if INTERPRETED:
+        for number in range(count):
+            poll(flag + number * stride, value)
+    numbers = tl.arange(0, triton.next_power_of_2(count))
+    while _least(flag + numbers * stride, numbers < count, value) < value:
+        pass
+    tl.debug_barrier()
 
 
 @triton.jit
