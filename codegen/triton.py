@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
 from typing import IO
@@ -13,6 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
 from comet.codegen.numpy_reference import ReferencePrinter
+from comet.codegen.python_text import WIDTH
 from comet.codegen.triton_expressions import REMOTE
 from comet.codegen.triton_host import LaunchPlanPrinter, program_lines
 from comet.codegen.triton_kernels import KernelPrinter
@@ -163,8 +165,16 @@ def _runtime_imports(parts: _Parts, has_ranks: bool) -> list[str]:
     if has_ranks:
         lines.append("from comet.runtime.ranks import Rank")
     if verbs := sorted(REMOTE[op] for op in ops if op in REMOTE):
-        lines.append(f"from comet.runtime.shim import {', '.join(verbs)}")
+        lines += _import("comet.runtime.shim", verbs)
     return lines
+
+
+def _import(module: str, names: Sequence[str]) -> list[str]:
+    """Return the lines that import names, one by one where they are too many."""
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
 
 
 def _tidied(lines: list[str]) -> list[str]:

@@ -244,8 +244,11 @@ REMOTE: Mapping[type[Operation], str] = {
     tl_remote.PlaceOp: "place",
     tl_remote.RebaseOp: "rebase",
     tl_remote.RemoteLoadOp: "load",
+    tl_remote.SignalAddAllOp: "signal_add_all",
     tl_remote.SignalAddOp: "signal_add",
+    tl_remote.SignalAllOp: "signal_all",
     tl_remote.SignalOp: "signal",
+    tl_remote.WaitAllOp: "wait_all",
     tl_remote.WaitOp: "wait",
 }
 """The function of `comet.runtime.shim` that an operation is."""

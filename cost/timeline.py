@@ -270,11 +270,7 @@ class _Player:
             for group in range(groups):
                 rows = (wave + (group + 1) / groups) / waves
                 whole = [self._release(r, rank, turn, rows) for r in waited]
-                looks = sum(
-                    1 if receive.by_source else len(self.ranks)
-                    for receive in waited
-                    if receive.by_source or turn == 0
-                )
+                looks = sum(turn == 0 or receive.by_source for receive in waited)
                 look = looks * self.machine.device.load_latency / groups
                 yield max(whole, default=0.0), look
 

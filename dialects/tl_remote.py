@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.dialects.tl_blocks import expect_type
 from comet.dialects.tl_memory import pointee_of, verify_mask
 from comet.dialects.tl_types import (
+    ConstexprType,
     ProgramsType,
     PtrType,
     block_of,
@@ -231,6 +232,56 @@ class SignalAddOp(_SignalLike):
     name = "tl.signal_add"
 
 
+class _SignalAllLike(IRDLOperation):
+    """Changes a flag of every rank after everything that this program stored."""
+
+    flag = operand_def(FLAG)
+    value = operand_def(i32)
+    current = operand_def(i32)
+    bases = operand_def(BASES)
+    world = operand_def(ConstexprType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$flag `,` $value `,` $current `,` $bases `,` $world attr-dict `:` type($world)"
+    )
+
+    def __init__(
+        self,
+        flag: SSAValue,
+        value: SSAValue,
+        current: SSAValue,
+        bases: SSAValue,
+        world: SSAValue,
+    ):
+        super().__init__(operands=[flag, value, current, bases, world])
+
+
+@irdl_op_definition
+class SignalAllOp(_SignalAllLike):
+    """
+    Set a flag that has one writer, on every rank: one barrier, then one release.
+
+    ```mlir
+    tl.signal_all %flag, %epoch, %rank, %bases, %WORLD : !tl.constexpr<4>
+    ```
+    """
+
+    name = "tl.signal_all"
+
+
+@irdl_op_definition
+class SignalAddAllOp(_SignalAllLike):
+    """
+    Add to a flag that has several writers, on every rank: one barrier, one release.
+
+    ```mlir
+    tl.signal_add_all %flag, %one, %rank, %bases, %WORLD : !tl.constexpr<4>
+    ```
+    """
+
+    name = "tl.signal_add_all"
+
+
 @irdl_op_definition
 class WaitOp(IRDLOperation):
     """
@@ -249,6 +300,32 @@ class WaitOp(IRDLOperation):
 
     def __init__(self, flag: SSAValue, value: SSAValue):
         super().__init__(operands=[flag, value])
+
+
+@irdl_op_definition
+class WaitAllOp(IRDLOperation):
+    """
+    Wait until `count` flags of the own rank, `stride` apart, are at least `value`.
+
+    ```mlir
+    tl.wait_all %flag, %epoch, %stride, %WORLD : !tl.constexpr<4>
+    ```
+    """
+
+    name = "tl.wait_all"
+    flag = operand_def(FLAG)
+    value = operand_def(i32)
+    stride = operand_def(i32)
+    count = operand_def(ConstexprType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$flag `,` $value `,` $stride `,` $count attr-dict `:` type($count)"
+    )
+
+    def __init__(
+        self, flag: SSAValue, value: SSAValue, stride: SSAValue, count: SSAValue
+    ):
+        super().__init__(operands=[flag, value, stride, count])
 
 
 @irdl_op_definition

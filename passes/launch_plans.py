@@ -44,7 +44,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
 from comet.passes.kernel_locals import blocks_of, viewed
 from comet.passes.kernels import launch_of
-from comet.passes.rank_rows import source_dims
+from comet.passes.rank_rows import loops_over, source_dims
 from comet.passes.tile_gpu_cost import (
     LaunchNumbers,
     device,
@@ -53,6 +53,7 @@ from comet.passes.tile_gpu_cost import (
 )
 from comet.passes.tile_gpu_model import Blocks, KernelSummary, summarize, tile_blocks
 from comet.passes.told_together import flagged
+from comet.passes.waits import is_innermost
 
 DEFAULT_LAUNCH = LaunchNumbers(4, 1)
 """Of a node that has none yet."""
@@ -313,12 +314,14 @@ def _receives(
         told = op.channel if wait is None else flagged(wait)
         called = dict(zip(names_of(seen), names_of(value), strict=True))
         lacking = (dim for dim in summary.grid if dim not in names_of(value))
+        loops = loops_over(op.result, op.channel_type.gather)
+        alone = any(is_innermost(*loop) for loop in loops if node.is_ancestor(loop[0]))
         yield Receive(
             _channel_name(told),
             _message(op.channel_type),
             remote=isinstance(op, PullOp),
             waits=wait is not None,
-            by_source=called[op.channel_type.gather] in sources,
+            by_source=called[op.channel_type.gather] in sources and not alone,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
             by_block=any(called[dim] in node.factors for dim in blocks_of(told)),
         )

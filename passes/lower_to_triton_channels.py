@@ -184,9 +184,7 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     channel = received.channel
     assert channel is not None
     ranks = ranks_of(scope)
-    if received.flags is not None:
-        inner, source = loop_over_peers(scope, "source", "wait for all sources")
-        wait_for(inner, received, source)
+    wait_for_all(scope, received)
     names, _ = channel.in_memory(scope)
     pushed = channel.type.mode is ChannelMode.PUSH
     share, gather = channel.type.source_share, received.gather
@@ -281,19 +279,50 @@ def wait_for(scope: Scope, received: Received, source: SSAValue) -> None:
     channel, flags = received.channel, received.flags
     if flags is None or channel is None:
         return
+    target = ranks_of(scope).awaited(received.arrivals)
+    scope, flag = _flag_touched(scope, channel, flags, source)
+    assert flag is not None
+    pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
+    scope.builder.insert(tl.WaitOp(pointer, target))
+
+
+def wait_for_all(scope: Scope, received: Received) -> None:
+    """Wait until the blocks that the current slices touch are there from everybody."""
+    channel, flags = received.channel, received.flags
+    if flags is None or channel is None:
+        return
     ranks = ranks_of(scope)
     target = ranks.awaited(received.arrivals)
+    scope, first = _flag_touched(scope, channel, flags, None)
+    pointer = flags.pointer
+    if first is not None:
+        pointer = scope.insert(tl.AddPtrOp(pointer, first))
+    count = prod(block.factor for block in flags.type.blocks)
+    stride = scope.insert(tl.ConstantOp.of(count, i32))
+    scope.builder.insert(tl.WaitAllOp(pointer, target, stride, ranks.world_size))
+
+
+def _flag_touched(
+    scope: Scope, channel: Channel, flags: Flags, source: SSAValue | None
+) -> tuple[Scope, SSAValue | None]:
+    """
+    Return the flag of the block that the current slices touch, None for number 0.
+
+    It is that of a source, or the first one's; of several blocks, in a loop over all.
+    """
     flag, extents = source, extents_of(channel.type.message)
     for block in flags.type.blocks:
         size = block_extent(extents[block.dim], block.factor)
         inner, index = _block_touched(scope, block.dim, size, block.factor)
-        if inner is not scope and flag is not source:
+        if inner is not scope and flag is not None and flag is not source:
             flag.name_hint = "flag"
         scope = inner
-        flag = combined(scope, BinaryKind.MUL, flag, block.factor)
-        flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
-    pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
-    scope.builder.insert(tl.WaitOp(pointer, target))
+        if flag is not None:
+            flag = combined(scope, BinaryKind.MUL, flag, block.factor)
+            flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+        elif block.factor > 1:
+            flag = index
+    return scope, flag
 
 
 def _block_touched(

@@ -5,8 +5,7 @@ Every temporal row becomes a loop; one of factor 1 needs none. A result that lac
 row's dimension is carried through the loop; one that has it lies in device memory and
 is stored tile by tile. Tiles are loaded at the border where their level changes, in the
 outermost loop that they allow; before the loops around the border that change nothing.
-What peers give is waited for in the loop over them, or before it where each gives one
-tile: loads run ahead in innermost loops only, and in none that waits.
+What peers give is waited for in the loop over them or before it, see `passes.waits`.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ from comet.passes.lower_to_triton_channels import (
     Awaited,
     Received,
     from_owner,
-    loop_over_peers,
     owned_slice,
     peer_at,
-    wait_for,
+    wait_for_all,
 )
 from comet.passes.lower_to_triton_ops import (
     COMBINE,
@@ -52,6 +50,7 @@ from comet.passes.lower_to_triton_values import (
     scope_in,
     store,
 )
+from comet.passes.waits import is_innermost
 
 Allocate = Callable[[SSAValue], Buffer]
 """Makes a scratch buffer for a value that is spilled to device memory."""
@@ -298,7 +297,7 @@ class TemporalLowering:
         if depth == len(self._rows):
             return self._innermost(scope, accumulators)
         row = self._rows[depth]
-        if self._body.is_source_row(row, scope) and self._is_innermost(depth):
+        if self._body.is_source_row(row, scope) and is_innermost(self._node, row.dim):
             outer = self._all_arrived(scope, outer, row)
         carried = [
             index
@@ -347,34 +346,18 @@ class TemporalLowering:
         kind = ReduceKind(str(result.combiner))
         return filled(scope, NEUTRAL[kind], result.inner, None)
 
-    def _is_innermost(self, depth: int) -> bool:
-        """Whether there is no loop in the one of the row at `depth`."""
-        inside = (op for op in self._node.body.walk() if isinstance(op, NodeOp))
-        return depth == len(self._rows) - 1 and not any(map(rows_of, inside))
-
     def _all_arrived(
         self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], row: Row
     ) -> dict[SSAValue, Tile | Buffer]:
-        """
-        Wait for all sources before the loop over them; nothing in it waits then.
-
-        Where each gave one tile, that loop is the one whose loads run ahead, which they
-        cannot where it waits.
-        """
+        """Wait for what all sources give; return where it can be loaded."""
         waiting = {
             argument: value
             for argument, value in outer.items()
-            if isinstance(value, Received) and value.gather == row.dim and value.flags
+            if isinstance(value, Received) and value.gather == row.dim
         }
-        if not waiting:
-            return outer
-        inner, source = loop_over_peers(scope, "source", "wait for all sources")
-        part = inner.slices[row.dim]
-        share, inner.owners[row.dim] = owned_slice(inner, part, row, source)
-        inner.slices[row.dim] = share
         awaited = Awaited()
         for value in waiting.values():
-            wait_for(inner, awaited.once(value, source), source)
+            wait_for_all(scope, awaited.once(value, None))
         done = {arg: replace(value, flags=None) for arg, value in waiting.items()}
         return outer | done
 

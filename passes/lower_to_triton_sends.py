@@ -145,12 +145,13 @@ def signal(scope: Scope, channel: Channel, flags: Flags) -> None:
     if split is not None and split in scope.owners:
         _signal(scope, channel, flags, scope.owners[split].rank)
         return
-    comment = f"tell everybody of {channel.name}"
-    inner, peer = loop_over_peers(scope, "dest", comment)
-    _signal(inner, channel, flags, peer)
+    _signal(scope, channel, flags, None)
 
 
-def _signal(scope: Scope, channel: Channel, flags: Flags, dest: SSAValue) -> None:
+def _signal(
+    scope: Scope, channel: Channel, flags: Flags, dest: SSAValue | None
+) -> None:
+    """Set the flag of the block that was made, or add to it: on `dest`, or on all."""
     ranks = ranks_of(scope)
     flag, extents = ranks.rank, extents_of(channel.type.message)
     for block in flags.type.blocks:
@@ -160,12 +161,15 @@ def _signal(scope: Scope, channel: Channel, flags: Flags, dest: SSAValue) -> Non
         if index is not None:
             flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
     pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
-    peer = (ranks.rank, dest, ranks.bases)
+    once = flags.writers == 1
+    value = ranks.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
     op: Operation
-    if flags.writers == 1:
-        op = tl.SignalOp(pointer, ranks.epoch(), *peer)
+    if dest is not None:
+        to_one = tl.SignalOp if once else tl.SignalAddOp
+        op = to_one(pointer, value, ranks.rank, dest, ranks.bases)
     else:
-        op = tl.SignalAddOp(pointer, scope.insert(tl.ConstantOp.of(1, i32)), *peer)
+        to_all = tl.SignalAllOp if once else tl.SignalAddAllOp
+        op = to_all(pointer, value, ranks.rank, ranks.bases, ranks.world_size)
     scope.builder.insert(op)
 
 

@@ -130,31 +130,31 @@ BROKEN = {
         edited((SIGNAL, SIGNAL.replace(" fence", ""))),
         "@send signals %box without a fence",
         "RaceError",
-        "signal without barrier",
+        "signal all without barrier",
     ),
     "a relaxed signal": Broken(
         edited((SIGNAL, SIGNAL.replace("release", "relaxed"))),
         "dataflow.signal on %box that is relaxed: its stores may move past it",
         "RaceError",
-        "signal relaxed",
+        "signal all relaxed",
     ),
     "a relaxed wait": Broken(
         edited((WAIT, WAIT.replace("acquire", "relaxed"))),
         "dataflow.wait on %box that is relaxed: its loads may move past it",
         "RaceError",
-        "wait relaxed",
+        "wait all relaxed",
     ),
     "a signal of gpu scope": Broken(
         edited((SIGNAL, SIGNAL.replace("system", "gpu"))),
         "dataflow.signal on %box of scope gpu, which other GPUs do not see",
         "RaceError",
-        "signal in one gpu",
+        "signal all in one gpu",
     ),
     "a wait of gpu scope": Broken(
         edited((WAIT, WAIT.replace("system", "gpu"))),
         "dataflow.wait on %box of scope gpu, which other GPUs do not see",
         "RaceError",
-        "wait in one gpu",
+        "wait all in one gpu",
     ),
     "too many writers": Broken(
         edited(

@@ -14,6 +14,7 @@ from rank_matrix import Cell
 
 PROGRAMS = {
     "push": Cell("ag_gemm", "push", 2),
+    "long": Cell("ag_gemm", "push", 2),
     "bsp": Cell("ag_gemm", "bsp", 2),
     "pull": Cell("gemm_all_reduce", "pull", 2),
     "in_place": Cell("ag_gemm", "in_place", 2),
@@ -21,6 +22,8 @@ PROGRAMS = {
 }
 SIZES = {"M": 3, "N": 17, "K": 11}
 """Ragged for two ranks and for blocks of 16; two programs make a product."""
+LONG = {**SIZES, "K": 150}
+"""The share of a rank has two tiles: each source is waited for in a loop."""
 
 RACE = frozenset({"RaceError"})
 DEADLOCK = frozenset({"DeadlockError"})
@@ -40,15 +43,10 @@ class Mutation:
     """What the scheduler may say; of races and wrong results it says the first."""
 
 
-TELL = (
-    "    # tell everybody of a_inbox\n"
-    "    for i in range(WORLD):\n"
-    "        dest = (rank + i) % WORLD\n"
-    "        signal(a_flags_ptr + rank, epoch, rank, dest, heap_bases)\n\n"
-)
 PUSH = "    # push to a_inbox\n"
-WAIT = "wait(a_flags_ptr + source, epoch)"
-SIGNAL = "signal(a_flags_ptr + rank, epoch, rank, dest, heap_bases)"
+WAIT = "wait_all(a_flags_ptr, epoch, 1, WORLD)"
+WAIT_FOR_ONE = "wait(a_flags_ptr + source, epoch)"
+SIGNAL = "signal_all(a_flags_ptr + rank, epoch, rank, heap_bases, WORLD)"
 SLOT = "slot = epoch % 2"
 START = "        rank.barrier()  # flags are zero before anybody signals\n"
 BARRIER = "        rank.barrier()\n"
@@ -65,14 +63,20 @@ MUTATIONS = {
         "push", ((WAIT, WAIT.replace("epoch", "epoch + 1")),), DEADLOCK
     ),
     "a wait for the own flag only": Mutation(
-        "push", ((WAIT, WAIT.replace("source", "rank")),), RACE
+        "push", ((WAIT, "wait_all(a_flags_ptr + rank, epoch, 1, 1)"),), RACE
+    ),
+    "no wait in the loop over sources": Mutation(
+        "long", ((WAIT_FOR_ONE, "pass"),), RACE
+    ),
+    "a wait for oneself in the loop over sources": Mutation(
+        "long", ((WAIT_FOR_ONE, WAIT_FOR_ONE.replace("source", "rank")),), RACE
     ),
     "no signal": Mutation("push", ((SIGNAL, "pass"),), DEADLOCK),
-    "a signal to oneself": Mutation(
-        "push", ((SIGNAL, SIGNAL.replace("dest", "rank")),), DEADLOCK
+    "a signal to one rank": Mutation(
+        "push", ((SIGNAL, SIGNAL.replace("WORLD", "1")),), DEADLOCK
     ),
     "a signal before the stores": Mutation(
-        "push", ((TELL, ""), (PUSH, TELL + PUSH)), RACE
+        "push", ((SIGNAL, "pass"), (PUSH, f"    {SIGNAL}\n{PUSH}")), RACE
     ),
     "one slot": Mutation("push", ((SLOT, "slot = 0"),), RACE),
     "one slot to pull from": Mutation("pull", ((SLOT, "slot = 0"),), RACE),
@@ -135,7 +139,7 @@ MUTATIONS = {
 @cache
 def right(program: str) -> str:
     """Return the module as it is emitted."""
-    return PROGRAMS[program].source(SIZES)
+    return PROGRAMS[program].source(LONG if program == "long" else SIZES)
 
 
 def mutated(mutation: Mutation) -> str:

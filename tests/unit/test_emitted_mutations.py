@@ -48,7 +48,7 @@ def test_consumers_that_are_launched_first_wait_for_ever(
 def begun_elsewhere(text: str) -> list[str]:
     """Return the orders of ranks in a module that do not begin with the own one."""
     orders = PEER.findall(text)
-    assert len(orders) >= 2
+    assert orders
     return [order for order in orders if not STAGGERED.fullmatch(order)]
 
 

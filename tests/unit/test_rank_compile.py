@@ -56,15 +56,16 @@ def elements(value: object) -> list[object]:
 # Without what keeps them right or fast, kernels are found out.
 
 ONE_WRITER = (SAMPLES / "ag_gemm.mlir").read_text()
-"""Each flag is set by one program, with `signal`."""
+"""Each flag is set by one program, with `signal_all`."""
 SEVERAL_WRITERS = resized("ag_gemm", {64: 16, 128: 2048, 96: 64})
-"""Programs add to flags, with `signal_add`, and the loop over K takes several turns."""
+"""Programs add to flags, with `signal_add_all`, and the loop over K takes turns."""
 
-SIGNAL = "    tl.atomic_xchg(target, value, "
-SIGNAL_ADD = "    tl.atomic_add(target, value, "
+SIGNAL = "    tl.atomic_xchg(targets, value, mask=there, "
+SIGNAL_ADD = "    tl.atomic_add(targets, value, mask=there, "
 WAIT = "    while tl.atomic_add(flag, 0, "
+WAIT_ALL = "    seen = tl.atomic_add(flags, 0, mask=there, "
 BARRIER = "    tl.debug_barrier()\n"
-TARGET = "    target = rebase(flag, current, remote, heap_bases, 4)\n"
+TARGETS = "    targets, there = _on_all(flag, current, heap_bases, world)\n"
 BUFFER_STORES = "\nfrom triton import knobs\n\nknobs.amd.use_buffer_ops = True\n"
 """Has AMD GPUs store by instructions that barriers do not wait for."""
 STEP = "            offs_k = k + tl.arange(0, BLOCK_K)\n"
@@ -146,13 +147,27 @@ MUTATIONS: Mapping[str, Mutation] = {
         f'{WAIT}sem="acquire", scope="gpu"',
         WEAK.format("acquire", "gpu"),
     ),
+    "wait_all_relaxed": Mutation(
+        "gfx942",
+        f'{WAIT_ALL}sem="acquire"',
+        f'{WAIT_ALL}sem="relaxed"',
+        WEAK.format("relaxed", "sys"),
+        ONE_WRITER,
+    ),
+    "wait_all_in_one_gpu": Mutation(
+        "sm_90",
+        f'{WAIT_ALL}sem="acquire", scope="sys"',
+        f'{WAIT_ALL}sem="acquire", scope="gpu"',
+        WEAK.format("acquire", "gpu"),
+        ONE_WRITER,
+    ),
     "pushes_kept_in_caches": Mutation(
         "gfx942", ", cache_modifier=WT", "", KEPT, in_shim=False
     ),
     "no_wait_for_other_waves": Mutation(
         "gfx942",
-        f"    drain()\n{TARGET}{BARRIER}{SIGNAL_ADD}",
-        TARGET + BARRIER + SIGNAL_ADD,
+        f"    drain()\n{TARGETS}{BARRIER}{SIGNAL_ADD}",
+        TARGETS + BARRIER + SIGNAL_ADD,
         ON_THEIR_WAY,
         behind=BUFFER_STORES,
     ),

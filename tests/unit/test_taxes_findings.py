@@ -99,10 +99,10 @@ def mean_gain(batches: Iterable[int], *, persistent: bool = False) -> float:
 
 def test_fused_flash_decode_gains_ten_to_twenty_percent_over_the_range():
     assert 1.10 < mean_gain(BATCHES) < 1.20
-    assert mean_gain(BATCHES) == pytest.approx(1.15, abs=0.005)
+    assert mean_gain(BATCHES) == pytest.approx(1.196, abs=0.003)
     each = [mean_gain([batch]) for batch in BATCHES]
-    assert each == pytest.approx([1.31, 1.15, 1.10, 1.06], abs=0.01)
-    assert mean_gain(BATCHES, persistent=True) == pytest.approx(1.20, abs=0.01)
+    assert each == pytest.approx([1.43, 1.20, 1.12, 1.07], abs=0.01)
+    assert mean_gain(BATCHES, persistent=True) == pytest.approx(1.24, abs=0.01)
 
 
 @pytest.mark.parametrize("rows", [*FEW, *MANY])

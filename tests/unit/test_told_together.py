@@ -206,7 +206,7 @@ def test_flash_decode_signals_once_for_its_three_values(pattern: str):
     assert count(module, SignalOp) == count(module, FlagsOp) == 1
     assert count(module, WaitOp) == 3
     emitted = str(run_passes(module, "lower-to-triton"))
-    assert emitted.count("tl.wait ") == emitted.count("tl.signal") == 1
+    assert emitted.count("tl.wait_all ") == emitted.count("tl.signal") == 1
 
 
 def test_kernels_of_their_own_signal_each():

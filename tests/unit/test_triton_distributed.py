@@ -211,7 +211,9 @@ def test_a_split_may_be_said() -> None:
         splits(text, 4, "8")
 
 
-STEPS = re.compile(r"for (?=\w+ in)|source = \(rank \+ i\) % WORLD|wait\(|tl\.dot")
+STEPS = re.compile(
+    r"for (?=\w+ in)|source = \(rank \+ i\) % WORLD|wait\(|wait_all\(|tl\.dot"
+)
 SOURCES = ["for ", "source = (rank + i) % WORLD"]
 
 
@@ -221,9 +223,9 @@ def attention_steps(pattern: str, keys: int) -> list[str]:
     options = f"ranks=4 pattern={pattern} split=none"
     module = emitted(text, f"{H200X8},triton-distributed{{{options}}}")
     (kernel,) = re.findall(r"\ndef f_o_kernel.*?\n\n\n", module, re.S)
-    received = re.search("# wait for all|# schedule.temporal", kernel)
+    received = re.search("wait_all|# schedule.temporal", kernel)
     assert received is not None
-    return STEPS.findall(kernel, received.end())
+    return STEPS.findall(kernel, received.start())
 
 
 @pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
@@ -235,5 +237,5 @@ def test_attention_works_on_a_share_once_that_share_is_there(pattern: str) -> No
 @pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
 def test_shares_of_one_tile_are_waited_for_together(pattern: str) -> None:
     """A loop that waits cannot load ahead; the one over sources is all there is."""
-    waits, products = 2 * ["wait("], 2 * ["tl.dot"]
-    assert attention_steps(pattern, 256) == [*SOURCES, *waits, *SOURCES, *products]
+    waits, products = 2 * ["wait_all("], 2 * ["tl.dot"]
+    assert attention_steps(pattern, 256) == [*waits, *SOURCES, *products]

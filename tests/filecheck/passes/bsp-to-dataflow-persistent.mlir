@@ -84,7 +84,7 @@ func.func private @f__reference(%x: tensor<8x16xf32, #compound.dims<M, K>>) -> t
 // Rows are stored through the caches, and loaded once the own rank's flag is there.
 // TRITON:      if pid < 4:
 // TRITON:          tl.store(e_ptr{{.*}}, y, cache_modifier=WT)
-// TRITON:          signal(
+// TRITON:          signal_all(
 // TRITON:      else:
 // TRITON:          wait(s1_flags_ptr + (rank * 4 + start_m_1 // 2), epoch)
 // TRITON:          e_tile = tl.load(e_ptr

@@ -29,6 +29,12 @@ tl.kernel @push(%a: !tl.ptr<f16>, %inbox: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %c
   tl.signal %flags, %epoch, %r, %pid, %bases
   // CHECK-NEXT:    tl.signal_add %flags, %epoch, %r, %pid, %bases
   tl.signal_add %flags, %epoch, %r, %pid, %bases
+  // CHECK-NEXT:    tl.signal_all %flags, %epoch, %r, %bases, %BLOCK : !tl.constexpr<16>
+  tl.signal_all %flags, %epoch, %r, %bases, %BLOCK : !tl.constexpr<16>
+  // CHECK-NEXT:    tl.signal_add_all %flags, %epoch, %r, %bases, %BLOCK : !tl.constexpr<16>
+  tl.signal_add_all %flags, %epoch, %r, %bases, %BLOCK : !tl.constexpr<16>
+  // CHECK-NEXT:    tl.wait_all %flags, %epoch, %pid, %BLOCK : !tl.constexpr<16>
+  tl.wait_all %flags, %epoch, %pid, %BLOCK : !tl.constexpr<16>
   // CHECK-NEXT:    tl.finish_epoch %counters, %epoch, %pid
   tl.finish_epoch %counters, %epoch, %pid
 }

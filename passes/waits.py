@@ -1,0 +1,18 @@
+"""
+Where consumers wait for what peers give: in the loop over them, or before it for all.
+
+In the loop, work on one share hides that others are late. But a loop that waits cannot
+load ahead, so all are waited for first where each gave one tile.
+"""
+
+from __future__ import annotations
+
+from comet.dialects.schedule_node import NodeOp
+from comet.passes.lower_to_triton_slices import rows_of
+
+
+def is_innermost(node: NodeOp, dim: str) -> bool:
+    """Whether the first loop of a node over a dimension holds no other loop."""
+    rows = [row.dim for row in rows_of(node)]
+    inside = (op for op in node.body.walk() if isinstance(op, NodeOp))
+    return rows.index(dim) == len(rows) - 1 and not any(map(rows_of, inside))
