@@ -35,6 +35,9 @@ REGISTER = 4
 LARGE_PIECE = 8
 """From so many bytes on, what is loaded at a time needs no registers to speak of."""
 
+COPIED_PIECE = 4
+"""From so many bytes on, what is loaded goes to shared memory by itself."""
+
 MIN_DOT_BLOCK = 16
 """The smallest extent that a tensor core instruction takes along each dimension."""
 
@@ -114,9 +117,9 @@ class KernelSummary:
     """What is alive together in shared memory, bytes, in each node."""
     pieces: tuple[tuple[Term, ...], ...]
     """
-    What is loaded together in small pieces, in each node: a register for each of them.
+    What is loaded together in small pieces, in each node: registers for each of them.
 
-    Those of 2 bytes pass through registers, larger ones need addresses.
+    Each has an address; those of 2 bytes pass through registers, too.
     """
     dot_type: str
     """Element type of the contractions' operands, the name of their rate."""
@@ -326,8 +329,9 @@ def _pieces(value: SSAValue, tile: SSAValue, loops: tuple[str, ...]) -> Term | N
     piece = bytes_at_a_time(value)
     if piece >= LARGE_PIECE:
         return None
-    each = element_type_of(tile).bitwidth / 8 / piece
-    return Term(names_of(tile), REGISTER * each, loops)
+    registers = 2 if piece >= COPIED_PIECE else 3
+    pieces = element_type_of(tile).bitwidth / 8 / piece
+    return Term(names_of(tile), registers * REGISTER * pieces, loops)
 
 
 def _tensors(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
