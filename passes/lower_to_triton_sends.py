@@ -141,36 +141,30 @@ class StageIn:
 
 def signal(scope: Scope, channel: Channel, flags: Flags) -> None:
     """Tell receivers that one more tile is there, of the block that it belongs to."""
-    split = channel.type.split
+    ranks, split = ranks_of(scope), channel.type.split
+    flag, once = _flag(scope, channel, flags), flags.writers == 1
+    value = ranks.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
+    op: Operation
     if split is not None and split in scope.owners:
-        _signal(scope, channel, flags, scope.owners[split].rank)
-        return
-    _signal(scope, channel, flags, None)
+        to_one = tl.SignalOp if once else tl.SignalAddOp
+        dest = scope.owners[split].rank
+        op = to_one(flag, value, ranks.rank, dest, ranks.bases)
+    else:
+        to_all = tl.SignalAllOp if once else tl.SignalAddAllOp
+        op = to_all(flag, value, ranks.rank, ranks.bases, ranks.world_size)
+    scope.builder.insert(op)
 
 
-def _signal(
-    scope: Scope, channel: Channel, flags: Flags, dest: SSAValue | None
-) -> None:
-    """Set the flag of the block that was made, or add to it: on `dest`, or on all."""
-    ranks = ranks_of(scope)
-    flag, extents = ranks.rank, extents_of(channel.type.message)
+def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
+    """Return the pointer to the own rank's flag of the block that was made."""
+    flag, extents = ranks_of(scope).rank, extents_of(channel.type.message)
     for block in flags.type.blocks:
         size = block_extent(extents[block.dim], block.factor)
         flag = combined(scope, BinaryKind.MUL, flag, block.factor)
         index = _block_made(scope, channel, block.dim, size, block.factor)
         if index is not None:
             flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
-    pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
-    once = flags.writers == 1
-    value = ranks.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
-    op: Operation
-    if dest is not None:
-        to_one = tl.SignalOp if once else tl.SignalAddOp
-        op = to_one(pointer, value, ranks.rank, dest, ranks.bases)
-    else:
-        to_all = tl.SignalAllOp if once else tl.SignalAddAllOp
-        op = to_all(pointer, value, ranks.rank, ranks.bases, ranks.world_size)
-    scope.builder.insert(op)
+    return scope.insert(tl.AddPtrOp(flags.pointer, flag))
 
 
 def _block_made(
