@@ -286,3 +286,31 @@ def test_other_errors_of_a_launch_are_errors(modules: Mapping[str, Path]) -> Non
     recorder = Recorder("out of memory", getattr(kernel, "fn", None))
     with pytest.raises(RuntimeError, match="out of memory"):
         Gpu().launch(Launch(recorder, (6,), (), {}))
+
+
+KEPT = """
+import torch
+from comet.runtime.virtual import VirtualRanks
+from comet.runtime.virtual_interpreted import on_device
+
+def body(device):
+    (rank, _) = VirtualRanks(2, 1 << 12, device).ranks
+    place = rank.heap.zeros((8,), torch.float32, "row").data_ptr()
+    del rank, _
+    owner = device._engine.memory.find(place).owner
+    return owner.data_ptr() <= place < owner.data_ptr() + owner.nbytes()
+
+print(on_device(body))
+"""
+
+
+def test_memory_that_is_known_is_given_to_nobody_else():
+    """Else what lies there later would be taken for what was there before."""
+    done = subprocess.run(
+        [sys.executable, "-c", KEPT],
+        env=dict(os.environ, TRITON_INTERPRET="1"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")

@@ -53,6 +53,7 @@ class InterpretedDevice:
                 tensor.element_size(),
                 0,
                 f"virtual rank {rank}'s {entry.name}",
+                owner=tensor.untyped_storage(),
             )
             self._engine.memory.add(region)
 
