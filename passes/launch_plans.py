@@ -40,7 +40,7 @@ from comet.dialects.dataflow_transfer import (
     StageOp,
     WaitOp,
 )
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
 from comet.passes.kernel_locals import blocks_of, viewed
 from comet.passes.kernels import launch_of
@@ -314,8 +314,11 @@ def _receives(
         told = op.channel if wait is None else flagged(wait)
         called = dict(zip(names_of(seen), names_of(value), strict=True))
         lacking = (dim for dim in summary.grid if dim not in names_of(value))
-        loops = loops_over(op.result, op.channel_type.gather)
-        alone = any(is_innermost(*loop) for loop in loops if node.is_ancestor(loop[0]))
+        alone = any(
+            isinstance(loop, TemporalOp) and is_innermost(loop, dim)
+            for loop, dim in loops_over(op.result, op.channel_type.gather)
+            if node.is_ancestor(loop)
+        )
         yield Receive(
             _channel_name(told),
             _message(op.channel_type),

@@ -167,7 +167,7 @@ def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
     """Wait for one source; return what it gave, as memory that can be loaded."""
     channel = received.channel
     assert channel is not None
-    wait_for(scope, received, owner.rank)
+    _wait_for(scope, received, owner.rank)
     base = _message(scope, channel, owner.rank)
     base.name_hint = box_name(channel)
     origins = {received.gather: owner.first}
@@ -176,7 +176,7 @@ def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
 
 def wait_for_own(scope: Scope, received: Received) -> None:
     """Wait for what the own rank gave, along the current slices."""
-    wait_for(scope, received, ranks_of(scope).rank)
+    _wait_for(scope, received, ranks_of(scope).rank)
 
 
 def from_all(scope: Scope, received: Received) -> Buffer:
@@ -274,7 +274,7 @@ def in_inbox(
     return scope.insert(tl.AddPtrOp(inbox, offset))
 
 
-def wait_for(scope: Scope, received: Received, source: SSAValue) -> None:
+def _wait_for(scope: Scope, received: Received, source: SSAValue) -> None:
     """Wait until the blocks that the current slices touch are there from a source."""
     channel, flags = received.channel, received.flags
     if flags is None or channel is None:

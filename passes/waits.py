@@ -7,12 +7,13 @@ load ahead, so all are waited for first where each gave one tile.
 
 from __future__ import annotations
 
+from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.lower_to_triton_slices import rows_of
 
 
-def is_innermost(node: NodeOp, dim: str) -> bool:
-    """Whether the first loop of a node over a dimension holds no other loop."""
+def is_innermost(node: TemporalOp, dim: str) -> bool:
+    """Whether a node loops over a dimension once, with no other loop inside."""
     rows = [row.dim for row in rows_of(node)]
     inside = (op for op in node.body.walk() if isinstance(op, NodeOp))
-    return rows.index(dim) == len(rows) - 1 and not any(map(rows_of, inside))
+    return rows[-1:] == [dim] and rows.count(dim) == 1 and not any(map(rows_of, inside))
