@@ -3,7 +3,8 @@ Canonicalization of `compound.map` with a neutral or an absorbing operand.
 
 A fold that sees its dimension in one chunk starts from neutral carries; these patterns
 turn it into the plain form. They assume finite values, as neutral elements are finite:
-max(lowest, x) = x is wrong for x = -inf, and 0 x = 0 for x = inf or NaN.
+max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0 for
+x = inf or NaN.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from comet.dialects.compound import FillOp, MapKind, MapOp
 from comet.dialects.compound_dims import float_type_of
 from comet.dialects.compound_neutral import lowest_finite
 
-COMMUTATIVE = (MapKind.ADD, MapKind.MULT, MapKind.MAX)
+COMMUTATIVE = (MapKind.ADD, MapKind.MULT, MapKind.MAX, MapKind.MIN)
 
 
 def constant_of(value: SSAValue) -> float | None:
@@ -29,8 +30,11 @@ def constant_of(value: SSAValue) -> float | None:
 
 def neutral_operand(op: MapOp) -> SSAValue | None:
     """Return the operand that equals the result because the other is neutral."""
+    neutral = _neutral(op)
     for kept, other in _pairs(op):
-        if constant_of(other) == _neutral(op) and kept.type == op.result.type:
+        constant = constant_of(other)
+        known = constant is not None and constant == neutral
+        if known and kept.type == op.result.type:
             return kept
     return None
 
@@ -44,6 +48,7 @@ def _pairs(op: MapOp) -> list[tuple[SSAValue, SSAValue]]:
 
 
 def _neutral(op: MapOp) -> float | None:
+    """Return the number that changes no other operand, None if there is none."""
     match op.kind.data:
         case MapKind.ADD | MapKind.SUB:
             return 0.0
@@ -51,12 +56,14 @@ def _neutral(op: MapOp) -> float | None:
             return 1.0
         case MapKind.MAX:
             return lowest_finite(float_type_of(op.result))
+        case MapKind.MIN:
+            return -lowest_finite(float_type_of(op.result))
         case _:
             return None
 
 
 class DropNeutralOperand(RewritePattern):
-    """x + 0, x - 0, x * 1, x / 1 and max(x, lowest finite) are x."""
+    """x + 0, x - 0, x * 1, x / 1, max(x, lowest finite), min(x, highest finite) are x."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:

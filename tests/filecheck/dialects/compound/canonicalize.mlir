@@ -48,3 +48,19 @@ func.func @kept(%x: tensor<4xf32, #compound.dims<M>>, %y: tensor<f32, #compound.
 // CHECK-NEXT:   %div = compound.map div
 // CHECK-NEXT:   %max = compound.map max
 // CHECK-NEXT:   %add = compound.map add
+
+// -----
+
+// The highest finite number is neutral for min; two unknown operands both count.
+
+func.func @min(%x: tensor<4xf16, #compound.dims<M>>, %y: tensor<4xf16, #compound.dims<M>>) -> (tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>) {
+  %high = compound.fill 65504.0 : tensor<4xf16, #compound.dims<M>>
+  %right = compound.map min %x, %high : tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+  %left = compound.map min %high, %x : tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+  %both = compound.map min %x, %y : tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>> -> tensor<4xf16, #compound.dims<M>>
+  func.return %right, %left, %both : tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>>
+}
+
+// CHECK:      func.func @min
+// CHECK-NEXT:   %both = compound.map min %x, %y
+// CHECK-NEXT:   func.return %x, %x, %both
