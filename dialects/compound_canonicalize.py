@@ -3,8 +3,8 @@ Canonicalization of `compound.map` with a neutral or an absorbing operand.
 
 A fold that sees its dimension in one chunk starts from neutral carries; these patterns
 turn it into the plain form. They assume finite values, as neutral elements are finite:
-max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0 for
-x = inf or NaN.
+max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0
+for x = inf or NaN.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _neutral(op: MapOp) -> float | None:
 
 
 class DropNeutralOperand(RewritePattern):
-    """x + 0, x - 0, x * 1, x / 1, max(x, lowest finite), min(x, highest finite) are x."""
+    """x + 0, x - 0, x * 1, x / 1, max(x, lowest) and min(x, highest finite) are x."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:

@@ -54,13 +54,16 @@ class Channel:
     pointer: SSAValue
     name: str
 
-    def in_memory(self, scope: Scope) -> tuple[Stride, tuple[int, ...]]:
-        """Return the names and extents of what one sender has in one slot."""
+    @property
+    def in_memory(self) -> dict[str, int]:
+        """The extents of what one sender has in one slot."""
         pushed = self.type.mode is ChannelMode.PUSH
-        extents = extents_of(self.type.message if pushed else self.type.sent)
-        constexprs = scope.constexprs
-        names = [constexprs.extent_name(dim, size) for dim, size in extents.items()]
-        return tuple(names), tuple(extents.values())
+        return extents_of(self.type.message if pushed else self.type.sent)
+
+    @property
+    def slot_stride(self) -> Stride:
+        """The distance of what two senders have, or two slots of one sender."""
+        return tuple(self.in_memory.items())
 
     def is_wide(self, world: int) -> bool:
         """Whether 32 bits are too few to count the elements of all slots."""
@@ -154,8 +157,7 @@ def owned_slice(
     """Return the share that a rank has of a dimension, at most `row.tile` elements."""
     first = peer
     if row.tile > 1:
-        name = scope.constexprs.extent_name(row.dim, row.tile)
-        share = scope.constexprs.extent(name)
+        share = scope.constexprs.extent(row.dim, row.tile)
         hint = f"start_{row.dim.lower()}"
         first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, share), hint)
     whole, last = replace(row, split=True), row.tile * (ranks_of(scope).world - 1)
@@ -171,7 +173,7 @@ def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
     base = _message(scope, channel, owner.rank)
     base.name_hint = box_name(channel)
     origins = {received.gather: owner.first}
-    return _buffer(scope, received, base, origins)
+    return _buffer(received, base, origins)
 
 
 def wait_for_own(scope: Scope, received: Received) -> None:
@@ -185,17 +187,15 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     assert channel is not None
     ranks = ranks_of(scope)
     wait_for_all(scope, received)
-    names, _ = channel.in_memory(scope)
     pushed = channel.type.mode is ChannelMode.PUSH
-    share, gather = channel.type.source_share, received.gather
-    name = scope.constexprs.extent_name(channel.type.gather, share)
+    share, stored = channel.type.source_share, channel.type.gather
     base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
     if not pushed:
         base = _own_share(scope, channel, base)
     base.name_hint = box_name(channel)
-    message = names if pushed else ()
-    buffer = _buffer(scope, received, base, {})
-    return replace(buffer, gathered=Gathered(gather, share, name, message, ranks))
+    message = channel.slot_stride if pushed else ()
+    gathered = Gathered(received.gather, share, stored, message, ranks)
+    return replace(_buffer(received, base, {}), gathered=gathered)
 
 
 def box_name(channel: Channel) -> str:
@@ -203,19 +203,16 @@ def box_name(channel: Channel) -> str:
     return f"{channel.name.removesuffix('_inbox')}_box"
 
 
-def _buffer(
-    scope: Scope, received: Received, base: SSAValue, origins: dict[str, SSAValue]
-) -> Buffer:
+def _buffer(received: Received, base: SSAValue, origins: dict[str, SSAValue]) -> Buffer:
     """Return the memory of one sender's value, under the names of what is received."""
     channel = received.channel
     assert channel is not None
-    names, extents = channel.in_memory(scope)
-    sent = names_of(channel.type.sent)
-    strides = dict(zip(sent, row_major(names), strict=True))
+    extents = channel.in_memory
+    strides = dict(zip(extents, row_major(extents), strict=True))
     return Buffer(
         base,
         received.dims,
-        extents,
+        tuple(extents.values()),
         tuple(strides.get(dim) for dim in names_of(channel.type.received)),
         origins,
     )
@@ -226,11 +223,10 @@ def begin_of_slot(
 ) -> SSAValue:
     """Return where the slot of this epoch begins."""
     ranks = ranks_of(scope)
-    names, _ = channel.in_memory(scope)
     slot = ranks.slot(channel.slots)
     if sources > 1:
         slot = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
-    offset = scaled(scope, slot, names, channel.is_wide(ranks.world))
+    offset = scaled(scope, slot, channel.slot_stride, channel.is_wide(ranks.world))
     return scope.insert(tl.AddPtrOp(pointer, offset))
 
 
@@ -250,12 +246,10 @@ def _own_share(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
     if split is None:
         return pointer
     share = extents_of(channel.type.received)[split]
-    name = scope.constexprs.extent_name(split, share)
-    first = tl.BinaryOp(
-        BinaryKind.MUL, ranks_of(scope).rank, scope.constexprs.extent(name)
-    )
-    names, _ = channel.in_memory(scope)
-    stride = row_major(names)[names_of(channel.type.sent).index(split)]
+    size = scope.constexprs.extent(split, share)
+    first = tl.BinaryOp(BinaryKind.MUL, ranks_of(scope).rank, size)
+    stored = channel.in_memory
+    stride = row_major(stored)[list(stored).index(split)]
     wide = channel.is_wide(ranks_of(scope).world)
     offset = scaled(scope, scope.insert(first), stride, wide)
     return scope.insert(tl.AddPtrOp(pointer, offset))
@@ -266,11 +260,10 @@ def in_inbox(
 ) -> SSAValue:
     """Return where the message of a source begins in an inbox."""
     ranks = ranks_of(scope)
-    names, _ = channel.in_memory(scope)
     slot = ranks.slot(channel.slots)
     row = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
     row = scope.insert(tl.BinaryOp(BinaryKind.ADD, row, source))
-    offset = scaled(scope, row, names, channel.is_wide(ranks.world))
+    offset = scaled(scope, row, channel.slot_stride, channel.is_wide(ranks.world))
     return scope.insert(tl.AddPtrOp(inbox, offset))
 
 

@@ -304,16 +304,17 @@ class _KernelLowering:
     ) -> DimSlice:
         """Return the slice that is a whole dimension, or this rank's share of it."""
         extent = constexprs.plan.extents[dim]
-        block, size = constexprs.plan.block(dim, extent), constexprs.extent(dim)
+        block = constexprs.plan.block(dim, extent)
+        size = constexprs.extent(dim, extent)
         whole = DimSlice(dim, extent, block, True, None, size, home, constexprs)
         ranks = self._ranks
         if ranks is None or total is None or extent != -(-total // ranks.world):
             return whole
         if total == extent * ranks.world:
             return whole
-        name, add = constexprs.extent_name(dim, total), home.add
+        add, all_ranks = home.add, constexprs.extent(dim, total)
         before = add(tl.BinaryOp(BinaryKind.MUL, ranks.rank, size))
-        left = add(tl.BinaryOp(BinaryKind.SUB, constexprs.extent(name), before))
+        left = add(tl.BinaryOp(BinaryKind.SUB, all_ranks, before))
         left = add(tl.BinaryOp(BinaryKind.MIN, left, size))
         zero = add(tl.ConstantOp.of(0, i32))
         stop = add(tl.BinaryOp(BinaryKind.MAX, left, zero), f"stop_{dim.lower()}")

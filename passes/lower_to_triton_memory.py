@@ -33,7 +33,7 @@ from comet.passes.lower_to_triton_channels import (
 from comet.passes.lower_to_triton_ranks import RankParameters, add_parameter
 from comet.passes.lower_to_triton_sends import PushTo, StageIn
 from comet.passes.lower_to_triton_slices import Constexprs
-from comet.passes.lower_to_triton_values import Buffer, Push, row_major
+from comet.passes.lower_to_triton_values import Buffer, Push, buffer_at, row_major
 
 
 def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
@@ -81,7 +81,7 @@ class KernelMemory:
     def _named_buffers(self) -> dict[SSAValue, Buffer]:
         """Return the memory behind every tensor that enters, leaves or is received."""
         buffers = {
-            value: _buffer(value, self._pointers[value])
+            value: buffer_at(self._pointers[value], extents_of(value))
             for value in pointed(self._kernel)
             if isinstance(value.type, TensorType)
         }
@@ -101,12 +101,11 @@ class KernelMemory:
 
     def _positions(self, op: IndexOp) -> Buffer:
         """Return positions along a dimension, in the whole if this is a share."""
-        buffer, ranks = _buffer(op.result, None), self._ranks
+        buffer, ranks = buffer_at(None, extents_of(op.result)), self._ranks
         if op.whole is None or ranks is None:
             return buffer
         share = extents_of(op.result)[op.dim]
-        name = self._constexprs.extent_name(op.dim, share)
-        extent = self._constexprs.extent(name)
+        extent = self._constexprs.extent(op.dim, share)
         first = tl.BinaryOp(BinaryKind.MUL, ranks.rank, extent)
         return replace(buffer, first=ranks.home.add(first, f"first_{op.dim.lower()}"))
 
@@ -114,19 +113,18 @@ class KernelMemory:
         self, channel: SSAValue, value: SSAValue, wait: WaitOp | None
     ) -> Received:
         memory = self.channel(channel)
-        dims, extents = names_of(value), tuple(extents_of(value).values())
+        extents = extents_of(value)
         flags, arrivals = None, 0
         if wait is not None:
             check_wait(wait)
             flags = self.flags(wait.flags, wait)
             assert wait.arrivals is not None
             arrivals = wait.arrivals.value.data
-        strides = row_major(dims)
         return Received(
             memory.pointer,
-            dims,
-            extents,
-            strides,
+            tuple(extents),
+            tuple(extents.values()),
+            row_major(extents),
             channel=memory,
             flags=flags,
             arrivals=arrivals,
@@ -165,7 +163,7 @@ class KernelMemory:
         """Return where a result of the grid node goes: to a buffer, to channels."""
         pushes: list[Push] = []
         cache: SSAValue | None = None
-        buffer = Buffer(None, names_of(value), (), row_major(names_of(value)))
+        buffer = buffer_at(None, extents_of(value))
         terminator = self._kernel.body.block.last_op
         for use in value.uses:
             op = use.operation
@@ -186,9 +184,7 @@ class KernelMemory:
         pointer = add_parameter(self._made, tl.PtrType(element), name)
         shape = {dim: extents[dim] for dim in dims}
         self.scratch.append(tensor(shape, element))
-        return Buffer(
-            self._owned(pointer), dims, tuple(shape.values()), row_major(dims)
-        )
+        return buffer_at(self._owned(pointer), shape)
 
 
 def _name_of(value: SSAValue) -> str:
@@ -207,13 +203,7 @@ def _viewed(op: RenameOp, buffer: Buffer) -> Buffer:
             f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
             "seen in parts; split a dimension that is not gathered"
         )
-    return _buffer(op.result, buffer.pointer)
-
-
-def _buffer(value: SSAValue, pointer: SSAValue | None) -> Buffer:
-    dims = names_of(value)
-    extents = tuple(extents_of(value).values())
-    return Buffer(pointer, dims, extents, row_major(dims))
+    return buffer_at(buffer.pointer, extents_of(op.result))
 
 
 def check_signal(op: SignalOp) -> None:

@@ -29,8 +29,8 @@ from comet.passes.lower_to_triton_values import (
     Scope,
     Tile,
     both,
+    buffer_at,
     placed,
-    row_major,
     steps_along,
     store_tile,
 )
@@ -56,8 +56,7 @@ class PushTo:
             self._store(inner, tile, Owner(peer, peer), comment, within)
             return
         share = extents_of(self.channel.type.received)[split]
-        name = scope.constexprs.extent_name(split, share)
-        size = inner.constexprs.extent(name)
+        size = inner.constexprs.extent(split, share)
         first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
         first.name_hint = f"start_{split.lower()}"
         inside = self._inside(inner, split, first, size)
@@ -89,11 +88,9 @@ class PushTo:
         there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
         base = in_inbox(scope, channel, scope.insert(there, "there"), ranks.rank)
         base.name_hint = box_name(channel)
-        names, extents = channel.in_memory(scope)
         split = channel.type.split
         origins = {} if split is None else {split: owner.first}
-        dims = names_of(channel.type.sent)
-        box = Buffer(base, dims, extents, row_major(names), origins)
+        box = buffer_at(base, channel.in_memory, origins)
         target = _from_corner(scope, box)
         store_tile(scope, target, tile, comment, ranks.cache(), within)
 
@@ -132,9 +129,7 @@ class StageIn:
         channel = self.channel
         base = begin_of_slot(scope, channel, channel.pointer, 1)
         base.name_hint = box_name(channel)
-        names, extents = channel.in_memory(scope)
-        dims = names_of(channel.type.sent)
-        target = Buffer(base, dims, extents, row_major(names))
+        target = buffer_at(base, channel.in_memory)
         cache = ranks_of(scope).cache()
         store_tile(scope, target, tile, f"stage: {comment}", cache, within)
 

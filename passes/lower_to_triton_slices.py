@@ -57,11 +57,10 @@ class Constexprs:
     whole: Mapping[str, int]
     """The largest extent of each dimension in the kernel, in elements."""
     _values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
-    _shares: dict[str, int] = field(default_factory=dict[str, int])
 
     def of_part(self, plan: BlockPlan) -> Constexprs:
         """Return the parameters for another node of the same kernel."""
-        return Constexprs(self.kernel, plan, self.whole, self._values, {})
+        return Constexprs(self.kernel, plan, self.whole, self._values)
 
     def named(self, name: str, value: int) -> SSAValue:
         """Return the parameter called `name`; the value too, if nodes differ in it."""
@@ -76,27 +75,17 @@ class Constexprs:
             self._values[name] = argument
         return self._values[name]
 
-    def extent(self, name: str) -> SSAValue:
-        """Return the parameter that holds the extent of a dimension, or of a share."""
-        if name in self._shares:
-            extent, dim = self._shares[name], name.removesuffix("_ALL")
-            return self.named(dim if extent == self.whole.get(dim) else name, extent)
-        extent = self.plan.extents[name]
-        return self.named(self.extent_name(name, extent), extent)
-
-    def extent_name(self, dim: str, extent: int) -> str:
+    def extent(self, dim: str, size: int) -> SSAValue:
         """
-        Name an extent of `dim`: the whole dimension, or what one rank has of it.
+        Return the parameter that holds an extent of `dim`, of `size` elements.
 
-        K is the largest extent that the kernel's tiles cut, if those of this node do;
-        K_SHARE is smaller, K_ALL is not.
+        K is the largest extent that the nodes of the kernel have, K_SHARE is smaller,
+        such as what one rank has of it, and K_ALL is larger.
         """
-        whole = self.whole.get(dim, 0)
-        if extent == whole == self.plan.extents.get(dim):
-            return dim
-        name = f"{dim}_SHARE" if extent < whole else f"{dim}_ALL"
-        self._shares[name] = extent
-        return name
+        whole = self.whole.get(dim, size)
+        if size == whole:
+            return self.named(dim, size)
+        return self.named(f"{dim}_SHARE" if size < whole else f"{dim}_ALL", size)
 
     def block(self, dim: str, size: int) -> SSAValue:
         """Return the parameter that holds a block size of `dim`."""

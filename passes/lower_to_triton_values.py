@@ -41,13 +41,18 @@ class Tile:
     """
 
 
-Stride = tuple[str, ...]
-"""The constexprs whose product is the distance of neighbours, in elements."""
+Stride = tuple[tuple[str, int], ...]
+"""
+The extents whose product is the distance of neighbours, in elements.
+
+Each is that of the tensor in memory: nodes, and ranks, may have less of a dimension.
+"""
 
 
-def row_major(names: Sequence[str]) -> tuple[Stride, ...]:
-    """Return the strides of a tensor whose extents have these names."""
-    return tuple(tuple(names[axis + 1 :]) for axis in range(len(names)))
+def row_major(extents: Mapping[str, int]) -> tuple[Stride, ...]:
+    """Return the strides of a tensor that has these extents in memory."""
+    inner = tuple(extents.items())
+    return tuple(inner[axis + 1 :] for axis in range(len(inner)))
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,8 @@ class Gathered:
     dim: str
     share: int
     """How many elements of the dimension a rank has."""
-    share_name: str
+    stored: str
+    """The dimension's name where it is stored."""
     message: Stride
     """The size of what one rank sent; empty where it is in that rank's memory."""
     ranks: RankParameters
@@ -108,6 +114,16 @@ class Buffer:
             origins={renaming[dim]: value for dim, value in self.origins.items()},
             gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
         )
+
+
+def buffer_at(
+    pointer: SSAValue | None,
+    extents: Mapping[str, int],
+    origins: Mapping[str, SSAValue] | None = None,
+) -> Buffer:
+    """Return the memory at `pointer`, row-major, of a tensor with these extents."""
+    shape = tuple(extents.values())
+    return Buffer(pointer, tuple(extents), shape, row_major(extents), origins or {})
 
 
 class Push(Protocol):
@@ -411,7 +427,7 @@ def _divided(
     """Return the source of each element, or its place among what that one has."""
     if gathered.share == 1:
         return offsets
-    share = scope.constexprs.extent(gathered.share_name)
+    share = scope.constexprs.extent(gathered.stored, gathered.share)
     return scope.insert(tl.BinaryOp(kind, offsets, share))
 
 
@@ -428,12 +444,12 @@ def _sources(scope: Scope, gathered: Gathered, axes: Sequence[str]) -> SSAValue:
 
 
 def scaled(
-    scope: Scope, value: SSAValue, stride: Sequence[str], wide: bool = False
+    scope: Scope, value: SSAValue, stride: Stride, wide: bool = False
 ) -> SSAValue:
     """Return a number of steps in elements; `wide` asks for 64 bits."""
     if stride and wide:
         value = scope.insert(tl.CastOp(value, i64))
-    for name in stride:
-        extent = scope.constexprs.extent(name)
+    for dim, size in stride:
+        extent = scope.constexprs.extent(dim, size)
         value = scope.insert(tl.BinaryOp(BinaryKind.MUL, value, extent))
     return value
