@@ -143,7 +143,10 @@ def test_bad_module_is_one_sentence(tmp_path: Path, text: str, message: str):
         (["nowhere.py"], "there is no file nowhere.py"),
         (["--seed", "-1"], "--seed -1 is negative"),
         (["--ranks", "4"], "--ranks 4: the module was compiled for 1 rank"),
-        (["--backend", "gpus"], "--backend gpus is unknown; choose interpreter or gpu"),
+        (
+            ["--backend", "gpus"],
+            "--backend gpus is unknown; choose interpreter or scheduler or gpu",
+        ),
         (["--backend", "gpu"], "--backend gpu: this machine has no GPU"),
         (["--bench"], "--bench measures on a GPU only"),
         (["--compile", "sm_80"], "--compile sm_80 is unknown; choose sm_90 or gfx942"),

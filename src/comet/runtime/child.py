@@ -40,12 +40,21 @@ def report(request: Request) -> Facts:
 
 
 def _report_of_one(program: Program, request: Request) -> Facts:
-    from comet.runtime.check import check
-
+    """Run the one rank; what the scheduler finds is a fact, as for several ranks."""
     if request.ranks not in (None, 1):
         raise ValueError(f"--ranks {request.ranks}: the module was compiled for 1 rank")
+    from comet.runtime.check import check
+    from comet.runtime.rank_backends import FAILURES
+
+    if request.backend == "scheduler":
+        from comet.runtime.check_scheduled import scheduled
+
+        program = scheduled(program, request.seed, request.resident)
     device = "cpu" if request.backend in INTERPRETED else "cuda"
-    facts = _facts(check(program, request.seed, device), 1, request)
+    try:
+        facts = _facts(check(program, request.seed, device), 1, request)
+    except FAILURES as error:
+        return _failed(error, 1, request)
     if request.bench:
         from comet.runtime.bench import bench_microseconds
 
@@ -67,14 +76,18 @@ def _report_of_ranks(program: RankProgram, request: Request) -> Facts:
     try:
         result = check_ranks(request.module, request.seed, request.epochs, run)
     except FAILURES as error:
-        facts = _facts(None, program.ranks, request)
-        facts["failure"] = f"{type(error).__name__}: {error}"
-        return facts
+        return _failed(error, program.ranks, request)
     facts = _facts(result, program.ranks, request)
     facts["epochs"] = request.epochs
     if request.graph:
         facts["replays"] = request.epochs - 1
     return facts
+
+
+def _failed(error: Exception, ranks: int, request: Request) -> Facts:
+    """Return the facts of a run that an error ended."""
+    failure = f"{type(error).__name__}: {error}"
+    return {**_facts(None, ranks, request), "failure": failure}
 
 
 def _facts(result: CheckResult | None, ranks: int, request: Request) -> Facts:

@@ -54,9 +54,9 @@ def argument_parser() -> argparse.ArgumentParser:
     add(
         "--backend",
         default=None,
-        help="one rank: interpreter or gpu; several: scheduler, processes, virtual, "
-        "gpu or distributed. By default gpu where there is one, else interpreter or "
-        "scheduler",
+        help="one rank: interpreter, scheduler or gpu; several: scheduler, processes, "
+        "virtual, gpu or distributed. By default gpu where there is one, else "
+        "interpreter or scheduler",
     )
     add("--resident", type=int, default=None, help="programs of a rank at a time")
     add(

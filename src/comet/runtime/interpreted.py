@@ -228,6 +228,21 @@ def _mended_splat(original: Callable[..., Any], observer: Observer) -> Any:
     return splat
 
 
+@contextmanager
+def launched_by(launch: Callable[..., object]) -> Iterator[None]:
+    """Let `kernel[grid](...)` call `launch(kernel, grid, ...)`, as `Rank.launch` is."""
+
+    def run(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **keywords: Any):
+        launch(kernel, grid, *arguments, **keywords)
+
+    original = InterpretedFunction.run
+    InterpretedFunction.run = run
+    try:
+        yield
+    finally:
+        InterpretedFunction.run = original
+
+
 def _show_language() -> Any:
     """Be a function that uses the modules which the interpreter has to change."""
     return tl, core

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-ONE_RANK = ("interpreter", "gpu")
+ONE_RANK = ("interpreter", "scheduler", "gpu")
 """Back ends for programs of one rank."""
 MANY_RANKS = ("scheduler", "processes", "virtual", "gpu", "distributed")
 """Back ends for programs of several ranks."""
