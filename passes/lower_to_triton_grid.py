@@ -29,7 +29,7 @@ from comet.passes.lower_to_triton_channels import (
 )
 from comet.passes.lower_to_triton_nodes import BodyLowering
 from comet.passes.lower_to_triton_slices import Row, inner_slice, rows_of, step_of
-from comet.passes.lower_to_triton_values import Buffer, Scope, both
+from comet.passes.lower_to_triton_values import Buffer, GridIndex, Scope, both
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,13 @@ def lower_grid(
         wait_for_own(scope, awaited.once(received, ranks_of(scope).rank))
     for argument, buffer in zip(node.tiles, grid.inputs, strict=True):
         body.bind(scope, _arrived(node, scope, buffer, body, awaited), argument)
-    body.lower_body(node, scope, grid.targets)
-    for value, target in zip(node.yielded, grid.targets, strict=True):
-        first = _is_first(node, scope, value)
-        body.spill(scope, scope.values[value], value, target, first)
+    targets = [
+        replace(target, within=_is_first(node, scope, value))
+        for value, target in zip(node.outs, grid.targets, strict=True)
+    ]
+    body.lower_body(node, scope, targets)
+    for value, target in zip(node.yielded, targets, strict=True):
+        body.spill(scope, scope.values[value], value, target)
     return extents
 
 
@@ -88,6 +91,8 @@ def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None
         zero = scope.insert(tl.ConstantOp.of(0, i32))
         is_first = scope.insert(tl.CmpOp(CompareKind.EQ, start, zero))
         first = is_first if first is None else both(scope, first, is_first)
+    if first is not None:
+        first.name_hint = "stores"
     return first
 
 
@@ -130,6 +135,10 @@ def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> list[int]:
         programs, extents = _flat(counts, scope.program, scope), [prod(counts)]
     else:
         programs, extents = _programs(counts, scope)
+    scope.grid = [
+        GridIndex(row.dim, program, count)
+        for row, program, count in zip(rows, programs, counts, strict=True)
+    ]
     for row, program in zip(rows, programs, strict=True):
         if row.dim in grid.owned and row.dim not in scope.owners:
             _place_owner(row, program, scope, grid)

@@ -264,7 +264,7 @@ class _KernelLowering:
         scope = self._scope(part, block, home, program)
         body = BodyLowering(
             memory_level(node),
-            lambda value: memory.allocate(value, plan.extents),
+            lambda scope, value: memory.allocate(scope, value, plan.extents),
             part.sources,
         )
         first = (memory.buffers[value] for value in awaited_first(node))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -11,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import IndexOp, RenameOp
-from comet.dialects.compound_dims import element_type_of, extents_of, names_of, tensor
+from comet.dialects.compound_dims import element_type_of, extents_of, names_of
 from comet.dialects.dataflow_channel import ChannelType, InboxOp, behind
 from comet.dialects.dataflow_flags import FlagScope, FlagsOp, FlagsType, Semantics
 from comet.dialects.dataflow_transfer import (
@@ -29,11 +30,21 @@ from comet.passes.lower_to_triton_channels import (
     Channel,
     Flags,
     Received,
+    combined,
 )
 from comet.passes.lower_to_triton_ranks import RankParameters, add_parameter
 from comet.passes.lower_to_triton_sends import PushTo, StageIn
 from comet.passes.lower_to_triton_slices import Constexprs
-from comet.passes.lower_to_triton_values import Buffer, Push, buffer_at, row_major
+from comet.passes.lower_to_triton_values import (
+    MAX_INDEX,
+    Buffer,
+    GridIndex,
+    Push,
+    Scope,
+    buffer_at,
+    row_major,
+    scaled,
+)
 
 
 def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
@@ -177,14 +188,42 @@ class KernelMemory:
                 pushes.append(StageIn(self.channel(op.channel)))
         return replace(buffer, pushes=tuple(pushes), cache=cache)
 
-    def allocate(self, value: SSAValue, extents: Mapping[str, int]) -> Buffer:
-        """Add a pointer to a buffer for all programs' tiles of `value`."""
+    def allocate(
+        self, scope: Scope, value: SSAValue, extents: Mapping[str, int]
+    ) -> Buffer:
+        """
+        Add a pointer to a buffer for all programs' tiles of `value`.
+
+        Programs that differ only in dimensions that `value` lacks have one each.
+        """
         element, dims = element_type_of(value), names_of(value)
         name = f"{value.name_hint or 'scratch'}_ptr"
-        pointer = add_parameter(self._made, tl.PtrType(element), name)
+        pointer = self._owned(add_parameter(self._made, tl.PtrType(element), name))
         shape = {dim: extents[dim] for dim in dims}
-        self.scratch.append(tensor(shape, element))
-        return buffer_at(self._owned(pointer), shape)
+        rows = [row for row in scope.grid if row.dim not in dims and row.count > 1]
+        counts = [row.count for row in rows]
+        self.scratch.append(TensorType(element, [*counts, *shape.values()]))
+        if rows:
+            own = _own_part(scope, pointer, rows, shape)
+            pointer = scope.insert(own, f"own_{name}")
+        return buffer_at(pointer, shape)
+
+
+def _own_part(
+    scope: Scope,
+    pointer: SSAValue,
+    rows: Sequence[GridIndex],
+    shape: Mapping[str, int],
+) -> tl.AddPtrOp:
+    """Return the pointer to the program's part of a buffer with one along all rows."""
+    for row in rows:
+        row.index.name_hint = row.index.name_hint or f"pid_{row.dim.lower()}"
+    index = rows[0].index
+    for row in rows[1:]:
+        index = combined(scope, BinaryKind.MUL, index, row.count)
+        index = combined(scope, BinaryKind.ADD, index, row.index)
+    wide = prod((*(row.count for row in rows), *shape.values())) > MAX_INDEX
+    return tl.AddPtrOp(pointer, scaled(scope, index, tuple(shape.items()), wide))
 
 
 def _name_of(value: SSAValue) -> str:

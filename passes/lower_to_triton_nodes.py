@@ -52,8 +52,8 @@ from comet.passes.lower_to_triton_values import (
 )
 from comet.passes.waits import is_innermost
 
-Allocate = Callable[[SSAValue], Buffer]
-"""Makes a scratch buffer for a value that is spilled to device memory."""
+Allocate = Callable[[Scope, SSAValue], Buffer]
+"""Makes a program's own buffer for a value that is spilled to device memory."""
 
 
 class BodyLowering:
@@ -86,12 +86,17 @@ class BodyLowering:
         terminator = node.body.block.last_op
         for op in node.body.block.ops:
             if isinstance(op, TemporalOp):
-                self._lower_temporal(op, scope, self._targets_of(op, node, targets))
+                found = self._targets_of(op, node, scope, targets)
+                self._lower_temporal(op, scope, found)
             elif op is not terminator and not _is_fused(op):
                 lower_op(op, scope)
 
     def _targets_of(
-        self, op: TemporalOp, node: NodeOp, targets: Sequence[Buffer | None]
+        self,
+        op: TemporalOp,
+        node: NodeOp,
+        scope: Scope,
+        targets: Sequence[Buffer | None],
     ) -> list[Buffer | None]:
         found: list[Buffer | None] = []
         for result in op.outs:
@@ -99,18 +104,24 @@ class BodyLowering:
                 found.append(None)
             elif result in node.yielded:
                 target = targets[node.yielded.index(result)]
-                found.append(self._readable(target, result))
+                found.append(self._readable(scope, target, result))
             else:
-                found.append(self._allocate(result))
+                found.append(self._allocate(scope, result))
         return found
 
-    def _readable(self, target: Buffer | None, value: SSAValue) -> Buffer:
-        """Return where to store a value; what only goes to peers gets a buffer too."""
+    def _readable(self, scope: Scope, target: Buffer | None, value: SSAValue) -> Buffer:
+        """
+        Return where to store a value.
+
+        What the program reads again, but does not store where it goes, gets a buffer
+        too: it goes to peers only, or another program stores it.
+        """
         if target is None:
-            return self._allocate(value)
-        if target.pointer is None and len(list(value.uses)) > 1:
-            return replace(self._allocate(value), pushes=target.pushes)
-        return target
+            return self._allocate(scope, value)
+        stored = target.pointer is not None and target.within is None
+        if stored or len(list(value.uses)) == 1:
+            return target
+        return replace(self._allocate(scope, value), copy=target)
 
     def _lower_temporal(
         self, op: TemporalOp, scope: Scope, targets: Sequence[Buffer | None]
@@ -162,32 +173,17 @@ class BodyLowering:
         return load(scope, buffer, padding_for(value), f"{name}_tile", comment)
 
     def spill(
-        self,
-        scope: Scope,
-        inner: Tile | Buffer,
-        value: SSAValue,
-        target: Buffer,
-        within: SSAValue | None = None,
+        self, scope: Scope, inner: Tile | Buffer, value: SSAValue, target: Buffer
     ) -> Buffer:
-        """
-        Store a yielded tile to its target, unless it lies there already.
-
-        `within` says where; everywhere if it is None.
-        """
+        """Store a yielded tile to its target, unless it went there when it was made."""
         if isinstance(inner, Tile):
-            comment = f"{level_of(value)} -> {self._memory}"
-            store(scope, target, inner, comment, within)
-        elif inner is not target and not _same_pushes(inner, target):
+            store(scope, target, inner, f"{level_of(value)} -> {self._memory}")
+        elif inner is not target and inner.copy is not target:
             raise PassFailedException(
                 f"lower-to-triton: {value.type} is yielded without being computed; "
                 "load it into another level first"
             )
         return target
-
-
-def _same_pushes(buffer: Buffer, target: Buffer) -> bool:
-    """Whether what is stored to the buffer has gone where the target's tiles go."""
-    return bool(target.pushes) and buffer.pushes is target.pushes
 
 
 def _is_fused(op: Operation) -> bool:

@@ -99,6 +99,10 @@ class Buffer:
     """The first of the positions along a dimension, where that is not 0."""
     cache: SSAValue | None = None
     """How stores treat caches, where other programs of the launch read them."""
+    within: SSAValue | None = None
+    """Where the program stores here; always if None. Others store the same tiles."""
+    copy: Buffer | None = None
+    """What gets all tiles that are stored here as well."""
 
     @property
     def elements(self) -> int:
@@ -145,6 +149,15 @@ class Owner:
     """The first element of its share."""
 
 
+@dataclass(frozen=True)
+class GridIndex:
+    """Which of `count` slices of a dimension the program works on."""
+
+    dim: str
+    index: SSAValue
+    count: int
+
+
 @dataclass
 class Scope:
     """Where operations are being inserted, and what is known there."""
@@ -160,6 +173,8 @@ class Scope:
     """What the kernel knows of ranks, if it runs on several."""
     program: SSAValue | None = None
     """The number of the program among those of its rank and node."""
+    grid: Sequence[GridIndex] = ()
+    """The program's place along each row of the launch grid."""
     owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
     """Whose share the slice is, of dimensions that ranks have been given in turn."""
 
@@ -320,18 +335,14 @@ def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
     )
 
 
-def store(
-    scope: Scope,
-    buffer: Buffer,
-    tile: Tile,
-    comment: str,
-    within: SSAValue | None = None,
-) -> None:
+def store(scope: Scope, buffer: Buffer, tile: Tile, comment: str) -> None:
     """Write a tile to the current slice of a buffer, and wherever it goes besides."""
     if buffer.pointer is not None:
-        store_tile(scope, buffer, tile, comment, buffer.cache, within)
+        store_tile(scope, buffer, tile, comment, buffer.cache, buffer.within)
     for push in buffer.pushes:
-        push(scope, tile, comment, within)
+        push(scope, tile, comment, buffer.within)
+    if buffer.copy is not None:
+        store(scope, buffer.copy, tile, comment)
 
 
 def store_tile(
