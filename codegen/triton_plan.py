@@ -133,7 +133,7 @@ class RankPlanPrinter:
         names = [self._name_of(argument) for argument in arguments]
         self._variables |= dict(zip(arguments, names, strict=True))
         parameters = ", ".join(["self", *(f"{name}: torch.Tensor" for name in names)])
-        count = len(self.plan.outs)
+        count = len(self.function.function_type.outputs.data)
         returned = "torch.Tensor" if count == 1 else "tuple[torch.Tensor, ...]"
         lines = wrapped(f"def __call__({parameters}) -> {returned}:", INDENT)
         lines.append(f'{DOUBLE}"""Launch the kernels; other ranks do the same."""')
@@ -160,7 +160,8 @@ class RankPlanPrinter:
             case tl.BarrierOp():
                 lines.append(f"{DOUBLE}rank.barrier()")
             case tl.PlanYieldOp():
-                names = [self._variables[value] for value in op.arguments]
+                given = (value for value, _ in _returned(self.function, self.plan))
+                names = [self._variables[value] for value in given]
                 lines += wrapped(f"return {', '.join(names)}", DOUBLE)
             case _ if not isinstance(op, ALLOCATIONS):
                 raise DiagnosticException(
@@ -203,6 +204,31 @@ def _resident(plan: tl.PlanOp) -> dict[BlockArgument, tl.HeapZerosOp]:
     }
 
 
+def _number(argument: SSAValue) -> int:
+    """Return which argument of the function a value is."""
+    assert isinstance(argument, BlockArgument)
+    return argument.index
+
+
+def _returned(function: func.FuncOp, plan: tl.PlanOp) -> list[tuple[SSAValue, str]]:
+    """
+    Return what a rank has of each result of the function, and the name it is split by.
+
+    A result is what the plan computes, or an argument as it was passed.
+    """
+    terminator = function.body.block.last_op
+    assert terminator is not None
+    inner = plan.body.block
+    assert isinstance(inner.last_op, tl.PlanYieldOp)
+    held: dict[SSAValue, tuple[SSAValue, str]] = {}
+    for outer, value, split in zip(plan.ins, inner.args, plan.ins_split, strict=True):
+        held.setdefault(outer, (value, split.data))
+    yielded = inner.last_op.arguments
+    for outer, value, split in zip(plan.outs, yielded, plan.outs_split, strict=True):
+        held[outer] = (value, split.data)
+    return [held[value] for value in terminator.operands]
+
+
 def _program_lines(
     function: func.FuncOp,
     plan: tl.PlanOp,
@@ -214,22 +240,26 @@ def _program_lines(
 
     `places` has, by the number of an input, the method that says where it lies.
     """
-    terms = summed_terms(reference)
+    terms, arguments = summed_terms(reference), reference.body.block.args
+    numbers = [_number(outer) for outer in plan.ins]
     inputs = [
         tensor_text(
             outer.type,
-            terms=terms.get(inner, 1),
+            terms=terms.get(arguments[number], 1),
             split=split_axis(outer.type, split.data),
-            at_most=at_most(reference, inner.index),
-            place=places.get(inner.index),
+            at_most=at_most(reference, number),
+            place=places.get(index),
+            again=first if (first := numbers.index(number)) < index else None,
         )
-        for outer, split, inner in zip(
-            plan.ins, plan.ins_split, reference.body.block.args, strict=True
+        for index, (outer, split, number) in enumerate(
+            zip(plan.ins, plan.ins_split, numbers, strict=True)
         )
     ]
+    results = zip(
+        function.function_type.outputs, _returned(function, plan), strict=True
+    )
     outputs = [
-        tensor_text(value.type, split=split_axis(value.type, split.data))
-        for value, split in zip(plan.outs, plan.outs_split, strict=True)
+        tensor_text(type, split=split_axis(type, split)) for type, (_, split) in results
     ]
     fields = [
         f"plan={class_name(function)}",

@@ -38,6 +38,7 @@ def tensor_text(
     split: int | None = None,
     at_most: int = 1,
     place: str | None = None,
+    again: int | None = None,
 ) -> str:
     """Return what makes a `Tensor` of `comet.runtime`."""
     shape, dtype = shape_and_type(type)
@@ -46,4 +47,5 @@ def tensor_text(
     fields += [f"split={split}"] if split is not None else []
     fields += [f"at_most={at_most}"] if at_most > 1 else []
     fields += [f"place={place}"] if place is not None else []
+    fields += [f"again={again}"] if again is not None else []
     return f"Tensor({', '.join(fields)})"

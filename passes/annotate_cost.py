@@ -67,7 +67,7 @@ def plan_estimates(
     found: list[tuple[Operation, Figures]] = []
     name, taken = AnnotateCostPass.name, (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
     for func in functions_at(module, name, *taken):
-        if not any(isinstance(op, NodeOp) for op in func.walk()):
+        if not any(isinstance(op, NodeOp | ProgramOp) for op in func.walk()):
             raise PassFailedException(
                 f"annotate-cost: @{func.sym_name.data} has no tile tree; run fuse and "
                 "tile first"

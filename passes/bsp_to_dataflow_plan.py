@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.str_enum import StrEnum
@@ -190,17 +191,14 @@ def input_in_place(kernel: KernelOp) -> SSAValue | None:
     """
     Return the input of the program that the collective of `kernel` takes as it is.
 
-    None where others take it too, who would look for it where the caller has not
-    written it.
+    None where others take it too, or the function returns it: they would look for it
+    where the caller has not written it.
     """
     value, collective = kernel.ins[0], collective_of(kernel)
-    program = kernel.parent_op()
     assert collective is not None
-    assert program is not None
     if not isinstance(value, BlockArgument) or not kernel.results_[0].uses:
         return None
-    held = (value, program.operands[value.index])
-    alone = all(len(list(each.uses)) == 1 for each in held)
+    alone = all(len(list(each.uses)) == 1 for each in _passed_down(value))
     as_it_is = collective.operands[0] is kernel.body.block.args[0]
     return value if alone and as_it_is else None
 
@@ -347,6 +345,17 @@ def _blocks(
         if dim in awaited and factor > 1 and block_extent(extent, factor) == tile:
             blocks[dim] = factor
     return blocks
+
+
+def _passed_down(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield an argument, and the values that it is in the regions around."""
+    yield value
+    while isinstance(value, BlockArgument):
+        around = value.block.parent_op()
+        if around is None or isinstance(around, FuncOp):
+            return
+        value = around.operands[value.index]
+        yield value
 
 
 def describe_sent(kernel: KernelOp) -> str:

@@ -111,10 +111,15 @@ def plan_distribution(
     ops = {op: iteration_dims(op) for op in func.body.block.ops}
     known = sorted({name for names in ops.values() for name in names})
     targets = [op for op, names in ops.items() if dim in names and chosen.has(op)]
+    if not known:
+        raise PassFailedException(
+            f"distribute: @{func.sym_name.data} computes nothing along a dimension, so "
+            "that there is nothing to spread; leave distribute out, or ask for one rank"
+        )
     if not targets:
         raise PassFailedException(
             f"distribute: no {chosen}op of @{func.sym_name.data} has the dimension "
-            f"{dim}; dimensions of the function are {', '.join(known) or 'not named'}"
+            f"{dim}; dimensions of the function are {', '.join(known)}"
         )
     return {op: {**_unused(op, dim, axes), dim: axes} for op in targets}
 

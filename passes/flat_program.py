@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective_analysis import result_states
 from comet.dialects.collective_mesh import lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp, YieldOp, sharding_of
 from comet.dialects.collective_state import REPLICATED, States, state_of_sharding
+from comet.dialects.compound import FillOp
 
 Inputs: TypeAlias = Mapping[SSAValue, SSAValue]
 
@@ -36,12 +37,15 @@ def flatten(func: FuncOp, mesh: str) -> FlatProgram:
     """
     Return the ops of `func`; `mesh` is the one they run on without an SPMD region.
 
-    Raises PassFailedException if ops stand beside the region.
+    Raises PassFailedException if ops stand beside the region, or for a result that no
+    op computes.
     """
     body = list(func.body.block.ops)
     returned = body.pop()
     if not isinstance(returned, ReturnOp):
         raise PassFailedException(f"function @{func.sym_name.data} does not return")
+    for value in returned.operands:
+        _check_computed(func, value, isinstance(value, BlockArgument))
     spmd = next((op for op in body if isinstance(op, SpmdOp)), None)
     if spmd is None:
         inputs: Inputs = {argument: argument for argument in func.body.block.args}
@@ -66,6 +70,17 @@ def flatten(func: FuncOp, mesh: str) -> FlatProgram:
     return _program(func, spmd.mesh.string_value(), inputs, inner, outputs, states)
 
 
+def _check_computed(func: FuncOp, value: SSAValue, is_given: bool) -> None:
+    """Raise PassFailedException for an argument or a constant that is a result."""
+    if is_given:
+        what = "argument" if isinstance(value, BlockArgument) else "constant"
+        raise PassFailedException(
+            f"fuse: @{func.sym_name.data} returns the {what} "
+            f"%{value.name_hint or 'without a name'}, and accelerators have no "
+            "operation that only stores one; return what is computed, and no more"
+        )
+
+
 def _program(
     func: FuncOp,
     mesh: str,
@@ -74,6 +89,8 @@ def _program(
     outputs: tuple[SSAValue, ...],
     states: States,
 ) -> FlatProgram:
+    for value in outputs:
+        _check_computed(func, value, isinstance(value.owner, FillOp))
     for op in ops:
         states |= result_states(op, states)
     extents = lookup_mesh(func, mesh).axis_extents

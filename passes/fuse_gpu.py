@@ -10,7 +10,7 @@ with the collectives between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, TypeAlias
@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu import Device
 from comet.dialects.arch import SystemOp
-from comet.dialects.compound import FillOp, IndexOp
+from comet.dialects.compound import IndexOp
 from comet.dialects.compound_dims import with_level
 from comet.passes.fuse_auto import STRATEGY
 from comet.passes.fuse_gpu_build import KernelPlan, build_kernel
@@ -161,7 +161,7 @@ def _scheduled(old: Block, steps: Sequence[Step], levels: GpuLevels) -> Block:
             values.update(zip(step.outs, node.outs, strict=True))
         else:
             _copy(step, block, values, levels)
-    _terminate(old, block, values, levels)
+    _terminate(old, block, values)
     return block
 
 
@@ -181,15 +181,10 @@ def _copy(
         values[value] = result
 
 
-def _terminate(
-    old: Block, block: Block, values: dict[SSAValue, SSAValue], levels: GpuLevels
-) -> None:
-    """Return or yield what the old block did; such a constant is made here."""
+def _terminate(old: Block, block: Block, values: Mapping[SSAValue, SSAValue]) -> None:
+    """Return or yield what the old block did."""
     terminator = old.last_op
     assert terminator is not None
-    for value in terminator.operands:
-        if value not in values and isinstance(value.owner, FillOp):
-            _copy(value.owner, block, values, levels)
     block.add_op(
         terminator.create(operands=[values[value] for value in terminator.operands])
     )

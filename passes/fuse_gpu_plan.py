@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.collective_base import CollectiveOp
-from comet.dialects.compound import ContractOp, RenameOp
+from comet.dialects.compound import ContractOp, FillOp, RenameOp
 from comet.dialects.compound_dims import names_of
 from comet.passes.dependence import dims_behind
 from comet.passes.fuse_gpu_build import KernelPlan
@@ -71,7 +71,8 @@ def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
     terminator = compute_block(func).last_op
     assert terminator is not None
     kept = reads.union(terminator.operands)
-    steps: list[Step] = []
+    between = (step for step in found if not isinstance(step, tuple))
+    steps: list[Step] = _constants((*between, terminator))
     stored: set[SSAValue] = set()
     for step in found:
         if not isinstance(step, tuple):
@@ -84,6 +85,20 @@ def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
             steps.append(_plan_kernel(ops, outs, choice))
             stored.update(outs)
     return tuple(steps)
+
+
+def _constants(readers: Iterable[Operation]) -> list[Step]:
+    """
+    Return kernels for the constants that are read as they lie in device memory.
+
+    Programs share what kernels read, and these read nothing: one program does all.
+    """
+    values = dict.fromkeys(value for op in readers for value in op.operands)
+    return [
+        KernelPlan((value.owner,), (value,), grid=(), loops=())
+        for value in values
+        if isinstance(value.owner, FillOp)
+    ]
 
 
 def _again(

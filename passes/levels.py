@@ -61,13 +61,14 @@ def compute_block(func: FuncOp) -> Block:
 
 def level_of_function(func: FuncOp) -> IRLevel | None:
     """
-    Return the level of `func`, None if it holds no op of comet.
+    Return the level of `func`, None if it computes nothing.
 
     What stands inside its SPMD region counts as well.
     """
     ops = list(func.body.block.ops)
     if (region := spmd_region(func)) is not None:
-        ops += region.body.block.ops
+        inside = list(region.body.block.ops)[:-1]
+        ops = [*ops, *inside] if inside else []
     if any(isinstance(op, CompoundOp) for op in ops):
         return IRLevel.GRAPH
     dialects = {op.name.partition(".")[0] for op in ops}

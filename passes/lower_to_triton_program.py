@@ -78,24 +78,23 @@ def lower_program(found: FoundProgram, lowered: Sequence[LoweredKernel]) -> None
         program.detach()
         program.erase()
         return
-    body = Block(arg_types=[arg.type for arg in spmd.body.block.args])
-    for argument, old in zip(body.args, spmd.body.block.args, strict=True):
-        argument.name_hint = old.name_hint
+    inputs, body = _plan_inputs(spmd), Block()
+    positions: dict[SSAValue, SSAValue] = {}
+    for index, (outer, inner) in enumerate(inputs):
+        argument = body.insert_arg((inner or outer).type, index)
+        argument.name_hint = (inner or outer).name_hint
+        positions[inner or outer] = argument
     builder = Builder(InsertPoint.at_end(body))
-    positions: dict[SSAValue, SSAValue] = dict(
-        zip(spmd.body.block.args, body.args, strict=True)
-    )
     ins = [positions[value] for value in program.ins]
     results = _PlanLowering(builder, ins, found.ranks).lower(program, lowered)
     values: dict[SSAValue, SSAValue] = dict(zip(program.results_, results, strict=True))
     builder.insert(PlanYieldOp(*(values[value] for value in spmd.yielded)))
-    splits = [next(iter(sharding), "") for _, _, sharding in spmd.boundary()]
-    count = len(spmd.ins)
+    splits = {inner: next(iter(sharding), "") for _, inner, sharding in spmd.boundary()}
     plan = PlanOp(
         found.ranks,
-        spmd.ins,
-        splits[:count],
-        splits[count:],
+        [outer for outer, _ in inputs],
+        ["" if inner is None else splits[inner] for _, inner in inputs],
+        [splits[value] for value in spmd.yielded],
         [out.type for out in spmd.outs],
         Region(body),
     )
@@ -105,6 +104,21 @@ def lower_program(found: FoundProgram, lowered: Sequence[LoweredKernel]) -> None
         old.replace_all_uses_with(new)
     spmd.detach()
     spmd.erase()
+
+
+def _plan_inputs(spmd: SpmdOp) -> list[tuple[SSAValue, SSAValue | None]]:
+    """
+    Return what callers pass to a plan, and what that is in the region.
+
+    These are the arguments of the function, in order. One that the region takes in two
+    shardings is passed twice, one that it does not take, which has no place there, too.
+    """
+    taken = dict[SSAValue, list[SSAValue | None]]()
+    for outer, inner in zip(spmd.ins, spmd.body.block.args, strict=True):
+        taken.setdefault(outer, []).append(inner)
+    function = spmd.parent
+    assert function is not None
+    return [(arg, inner) for arg in function.args for inner in taken.get(arg, [None])]
 
 
 class _PlanLowering:

@@ -63,7 +63,10 @@ def retile_node(op: NodeOp, tile_of: TileOf = even_tile) -> None:
     """Recompute the types and combiners of one tile tree, as `retile` does of all."""
     block = op.parent
     assert block is not None
-    _retile_node(op, _scope(block), tile_of)
+    scope = _scope(block)
+    for value in op.outs:
+        scope |= extents_of(value)
+    _retile_node(op, scope, tile_of)
     assign_combiners(op)
 
 

@@ -40,6 +40,8 @@ class Tensor:
     Returns, for a plan and the number of a launch, from 1, where this has to lie on the
     rank when it is launched; None: an argument of the launch.
     """
+    again: int | None = None
+    """The number of the input that this is too: ranks share it in two ways."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class RankProgram:
     """The function on whole float64 numpy arrays."""
     ranks: int
     inputs: tuple[Tensor, ...]
-    """The whole arguments, and how ranks share them."""
+    """The whole arguments, and how ranks share them; one of two ways comes twice."""
     outputs: tuple[Tensor, ...]
     terms: int
     """The length of the longest sum, on which the tolerance depends."""

@@ -62,3 +62,13 @@ func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #comp
 }
 
 // CHECK: distribute: 'compound.map' is already sharded in N over node
+
+// -----
+
+collective.mesh @gpus {rank = 2}
+
+func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #compound.dims<M, N>> {
+  func.return %x : tensor<4x8xf32, #compound.dims<M, N>>
+}
+
+// CHECK: distribute: @f computes nothing along a dimension, so that there is nothing to spread; leave distribute out, or ask for one rank

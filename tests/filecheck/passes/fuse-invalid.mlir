@@ -1,4 +1,4 @@
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},fuse{strategy=full}' | filecheck %s
+// RUN: comet-opt %s --split-input-file --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},fuse{strategy=full}' | filecheck %s
 
 // Collectives without a level.
 
@@ -17,3 +17,23 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<4x32xf16, #co
 }
 
 // CHECK: fuse: 'collective.all_reduce' is at no level; run place-collectives first
+
+// -----
+
+// Results that no operation computes.
+
+func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> (tensor<4x32xf16, #compound.dims<M, N>>, tensor<4x32xf16, #compound.dims<M, N>>) {
+  %y = compound.map exp %x : tensor<4x32xf16, #compound.dims<M, N>> -> tensor<4x32xf16, #compound.dims<M, N>>
+  func.return %y, %x : tensor<4x32xf16, #compound.dims<M, N>>, tensor<4x32xf16, #compound.dims<M, N>>
+}
+
+// CHECK: fuse: @f returns the argument %x, and accelerators have no operation that only stores one; return what is computed, and no more
+
+// -----
+
+func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<4x32xf16, #compound.dims<M, N>> {
+  %c = compound.fill 2.0 : tensor<4x32xf16, #compound.dims<M, N>>
+  func.return %c : tensor<4x32xf16, #compound.dims<M, N>>
+}
+
+// CHECK: fuse: @f returns the constant %c, and accelerators have no operation that only stores one; return what is computed, and no more

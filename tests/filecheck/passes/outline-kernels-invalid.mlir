@@ -8,13 +8,6 @@ func.func @f(%x: tensor<6xf32, #compound.dims<M>>) -> tensor<6xf32, #compound.di
 
 // -----
 
-// CHECK: outline-kernels: @f has no node on the launch grid; run fuse for a GPU first
-func.func @f(%x: tensor<6xf32, #compound.dims<M>>) -> tensor<6xf32, #compound.dims<M>> {
-  func.return %x : tensor<6xf32, #compound.dims<M>>
-}
-
-// -----
-
 func.func @returned(%x: tensor<4xf32, #compound.dims<M @HBM>>) -> (tensor<4xf32, #compound.dims<M @HBM>>, tensor<4xf32, #compound.dims<N @HBM>>) {
   %e = schedule.spatial on grid [g0: M = 2] ins(%x : tensor<4xf32, #compound.dims<M @HBM>>) outs(tensor<4xf32, #compound.dims<M @HBM>>) {
   ^bb0(%x1: tensor<2xf32, #compound.dims<M @REG>>):

@@ -44,3 +44,16 @@ func.func @rows(%x: !x) -> (!m, !m) {
 // CHECK:           dataflow.yield %twice_2, %square_2 : tensor<6xf32, #compound.dims<M @HBM>>, tensor<6xf32, #compound.dims<M @HBM>>
 // CHECK-NEXT:    } -> tensor<6xf32, #compound.dims<M @HBM>>, tensor<6xf32, #compound.dims<M @HBM>>
 // CHECK-NEXT:    func.return %twice, %square
+
+// Nothing to launch: the program returns its argument.
+
+func.func @given(%x: !x) -> !x {
+  func.return %x : !x
+}
+
+// CHECK:      func.func @given
+// CHECK-NEXT:   %x_1 = dataflow.program ins(%x : tensor<6x8xf32, #compound.dims<M, N @HBM>>) {
+// CHECK-NEXT:   ^bb{{.}}(%x_2: tensor<6x8xf32, #compound.dims<M, N @HBM>>):
+// CHECK-NEXT:     dataflow.yield %x_2 : tensor<6x8xf32, #compound.dims<M, N @HBM>>
+// CHECK-NEXT:   } -> tensor<6x8xf32, #compound.dims<M, N @HBM>>
+// CHECK-NEXT:   func.return %x_1

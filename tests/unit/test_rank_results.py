@@ -1,0 +1,97 @@
+"""Functions whose results and arguments are no plain list of computed values."""
+
+from pathlib import Path
+
+import pytest
+from gpu_ranks import H200X8
+from rank_runs import outcomes
+from semantics import parse_module
+from triton_modules import emitted
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.passes.decompose import keep_reference
+from comet.passes.functions import compute_functions
+
+A, B, C = "tensor<8x4xf32>", "tensor<4x6xf32>", "tensor<8x6xf32>"
+MN = "tensor<8x4xf32, #compound.dims<M, N>>"
+GEMM = f"%c = compound.gemm %a, %b : ({A}, {B}) -> {C}"
+NAMED = {
+    "returned argument": f"""
+func.func @main(%a: {A}, %b: {B}) -> ({A}, {C}, {A}) {{
+  {GEMM}
+  func.return %a, %c, %a : {A}, {C}, {A}
+}}""",
+    "result twice": f"""
+func.func @main(%a: {A}, %b: {B}) -> ({C}, {C}) {{
+  {GEMM}
+  func.return %c, %c : {C}, {C}
+}}""",
+    "unused argument": f"""
+func.func @main(%a: {A}, %u: tensor<5x7xf32>, %b: {B}) -> {C} {{
+  {GEMM}
+  func.return %c : {C}
+}}""",
+    "whole and shared": """
+func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %c = compound.gemm %a, %a : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  func.return %c : tensor<8x8xf32>
+}""",
+}
+"""Of the graph level."""
+ELEMENTARY = {
+    "returned constant": f"""
+func.func @main(%a: {MN}) -> ({MN}, {MN}) {{
+  %f = compound.fill 2.0 : {MN}
+  %e = compound.map exp %a : {MN} -> {MN}
+  func.return %f, %e : {MN}, {MN}
+}}""",
+    "only an argument": f"""
+func.func @main(%a: {MN}, %b: {MN}) -> {MN} {{
+  %e = compound.map exp %a : {MN} -> {MN}
+  func.return %b : {MN}
+}}""",
+    "a number": """
+func.func @main(%a: tensor<8x4xf32, #compound.dims<M, N>>)
+    -> tensor<f32, #compound.dims<>> {
+  %c = compound.reduce max %a : tensor<8x4xf32, #compound.dims<M, N>>
+      -> tensor<f32, #compound.dims<>>
+  %d = compound.map tanh %c : tensor<f32, #compound.dims<>>
+      -> tensor<f32, #compound.dims<>>
+  func.return %d : tensor<f32, #compound.dims<>>
+}""",
+}
+OPTIONS = ("ranks=1", "ranks=2 dim=M", "ranks=3 dim=N pattern=push")
+GATHERED = """
+func.func @main(%a: tensor<8x4xf32> {collective.shard = {K = ["rank"]}},
+                %b: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x4xf32>) {
+  %c = compound.ag_gemm %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  func.return %c, %a : tensor<8x6xf32>, tensor<8x4xf32>
+}"""
+
+
+def with_reference(text: str) -> str:
+    """Return an elementary function and what it should compute."""
+    module = parse_module(text)
+    (function,) = compute_functions(module)
+    keep_reference(module, function)
+    return str(module)
+
+
+def compiled(text: str, options: str) -> str:
+    return emitted(text, f"{H200X8},triton-distributed{{{options}}}")
+
+
+def test_every_result_comes_back(tmp_path: Path) -> None:
+    elementary = {name: with_reference(text) for name, text in ELEMENTARY.items()}
+    sources = {
+        f"{name}_{index}".replace(" ", "_"): compiled(text, options)
+        for name, text in (NAMED | elementary).items()
+        for index, options in enumerate(OPTIONS)
+    }
+    sources["gathered"] = compiled(GATHERED, "ranks=2 pattern=pull")
+    assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")
+
+
+def test_a_returned_input_does_not_lie_in_place() -> None:
+    with pytest.raises(PassFailedException, match="inputs=symmetric does not apply"):
+        compiled(GATHERED, "ranks=2 pattern=pull inputs=symmetric")
