@@ -95,8 +95,8 @@ def _parts(module: ModuleOp) -> _Parts:
     references = [f for f in functions if f.sym_name.data == f"{name}__reference"]
     if not references:
         raise DiagnosticException(
-            f"@{name} has no private @{name}__reference to check against; decompose "
-            "writes it"
+            f"@{name} has no private @{name}__reference to check against; run "
+            "decompose, which writes it, before fuse"
         )
     kernels = tuple(op for op in module.body.block.ops if isinstance(op, tl.KernelOp))
     for op in (*kernels, plans[0], references[0]):

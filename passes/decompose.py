@@ -3,7 +3,8 @@
 
 Needs functions of named compound ops on plain tensors; rejects any other op. Named
 dimensions appear on all types, the signature's included, and every function leaves a
-private reference copy of itself, which later passes skip. The sharding of a named op,
+private reference copy of itself, which later passes skip. A function that is elementary
+already stays as it is, and gets a reference if it has none. The sharding of a named op,
 `collective.shard` with the dimensions as the op calls them, goes to the elementary ops
 that have them; the ones of arguments and results stay. An argument that counts elements
 gets `compound.at_most`, the extent of what it counts.
@@ -22,17 +23,14 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
-    StringAttr,
     TensorType,
-    UnitAttr,
     f32,
     i64,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import SymbolTable
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound_dims import (
@@ -42,14 +40,13 @@ from comet.dialects.compound_dims import (
     tensor,
 )
 from comet.dialects.compound_named import AT_MOST, CompoundOp
-from comet.passes.boundary import drop_boundary
 from comet.passes.decompositions import DECOMPOSITIONS
 from comet.passes.decompositions.naming import Naming, name_dimensions
 from comet.passes.decompositions.site import Site
 from comet.passes.emitter import Emitter
-from comet.passes.functions import REFERENCE, reference_name
-from comet.passes.levels import IRLevel, functions_at
-from comet.passes.shardings import SHARD, shard_op, sharding_of_op
+from comet.passes.levels import IRLevel, functions_at, level_of_function
+from comet.passes.references import keep_reference
+from comet.passes.shardings import shard_op, sharding_of_op
 
 Accumulator = Literal["f32", "input"]
 
@@ -68,9 +65,10 @@ class DecomposePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Decompose every function of the module that is no reference."""
-        for func in functions_at(op, self.name, IRLevel.GRAPH):
-            plan = plan_decomposition(func)
-            decompose_function(func, plan, self.accumulator)
+        for func in functions_at(op, self.name, IRLevel.GRAPH, IRLevel.ELEMENTARY):
+            if level_of_function(func) is not IRLevel.ELEMENTARY:
+                plan = plan_decomposition(func)
+                decompose_function(func, plan, self.accumulator)
             keep_reference(op, func)
 
 
@@ -201,25 +199,3 @@ def _accumulator_type(element: AnyFloat, accumulator: Accumulator) -> AnyFloat:
     if accumulator == "input" or element.bitwidth > f32.bitwidth:
         return element
     return f32
-
-
-def keep_reference(module: ModuleOp, func: FuncOp) -> None:
-    """
-    Add a private copy of `func` that no later pass rewrites.
-
-    Raises PassFailedException if its symbol is taken.
-    """
-    name = reference_name(func.sym_name.data)
-    if SymbolTable.lookup_symbol(module, name) is not None:
-        raise PassFailedException(
-            f"decompose: the name @{name} is taken; the reference of "
-            f"@{func.sym_name.data} needs it"
-        )
-    copy = func.clone()
-    copy.properties["sym_name"] = StringAttr(name)
-    copy.properties["sym_visibility"] = StringAttr("private")
-    copy.attributes[REFERENCE] = UnitAttr()
-    drop_boundary(copy)
-    for op in copy.walk():
-        op.attributes.pop(SHARD, None)
-    Rewriter.insert_op(copy, InsertPoint.after(func))

@@ -3,8 +3,8 @@
 
 Statistics over one dimension that need each other, such as the maximum and the sum of
 exponentials of a softmax, become one `compound.fold`, which reads the dimension once in
-any chunks. Reductions that stand alone stay as they are. Rejects a dimension that no
-function has, and a reduction that needs another one in a way no form covers.
+any chunks. All other reductions stay as they are. Rejects a dimension that no function
+has, and one that was asked for where no form covers reductions that need each other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class StreamPass(ModulePass):
             _check_dim(functions, self.dim)
         for func in functions:
             for dim in reduced_dims(func) if self.dim is None else (self.dim,):
-                for statistics in plan_folds(func, dim):
+                found = plan_folds(func, dim)
+                if self.dim is not None and not found:
+                    _check_alone(func, dim)
+                for statistics in found:
                     insert_fold(statistics, dim)
 
 
@@ -64,31 +67,26 @@ def reduced_dims(func: FuncOp) -> tuple[str, ...]:
 
 
 def plan_folds(func: FuncOp, dim: str) -> list[Statistics]:
-    """
-    Find the statistics over `dim` that folds will compute, in program order.
-
-    Raises PassFailedException if a reduction over `dim` that no form covers needs the
-    result of another one.
-    """
+    """Find the statistics over `dim` that folds will compute, in program order."""
     found: list[Statistics] = []
     covered: set[Operation] = set()
-    reductions = [
-        op
-        for op in func.body.block.ops
-        if isinstance(op, ReduceOp) and dim in op.reduced
-    ]
-    for op in reductions:
+    for op in _reductions(func, dim):
         matches = (form.match(op, dim) for form in FORMS if op not in covered)
         statistics = next((match for match in matches if match is not None), None)
         if statistics is not None:
             found.append(statistics)
             covered.update(statistics.ops)
-    _check_alone([op for op in reductions if op not in covered], dim)
     return found
 
 
-def _check_alone(reductions: Sequence[ReduceOp], dim: str) -> None:
-    """Raise PassFailedException if one of `reductions` needs another one."""
+def _reductions(func: FuncOp, dim: str) -> list[ReduceOp]:
+    ops = func.body.block.ops
+    return [op for op in ops if isinstance(op, ReduceOp) and dim in op.reduced]
+
+
+def _check_alone(func: FuncOp, dim: str) -> None:
+    """Raise PassFailedException if a reduction over `dim` needs another one."""
+    reductions = _reductions(func, dim)
     results: set[SSAValue] = {op.result for op in reductions}
     for op in reductions:
         if (needed := _needed(op.input, results)) is not None:

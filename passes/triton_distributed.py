@@ -29,10 +29,10 @@ class TritonDistributedPass(ModulePass):
     """
     Compile named compound ops to the kernels of one GPU, or of several.
 
-    Before: named ops, with the hardware attached; what is at a lower level already
-    starts there. After: the `tl` dialect and a launch plan, ready for `-t triton`, or
-    with `to=dataflow` what was lowered to it.
-    Every part is a pass of its own.
+    Before: named or elementary ops, with the hardware attached; what is at a lower
+    level already starts there. After: the `tl` dialect and a launch plan, ready for
+    `-t triton`, or with `to=dataflow` what was lowered to it. Every part is a pass of
+    its own.
     """
 
     name = "triton-distributed"
@@ -92,7 +92,7 @@ class TritonDistributedPass(ModulePass):
         level, shared = plan_start(module, self.ranks)
         first: tuple[ModulePass, ...] = ()
         if level in (IRLevel.GRAPH, IRLevel.ELEMENTARY):
-            first = tuple(self._to_elementary(level, shared))
+            first = tuple(self._to_elementary(shared))
         yield from first
         then: list[ModulePass] = []
         if self.ranks > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
@@ -105,7 +105,7 @@ class TritonDistributedPass(ModulePass):
             yield from self._to_channels()
         yield from self._to_target()
 
-    def _to_elementary(self, level: IRLevel, shared: bool) -> Iterator[ModulePass]:
+    def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
         """Yield what makes elementary ops that say what ranks share."""
         from comet.passes.decompose import DecomposePass
         from comet.passes.distribute import DistributePass
@@ -114,8 +114,7 @@ class TritonDistributedPass(ModulePass):
 
         if self.ranks != 1 or shared:
             yield SelectRanksPass(self.ranks)
-        if level is IRLevel.GRAPH:
-            yield DecomposePass(accumulator="f32")
+        yield DecomposePass(accumulator="f32")
         if self.stream:
             yield StreamPass()
         if self.ranks > 1 and not shared:

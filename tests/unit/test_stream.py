@@ -14,10 +14,11 @@ from semantics import (
 )
 from trees import random_tree
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import FoldOp, MapOp, YieldOp
+from comet.dialects.compound import FoldOp, MapOp, ReduceOp, YieldOp
 from comet.interpreter import Steps, run
 
 OPS = ("gemm_softmax", "gemm_layernorm")
@@ -213,10 +214,42 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_rejects_a_chain_of_no_known_form(chain: str):
+def test_rejects_a_chain_of_no_known_form_over_the_dimension_asked_for(chain: str):
     message = "'compound.reduce' op %r reduces N and needs 'compound.reduce' op %"
     with pytest.raises(PassFailedException, match=message):
-        run_passes(parse_module(row_program(CHAINS[chain])), "stream")
+        run_passes(parse_module(row_program(CHAINS[chain])), "stream{dim=N}")
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_leaves_a_chain_of_no_known_form(chain: str):
+    before = parse_module(row_program(CHAINS[chain]))
+    assert str(run_passes(before, "stream")) == str(before)
+
+
+@pytest.mark.parametrize("options", ["", "{dim=N}"])
+def test_rewrites_the_forms_that_it_knows_and_leaves_the_rest(options: str):
+    """Softmax, and then a norm of its result by the root of the mean square."""
+    body = (
+        SOFTMAX_STATISTICS
+        + """
+    %p = compound.map div %e, %l : XN, XM -> XN
+    %q = compound.map mult %p, %p : XN, XN -> XN
+    %t = compound.reduce add %q : XN -> XM
+    %w = compound.map rsqrt %t : XM -> XM
+    %y = compound.map mult %p, %w : XN, XM -> XN
+    %r = compound.reduce max %y : XN -> XM
+    """
+    )
+    before = parse_module(row_program(body))
+    after = run_passes(before, f"stream{options}")
+    assert sum(isinstance(op, FoldOp) for op in after.walk()) == 1
+    assert sum(isinstance(op, ReduceOp) for op in main_ops(after)) == 2
+    assert_same_meaning(before, after, "main", chunks=lambda n: Steps((n - 2, 2)))
+
+
+def main_ops(module: ModuleOp) -> list[Operation]:
+    """Return the ops of @main, those in folds not among them."""
+    return list(next(iter(module.ops)).regions[0].block.ops)
 
 
 @pytest.mark.parametrize(

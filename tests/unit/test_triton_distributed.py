@@ -14,8 +14,8 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.choose_pattern import Asked, choose_pattern
-from comet.passes.decompose import keep_reference
 from comet.passes.functions import compute_functions
+from comet.passes.references import keep_reference
 from comet.passes.triton_distributed import TritonDistributedPass
 
 SIZES = {
@@ -112,7 +112,6 @@ def test_what_is_done_already_is_not_done_again(done: int) -> None:
     rest = [part.name for part in pipeline.parts(before)]
     wanted = [part.name for part in passes[done:]]
     assert rest[len(rest) - len(wanted) :] == wanted
-    assert "decompose" not in rest
     assert "insert-collectives" not in rest or done < 5
     assert str(run_passes(before, "triton-distributed{ranks=3}")) == str(
         run_passes(module, "triton-distributed{ranks=3}")

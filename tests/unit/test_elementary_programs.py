@@ -1,0 +1,59 @@
+"""Programs that are written in elementary form: both pipelines take them."""
+
+from pathlib import Path
+
+import pytest
+from rank_runs import outcomes
+from semantics import parse_module, run_passes
+from triton_modules import ROOT, check_all, emitted, hardware
+
+ACCELERATOR = f"{hardware('edge.yaml')},comet-accelerator"
+GPUS = {
+    "one GPU": f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}",
+    "two GPUs": f"{hardware('h200x8.yaml')},triton-distributed{{ranks=2}}",
+}
+
+EXP_ROWS = """
+!x = tensor<4x8xf32, #compound.dims<M, N>>
+!r = tensor<4xf32, #compound.dims<M>>
+func.func @main(%x: !x) -> !x {
+  %m = compound.reduce max %x : !x -> !r
+  %s = compound.map sub %x, %m : !x, !r -> !x
+  %e = compound.map exp %s : !x -> !x
+  %l = compound.reduce add %e : !x -> !r
+  func.return %e : !x
+}
+"""
+"""Nobody needs %l: it is no node of a mapping."""
+
+
+def sample(name: str) -> str:
+    """Return the text of a sample."""
+    return (ROOT / "samples" / f"{name}.mlir").read_text()
+
+
+@pytest.mark.parametrize("pipeline", GPUS.values(), ids=GPUS)
+@pytest.mark.parametrize("name", ["gemm_softmax", "gemm_layernorm"])
+def test_what_decompose_prints_is_read_again_for_gpus(name: str, pipeline: str):
+    printed = str(run_passes(parse_module(sample(name)), "decompose"))
+    assert emitted(printed, pipeline) == emitted(sample(name), pipeline)
+
+
+def test_what_decompose_prints_is_read_again_for_accelerators():
+    module = parse_module(sample("gemm_softmax"))
+    printed = str(run_passes(module, "decompose{accumulator=input}"))
+    again = run_passes(parse_module(printed), ACCELERATOR)
+    assert str(again) == str(run_passes(module, ACCELERATOR))
+
+
+def test_an_op_that_nobody_needs_is_no_node():
+    mapping = str(run_passes(parse_module(EXP_ROWS), ACCELERATOR))
+    assert "EXP" in mapping
+    assert "ROWSUM" not in mapping
+
+
+def test_kernels_agree_with_the_reference_of_an_elementary_program(tmp_path: Path):
+    one, two = (emitted(EXP_ROWS, pipeline) for pipeline in GPUS.values())
+    (report,) = check_all({"one": one}, tmp_path).values()
+    assert report["ok"], report
+    assert outcomes({"two": two}, tmp_path) == {"two": "right"}
