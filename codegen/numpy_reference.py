@@ -83,7 +83,7 @@ class ReferencePrinter:
 
     def _assign(self, op: Operation) -> None:
         text = self._expression(op)
-        if isinstance(op, compound.CastOp | compound.RenameOp):
+        if isinstance(op, compound.CastOp | compound.RenameOp) and not _is_cut(op):
             self._variables[op.result] = text
             return
         name = self._bind(op.results[0])
@@ -113,6 +113,9 @@ class ReferencePrinter:
                 names = names_of(op.result)
                 operands = [self._broadcast(value, names) for value in op.inputs]
                 return MAP_TEXT[op.kind.data].format(*operands)
+            case compound.RenameOp() if _is_cut(op):
+                shape = ", ".join(map(str, extents_of(op.result).values()))
+                return f"{self._variables[op.input]}.reshape({shape})"
             case compound.CastOp() | compound.RenameOp():
                 return self._variables[op.input]
             case compound.FillOp():
@@ -156,6 +159,11 @@ class ReferencePrinter:
             return text
         index = ", ".join(":" if name in own else "None" for name in names)
         return f"{text}[{index}]"
+
+
+def _is_cut(op: Operation) -> bool:
+    """Whether `op` views one axis as two; other views are the same array."""
+    return isinstance(op, compound.RenameOp) and op.cut is not None
 
 
 def _filled(op: compound.FillOp) -> str:

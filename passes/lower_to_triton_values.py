@@ -115,6 +115,7 @@ class Buffer:
         return replace(
             self,
             dims=tuple(renaming[dim] for dim in self.dims),
+            strides=tuple(_renamed(stride, renaming) for stride in self.strides),
             origins={renaming[dim]: value for dim, value in self.origins.items()},
             gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
         )
@@ -128,6 +129,13 @@ def buffer_at(
     """Return the memory at `pointer`, row-major, of a tensor with these extents."""
     shape = tuple(extents.values())
     return Buffer(pointer, tuple(extents), shape, row_major(extents), origins or {})
+
+
+def _renamed(stride: Stride | None, renaming: Mapping[str, str]) -> Stride | None:
+    """Return a stride whose extents go by the new names of their dimensions."""
+    if stride is None:
+        return None
+    return tuple((renaming.get(dim, dim), extent) for dim, extent in stride)
 
 
 class Push(Protocol):

@@ -7,7 +7,7 @@ from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from triton_modules import ROOT, check_all, emitted, hardware
 
-ACCELERATOR = f"{hardware('edge.yaml')},comet-accelerator"
+ACCELERATOR = f"{hardware('edge.yaml')},comet-accelerator{{dim=N strategy=full}}"
 GPUS = {
     "one GPU": f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}",
     "two GPUs": f"{hardware('h200x8.yaml')},triton-distributed{{ranks=2}}",
