@@ -133,11 +133,12 @@ def _disagrees(group: Sequence[Operation], op: Operation) -> bool:
     """Whether a dimension has one extent in `group` and another in `op`."""
     extents: dict[str, int] = {}
     for other in group:
-        extents |= _extents(other)
-    return any(extents.get(dim, n) != n for dim, n in _extents(op).items())
+        extents |= extents_of_op(other)
+    return any(extents.get(dim, n) != n for dim, n in extents_of_op(op).items())
 
 
-def _extents(op: Operation) -> dict[str, int]:
+def extents_of_op(op: Operation) -> dict[str, int]:
+    """Return the extents of all dimensions of an op's operands and results."""
     extents: dict[str, int] = {}
     for value in (*op.operands, *op.results):
         extents |= extents_of(value)

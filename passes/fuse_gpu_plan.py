@@ -17,6 +17,7 @@ from comet.passes.fuse_gpu_build import KernelPlan
 from comet.passes.fuse_gpu_groups import (
     Group,
     elementary_ops,
+    extents_of_op,
     makers,
     steps_of,
     values_read,
@@ -26,6 +27,7 @@ from comet.passes.levels import compute_block
 from comet.passes.sweeps import (
     crossing_values,
     looped_dims,
+    nested_loops,
     producers,
     reduced_dims,
     sweep_count,
@@ -121,13 +123,15 @@ def _plan_kernel(
     Choose the grid and the loops of one kernel.
 
     A reduced dimension is looped over, unless it is kept whole instead of several
-    sweeps.
+    sweeps, or cannot be a loop beside the others.
     """
-    loops = tuple(
+    dims = [
         dim
         for dim in looped_dims(ops)
         if not choice.whole or sweep_count(ops, dim) == 1
-    )
+    ]
+    extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
+    loops = nested_loops(ops, dims, extents)
     plan = KernelPlan(ops, outs, _grid(ops, outs), loops)
     if not choice.spill:
         return plan

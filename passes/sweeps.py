@@ -9,7 +9,7 @@ ops (`compound`); nothing here changes IR.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
@@ -52,6 +52,37 @@ def looped_dims(ops: Sequence[Operation]) -> tuple[str, ...]:
     """
     last = {dim: index for index, op in enumerate(ops) for dim in reduced_dims(op)}
     return tuple(sorted(last, key=last.__getitem__, reverse=True))
+
+
+def nested_loops(
+    ops: Sequence[Operation], dims: Sequence[str], extents: Mapping[str, int]
+) -> tuple[str, ...]:
+    """
+    Return those of `dims` that can be loops of one nest, outermost first.
+
+    A loop that reduces a value stands inside the loops over what the value keeps: sums
+    are carried in registers, of which no tile can be assembled. Else the order stays.
+    Where each of two dimensions is kept by what reduces the other, the one with the
+    smallest of `extents` is no loop, and so held whole.
+    """
+    outer = {dim: _kept_when_reduced(ops, dim) & set(dims) for dim in dims}
+    left, nest = list(dims), list[str]()
+    while left:
+        free = [dim for dim in left if not outer[dim] & set(left)]
+        if free:
+            nest.append(free[0])
+            left.remove(free[0])
+            continue
+        blocking = set[str]().union(*(outer[dim] for dim in left))
+        cyclic = [dim for dim in left if dim in blocking]
+        left.remove(min(cyclic, key=extents.__getitem__))
+    return tuple(nest)
+
+
+def _kept_when_reduced(ops: Sequence[Operation], dim: str) -> set[str]:
+    """Return the dimensions of all values that are made by reducing `dim`."""
+    values = (v for op in ops if dim in reduced_dims(op) for v in op.results)
+    return {name for value in values for name in names_of(value)}
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,55 @@ func.func @f(%x: !x) -> !c {
 """
 """A computed value under two names: two kernels."""
 
+REDUCED_THEN_KEPT = """
+!a = tensor<17x4x2xf32, #compound.dims<K, M, L>>
+!b = tensor<17x7xf32, #compound.dims<K, N>>
+!c = tensor<4x2x7xf32, #compound.dims<M, L, N>>
+!n = tensor<f32, #compound.dims<>>
+func.func @f(%a: !a, %b: !b) -> !c {
+  %m = compound.reduce max %a : !a -> !n
+  %s = compound.map mult %m, %a : !n, !a -> !a
+  %c = compound.contract %s, %b : !a, !b -> !c
+  func.return %c : !c
+}
+"""
+"""M is reduced, and kept by what reduces K: its loop has to stand outside that of K."""
+
+EACH_KEPT_BY_THE_OTHER = """
+!a = tensor<4x6x8xf32, #compound.dims<N, M, L>>
+!b = tensor<6x8xf32, #compound.dims<M, L>>
+!c = tensor<8x4xf32, #compound.dims<L, N>>
+func.func @f(%a: !a) -> !c {
+  %e = compound.map neg %a : !a -> !a
+  %b = compound.contract %e, %a : !a, !a -> !b
+  %c = compound.contract %b, %a : !b, !a -> !c
+  func.return %c : !c
+}
+"""
+"""One product keeps M and sums N, the other one keeps N and sums M: one is no loop."""
+
+TWO_SOFTMAXES = """
+!x = tensor<3x5x4xf32, #compound.dims<K, L, M>>
+!r = tensor<5x4xf32, #compound.dims<L, M>>
+!s = tensor<3x5xf32, #compound.dims<K, L>>
+!z = tensor<4xf32, #compound.dims<M>>
+func.func @f(%x: !x) -> !z {
+  %m = compound.reduce max %x : !x -> !r
+  %d = compound.map sub %x, %m : !x, !r -> !x
+  %e = compound.map exp %d : !x -> !x
+  %l = compound.reduce add %e : !x -> !r
+  %p = compound.map div %e, %l : !x, !r -> !x
+  %n = compound.reduce max %p : !x -> !s
+  %c = compound.map sub %p, %n : !x, !s -> !x
+  %f = compound.map exp %c : !x -> !x
+  %k = compound.reduce add %f : !x -> !s
+  %q = compound.map div %f, %k : !x, !s -> !x
+  %z = compound.contract %q, %n : !x, !s -> !z
+  func.return %z : !z
+}
+"""
+"""Softmax along one dimension, then along another one, and a product with both."""
+
 GRAPHS = {
     "gated_product": GATED_PRODUCT,
     "two_products": TWO_PRODUCTS,
@@ -115,4 +164,7 @@ GRAPHS = {
     "statistics": STATISTICS,
     "total": TOTAL,
     "renamed": RENAMED,
+    "reduced_then_kept": REDUCED_THEN_KEPT,
+    "each_kept_by_the_other": EACH_KEPT_BY_THE_OTHER,
+    "two_softmaxes": TWO_SOFTMAXES,
 }

@@ -1,6 +1,14 @@
 """The analysis of sweeps: how many, what each computes, what crosses between them."""
 
-from gpu_graphs import ATTENTION, GATED_PRODUCT, SOFTMAX, STATISTICS, TWO_PRODUCTS
+from gpu_graphs import (
+    ATTENTION,
+    EACH_KEPT_BY_THE_OTHER,
+    GATED_PRODUCT,
+    REDUCED_THEN_KEPT,
+    SOFTMAX,
+    STATISTICS,
+    TWO_PRODUCTS,
+)
 from semantics import parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -10,6 +18,7 @@ from comet.passes.sweeps import (
     Sweep,
     crossing_values,
     looped_dims,
+    nested_loops,
     plan_sweeps,
     producers,
     sweep_count,
@@ -58,6 +67,23 @@ def test_loops_over_what_is_reduced_last_stand_outermost() -> None:
     assert looped_dims(softmax()) == ("N", "K")
     assert looped_dims(body(parse_module(TWO_PRODUCTS))) == ("N", "K")
     assert looped_dims(body(parse_module(GATED_PRODUCT))) == ("K",)
+
+
+def nest(text: str) -> tuple[str, ...]:
+    ops = body(parse_module(text))
+    extents = {"K": 17, "L": 8, "M": 6, "N": 4}
+    return nested_loops(ops, looped_dims(ops), extents)
+
+
+def test_a_loop_stands_inside_those_over_what_its_sums_keep() -> None:
+    assert looped_dims(body(parse_module(REDUCED_THEN_KEPT))) == ("K", "M", "L")
+    assert nest(REDUCED_THEN_KEPT) == ("M", "L", "K")
+    assert nest(ATTENTION) == looped_dims(body(parse_module(ATTENTION)))
+
+
+def test_of_two_loops_that_exclude_each_other_the_shorter_is_none() -> None:
+    assert set(looped_dims(body(parse_module(EACH_KEPT_BY_THE_OTHER)))) == {"M", "N"}
+    assert nest(EACH_KEPT_BY_THE_OTHER) == ("M",)
 
 
 def test_later_sweeps_recompute_what_they_need() -> None:
