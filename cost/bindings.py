@@ -108,6 +108,62 @@ def lanes_of(tile: Tile) -> tuple[tuple[Group, ...], ...]:
     return (*lanes, tuple(lane))
 
 
+def is_pipeline(tile: Tile) -> bool:
+    """Whether the COMET tool overlaps the children of a temporal node."""
+    kinds = binding_kinds(tile)
+    return not tile.spatial and bool(kinds) and BindingKind.SEQUENTIAL not in kinds
+
+
+def stages_of(tile: Tile) -> tuple[Node, ...]:
+    """
+    The child that each stage of a pipelined temporal node belongs to, in order.
+
+    A collective is one stage; of a spatial child every group is.
+    """
+    return tuple(child for child in tile.children for _ in range(_stage_count(child)))
+
+
+def _stage_count(child: Node) -> int:
+    if isinstance(child, Tile):
+        return len(group_children(child)) if child.spatial or child.is_leaf else 0
+    return 1
+
+
+def stalls_read(place: int, stages: int, iterations: int) -> int:
+    """
+    How many stalls of the stage at `place` the COMET tool may read.
+
+    It reads what stages do while the longest one is not running: the last iterations
+    of those after it, and of those before it one for every stage up to it. Only costs
+    tell which is the longest, so this is the most for any.
+    """
+    return iterations if place else min(iterations, stages - 1)
+
+
+def tags_of(member: Node) -> frozenset[str]:
+    """The tags of the entries that a spatial node moves for one of its children."""
+    if isinstance(member, Collective):
+        return frozenset({member.tag})
+    entries = member.entries if isinstance(member, Tile) else ()
+    return frozenset(entry.tag for entry in entries)
+
+
+def charged_level(tile: Tile, member: Node) -> str | None:
+    """
+    The level at which the COMET tool charges a child for which `tile` moves nothing.
+
+    It is the source of the last entry that leads to a level of the child; None where
+    no entry does.
+    """
+    if isinstance(member, Collective):
+        levels = {member.level}
+    else:
+        entries = member.entries if isinstance(member, Tile) else ()
+        levels = {entry.source for entry in entries}
+    found = [e.source for e in tile.entries if e.destination in levels]
+    return found[-1] if found else None
+
+
 def may_hide(
     member: Node, group: Group, own: BindingKind | None, *, dependent: bool
 ) -> bool:

@@ -11,7 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from comet.cost.bindings import binding_kinds, group_children
+from comet.cost.bindings import (
+    binding_kinds,
+    charged_level,
+    group_children,
+    is_pipeline,
+    stages_of,
+    stalls_read,
+    tags_of,
+)
 from comet.cost.capacity import (
     ROOT_MEMORY,
     Occupancy,
@@ -33,6 +41,7 @@ from comet.cost.problem import (
     Tile,
     walk_tiles,
 )
+from comet.cost.tool.nest import build_nests
 
 LIMIT = 2**32
 """What the COMET tool's counts stay below."""
@@ -71,12 +80,14 @@ def check_structure(problem: Problem, hardware: Hardware) -> None:
 
 
 def check_tool(problem: Problem, hardware: Hardware) -> None:
-    """`check`, and the COMET tool's integers, capacity rule and endless loop."""
+    """`check`, and the COMET tool's integers, capacity rule, endless loop, crashes."""
     extents = check(problem, hardware)
     _check_counts(problem, extents)
     for tile in walk_tiles(problem.root):
         with at_node(tile.index):
             _check_bindings(tile)
+            _check_charged(tile)
+    _check_stages(problem, hardware)
     _check_capacity(problem, hardware, summed_occupancy(problem, extents))
 
 
@@ -228,6 +239,51 @@ def _check_bindings(tile: Tile) -> None:
                 f"{node.name} is bound by parallel or sharing beside sequential "
                 "siblings, where the COMET tool crashes; bind it sequentially"
             )
+
+
+def _check_charged(tile: Tile) -> None:
+    """
+    The COMET tool charges a stage that a spatial node moves nothing for to the level
+    from which the node fills one of the stage's levels, and crashes if there is none.
+    """
+    if not tile.spatial:
+        return
+    moved = {entry.tag for entry in tile.entries}
+    for group in group_children(tile):
+        child = group.members[0]
+        if group.fused or moved & tags_of(child):
+            continue
+        if charged_level(tile, child) is None:
+            raise CostError(
+                f"{tile.name} moves no tensor of {child.name}, nor any to a level that "
+                "this reads from or writes to, and the COMET tool crashes on such a "
+                "stage; bind the children sequentially (bind=sequential)"
+            )
+
+
+def _check_stages(problem: Problem, hardware: Hardware) -> None:
+    """
+    The COMET tool reads stalls of a stage for the iterations of the pipelined node,
+    but a stage has only as many as its own tensors take iterations.
+    """
+    pipelines = [tile for tile in walk_tiles(problem.root) if is_pipeline(tile)]
+    if not pipelines:
+        return
+    nests = build_nests(problem, hardware)
+    for tile in pipelines:
+        wanted, stages = nests.iterations(tile), stages_of(tile)
+        for place, stage in enumerate(stages):
+            if not isinstance(stage, Tile):
+                continue
+            found = nests.iterations(stage)
+            if found < stalls_read(place, len(stages), wanted):
+                raise CostError(
+                    f"{stage.name} makes {found} of the {wanted} iterations of "
+                    f"{tile.name}, which overlaps its children, and the COMET tool "
+                    "reads past the end of its stalls; bind them sequentially "
+                    "(bind=sequential)",
+                    stage.index,
+                )
 
 
 def _check_counts(problem: Problem, extents: TileExtents) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from math import ceil, isqrt, prod
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
-from comet.cost.from_ir import hardware_of, problem_of
+from comet.cost.from_ir import hardware_of, node_op, problem_of
 from comet.cost.legality import LIMIT, check_tool
 from comet.cost.model import price
 from comet.dialects.arch import SystemOp, attached_system
@@ -31,20 +32,26 @@ def check_legality(module: ModuleOp) -> None:
     """Raise PassFailedException for the first rule that the mapping breaks."""
     system = attached_system(module)
     for op in module.walk():
-        if isinstance(op, TileOp):
-            _check_binding(op)
-            _check_meshes(op, system)
-        elif isinstance(op, CollectiveOp):
-            _check_group(op, system)
-        elif isinstance(op, OperationOp) and op.kind.data is OperationKind.GEMM:
-            _check_product(op)
-            _check_array(op, system)
+        _check_op(op, system)
     try:
         problem, hardware = problem_of(module), hardware_of(system)
         check_tool(problem, hardware)
         _check_latency(price(problem, hardware, "ideal").latency)
     except CostError as error:
+        if error.node is not None:
+            op = node_op(module, error.node)  # the place that is reported
         raise PassFailedException(f"lower-to-comet: {error}") from error
+
+
+def _check_op(op: Operation, system: SystemOp) -> None:
+    if isinstance(op, TileOp):
+        _check_binding(op)
+        _check_meshes(op, system)
+    elif isinstance(op, CollectiveOp):
+        _check_group(op, system)
+    elif isinstance(op, OperationOp) and op.kind.data is OperationKind.GEMM:
+        _check_product(op)
+        _check_array(op, system)
 
 
 def _check_latency(cycles: float) -> None:

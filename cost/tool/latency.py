@@ -17,8 +17,10 @@ from comet.cost.bindings import (
     Group,
     binding_kinds,
     binding_of,
+    charged_level,
     group_children,
     may_hide,
+    tags_of,
 )
 from comet.cost.compute import leaf_cycles
 from comet.cost.estimate import CostError, at_node
@@ -145,11 +147,7 @@ def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
     own = binding_of(state.problem.parent.get(tile.index), tile)
     streams: list[Stream] = []
     for member in group.members:
-        tags = (
-            {member.tag}
-            if isinstance(member, Collective)
-            else {e.tag for e in _entries(member)}
-        )
+        tags = tags_of(member)
         for movement in movements:
             if movement.entry.tag not in tags:
                 continue
@@ -161,27 +159,18 @@ def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
     _finish(state, tile, group, streams, port_usage(state, tile, group))
 
 
-def _entries(node: Node):
-    return node.entries if isinstance(node, Tile) else ()
-
-
 def _compute_only(state: Latency, tile: Tile, group: Group, work: int) -> None:
     """
     A child that no stream feeds still takes its time, on both ports of the level above
     it.
     """
-    member = group.members[0]
-    levels = (
-        {member.level}
-        if isinstance(member, Collective)
-        else {e.source for e in _entries(member)}
-    )
-    fed = [e.source for e in tile.entries if e.destination in levels]
     iterations = state.iterations(tile)
     ports = blank(iterations)
     for port in ports:
         port.compute = u32(iterations * work)
-    records = {fed[-1] if fed else tile.entries[-1].source: ports}
+    level = charged_level(tile, group.members[0])
+    assert level is not None  # check_tool has seen to it
+    records = {level: ports}
     state.groups[tile.index] = (
         *state.groups.get(tile.index, ()),
         GroupCost(group, records, fold_levels(records, iterations)),

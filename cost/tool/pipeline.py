@@ -28,10 +28,7 @@ class _Stage:
         """Cycles of the stage's iteration `place`."""
         if self.totals is None:
             return self.total // iterations
-        stalls = self.totals.stalls
-        cycles = self.totals.compute // iterations + (
-            int(stalls[place]) if place < len(stalls) else 0
-        )
+        cycles = self.totals.compute // iterations + int(self.totals.stalls[place])
         if place == 0:
             cycles += self.totals.ramp_up
         elif place == iterations - 1:

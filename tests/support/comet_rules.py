@@ -18,6 +18,7 @@ Checks COMET files against the rules of the format, those the tool leaves unchec
 * `leaf`: tensors, tiles and attributes of the operations;
 * `unit`: what the compute unit cannot or would wrongly compute;
 * `binding`: bindings that lose or never finish their nodes;
+* `stages`: what overlaps makes the iterations, and reaches the levels, that are read;
 * `collective`: where collectives may stand and what they need;
 * `capacity`: the sums that the tool compares with the memories;
 * `bits`: precisions given everywhere.

@@ -98,13 +98,74 @@ def _passes(sizes: list[int], shape: tuple[int, int]) -> int:
 
 def _check_binding(files: Files) -> Iterator[str]:
     for tile in files.tiles:
-        kinds = {
-            op.kind.data for op in tile.body.block.ops if isinstance(op, BindingOp)
-        }
+        kinds = _bindings(tile)
         if len(tile.children) > 1 and not kinds:
             yield f"the {place(tile)} has unbound children: all but one are lost"
-        if kinds & {BindingKind.PARALLEL, BindingKind.SHARING}:
+        if {BindingKind.PARALLEL, BindingKind.SHARING} & set(kinds):
             yield f"the {place(tile)} binds in parallel: nodes are lost, or no end"
+
+
+def _check_stages(files: Files) -> Iterator[str]:
+    """What stages of a pipeline need, whichever of them is the longest."""
+    for tile in files.tiles:
+        kinds = _bindings(tile)
+        if not tile.is_temporal:
+            yield from _check_stage_levels(tile, kinds)
+        if not tile.is_temporal or not kinds or BindingKind.SEQUENTIAL in kinds:
+            continue
+        nodes = [node for node in tile.children for _ in range(_stages(node))]
+        wanted = max(_iterations(tile).values())
+        for index, node in enumerate(nodes):
+            if not isinstance(node, TileOp):
+                continue
+            needed = wanted if index else min(wanted, len(nodes) - 1)
+            if max(_iterations(node).values()) < needed:
+                yield f"the {place(node)} makes too few iterations for its pipeline"
+
+
+def _check_stage_levels(tile: TileOp, kinds: list[BindingKind]) -> Iterator[str]:
+    """A stage of its own, for which no tensor moves, needs one moved to its levels."""
+    nodes = list(tile.children)
+    reached = {entry.child for entry in tile.entries}
+    moved = {entry.tag for entry in tile.entries}
+    for index, node in enumerate(nodes):
+        near = kinds[max(index - 1, 0) : index + 1]
+        if BindingKind.SEQUENTIAL in near:
+            continue
+        if isinstance(node, TileOp):
+            tags = {entry.tag for entry in node.entries}
+            levels = {entry.target for entry in node.entries}
+        elif isinstance(node, CollectiveOp):
+            tags, levels = {node.tag.data}, {node.target.data}
+        else:
+            continue
+        if not tags & moved and not levels & reached:
+            yield f"the {place(tile)} reaches no level of its stage {index}"
+
+
+def _stages(node: Operation) -> int:
+    """How many stages a child adds to a pipeline."""
+    if not isinstance(node, TileOp) or node.is_temporal:
+        return 1
+    kinds = _bindings(node)
+    joined = sum(kind is BindingKind.SEQUENTIAL for kind in kinds)
+    return len(kinds) + 1 - joined
+
+
+def _bindings(tile: TileOp) -> list[BindingKind]:
+    return [op.kind.data for op in tile.body.block.ops if isinstance(op, BindingOp)]
+
+
+def _iterations(tile: TileOp) -> dict[tuple[str, str], int]:
+    """The iterations of every entry; those of a spatial node are its parent's."""
+    if tile.is_temporal:
+        return {
+            (e.tensor, e.tag): prod(n for row in e.factors for _, n in row)
+            for e in tile.entries
+        }
+    above = parent_tile(tile)
+    counts = _iterations(above) if above is not None else {}
+    return {(e.tensor, e.tag): counts.get((e.tensor, e.tag), 1) for e in tile.entries}
 
 
 def _check_collective(files: Files) -> Iterator[str]:
@@ -252,9 +313,7 @@ def _own_binding(tile: TileOp) -> BindingKind | None:
     above = parent_tile(tile)
     if above is None:
         return None
-    bindings = [
-        op.kind.data for op in above.body.block.ops if isinstance(op, BindingOp)
-    ]
+    bindings = _bindings(above)
     if not bindings:
         return None
     nodes = list(above.children)
@@ -265,6 +324,7 @@ UNIT_RULES: dict[str, Callable[[Files], Iterator[str]]] = {
     "leaf": _check_leaf,
     "unit": _check_unit,
     "binding": _check_binding,
+    "stages": _check_stages,
     "collective": _check_collective,
     "capacity": _check_capacity,
 }
