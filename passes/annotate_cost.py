@@ -118,6 +118,16 @@ def lowered_estimate(
     Raises CostError if the mapping cannot be priced or does not fit.
     """
     from comet.cost.from_ir import estimate_module
+
+    return estimate_module(lowered_copy(func, system, absorb=absorb), model)
+
+
+def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
+    """
+    Return a copy of the module of `func` in which `func` is lowered to COMET files.
+
+    Raises PassFailedException for what the files cannot say.
+    """
     from comet.passes.lower_to_comet import lower_function, plan_lowering
 
     module = func.get_toplevel_object()
@@ -126,7 +136,7 @@ def lowered_estimate(
     for other in compute_functions(copy):
         if other.sym_name == func.sym_name:
             lower_function(other, plan_lowering(other, system, absorb=absorb))
-    return estimate_module(copy, model)
+    return copy
 
 
 def _node_figures(

@@ -59,7 +59,8 @@ def bind_by_cost(func: FuncOp, system: SystemOp) -> None:
     Bind the siblings of each body by the kind that makes `func` cheapest.
 
     Bodies are decided one after the other, outermost first, from all sequential. A kind
-    that the COMET tool rejects, for capacity say, is not taken.
+    whose files `lower-to-comet` or the COMET tool rejects, for capacity say, is not
+    taken.
     """
     bind(
         list(plan_bindings(func.body.block, BindingKind.SEQUENTIAL)),
@@ -99,13 +100,17 @@ def _feeds(first: Operation, second: Operation) -> bool:
 
 
 def _price(func: FuncOp, system: SystemOp) -> tuple[float, float] | None:
-    """Return latency and energy of `func`, None where it has no legal mapping."""
+    """Return latency and energy of `func`, None where no legal files say it."""
     from comet.cost.estimate import CostError
-    from comet.passes.annotate_cost import lowered_estimate
+    from comet.cost.from_ir import estimate_module
+    from comet.passes.annotate_cost import lowered_copy
+    from comet.passes.lower_to_comet_legality import check_legality
 
     try:
-        estimate = lowered_estimate(func, system, "paper", absorb=True)
-        lowered_estimate(func, system, "tool", absorb=True)
+        files = lowered_copy(func, system, absorb=True)
+        check_legality(files)
+        estimate_module(files, "tool")
+        estimate = estimate_module(files, "paper")
     except (CostError, PassFailedException):
         return None
     return estimate.latency, estimate.energy

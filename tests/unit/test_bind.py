@@ -8,8 +8,16 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.schedule_attributes import BindingAttr
+from comet.dialects.schedule_attributes import BindingAttr, BindingKind
 from comet.dialects.schedule_node import NodeOp
+
+INDEPENDENT = """
+func.func @main(%x: X, %y: X) -> (X, X) {
+  %e = compound.map exp %x : X -> X
+  %s = compound.map sqrt %y : X -> X
+  func.return %e, %s : X, X
+}
+""".replace("X", "tensor<4x8xf16, #compound.dims<M, N>>")
 
 
 def bindings(module: ModuleOp) -> list[list[str]]:
@@ -47,17 +55,10 @@ def test_a_second_run_replaces_the_kind():
 
 
 def test_independent_siblings_run_in_parallel():
-    text = "\n".join(
-        [
-            "func.func @main(%x: X, %y: X) -> (X, X) {",
-            "  %e = compound.map exp %x : X -> X",
-            "  %s = compound.map sqrt %y : X -> X",
-            "  func.return %e, %s : X, X",
-            "}",
-        ]
-    ).replace("X", "tensor<4x8xf16, #compound.dims<M, N>>")
     pipeline = f"{attached(1)},fuse{{strategy=full}},bind{{kind=parallel}}"
-    assert ["parallel", "-"] in bindings(run_passes(parse_module(text), pipeline))
+    assert ["parallel", "-"] in bindings(
+        run_passes(parse_module(INDEPENDENT), pipeline)
+    )
 
 
 def test_rejects_siblings_that_depend_on_each_other():
@@ -66,3 +67,13 @@ def test_rejects_siblings_that_depend_on_each_other():
         match=r"bind: .* uses what the .* before it makes; they cannot run in parallel",
     ):
         run_passes(fused(), "bind{kind=parallel}")
+
+
+def test_auto_takes_only_what_the_files_can_say():
+    """Bound parallel, the two are cheapest, but the COMET tool would drop them."""
+    pipeline = f"{attached(16)},fuse{{strategy=none}},tile,bind{{kind=auto}}"
+    bound = run_passes(parse_module(INDEPENDENT), pipeline)
+    kinds = [op.attributes.get("schedule.bind") for op in ops_of(bound, NodeOp)]
+    assert BindingAttr(BindingKind.PARALLEL) not in kinds
+    assert BindingAttr(BindingKind.SEQUENTIAL) in kinds
+    run_passes(bound, "lower-to-comet")
