@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import yaml
 
-from comet.codegen.comet_yaml import FileFormatError, located_yaml
 from comet.dialects.arch import ArchError, SystemOp
-from comet.dialects.arch_fields import Field
 from comet.dialects.arch_yaml import fields_of_system, system_of_fields
+from comet.hardware_file import read_hardware_text
+from comet.yaml_file import FileFormatError
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -19,13 +16,11 @@ def read_arch(text: str, file: str = "arch.yaml", name: str = "arch") -> SystemO
     """
     Build the system that an architecture file describes.
 
-    Raises FileFormatError if the file is no YAML or lacks what a system needs.
+    Raises FileFormatError with file and line, as `read_hardware_text` does.
     """
-    document = cast(Field, located_yaml(text, file, _LOADER))
-    if not isinstance(document, dict):
-        raise FileFormatError(f"{file}: a mapping is expected here")
+    fields = read_hardware_text(text, file)
     try:
-        return system_of_fields(name, document)
+        return system_of_fields(name, fields)
     except ArchError as error:
         raise FileFormatError(f"{file}: {error}") from error
 

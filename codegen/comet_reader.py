@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
 from comet.codegen.comet_arch import read_arch
-from comet.codegen.comet_yaml import Constants, FileFormatError, Node, parse_yaml
+from comet.codegen.comet_yaml import Constants, Node
 from comet.dialects.comet import (
     BindingOp,
     CollectiveOp,
@@ -39,6 +39,7 @@ from comet.dialects.comet_attributes import (
     Step,
     TileKind,
 )
+from comet.yaml_file import FileFormatError, read_yaml
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -72,7 +73,7 @@ def read_files(
 
 def read_constants(text: str, file: str = "constants.yaml") -> dict[str, int | str]:
     """Return the constants table of a file; it may be empty."""
-    top = Node.top(parse_yaml(text, file))
+    top = Node.top(read_yaml(text, file))
     if top.get("const") == "":
         return {}
     node = top.node("const")
@@ -87,7 +88,7 @@ def read_problem(
     text: str, constants: Constants, file: str = "problem.yaml"
 ) -> ProblemOp:
     """Build the problem from the text of its file."""
-    problem = Node.top(parse_yaml(text, file), constants).node("problem")
+    problem = Node.top(read_yaml(text, file), constants).node("problem")
     return _located(problem, _read_problem)
 
 
@@ -149,7 +150,7 @@ def read_mapping(
     text: str, constants: Constants, file: str = "mapping.yaml"
 ) -> MappingOp:
     """Build the mapping tree from the text of its file."""
-    root = Node.top(parse_yaml(text, file), constants).node("mapping")
+    root = Node.top(read_yaml(text, file), constants).node("mapping")
     return _located(root, lambda node: MappingOp(Region(Block([_read_node(node)]))))
 
 

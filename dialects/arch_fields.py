@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import TypeAlias
 
@@ -40,6 +40,41 @@ Field: TypeAlias = (
 Fields: TypeAlias = Mapping[str, Field]
 
 
+LONGEST = 60
+"""Characters of a field that a message quotes."""
+
+
+def described(value: Field) -> str:
+    """Return a field as a message shows it: a short quotation, or only its kind."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value) if fits(value) else "a number beyond 64 bits"
+        case float():
+            return str(value)
+        case str():
+            short = value if len(value) <= LONGEST else f"{value[:LONGEST]}.."
+            return f"'{short}'"
+        case Mapping():
+            parts = (f"{name}: {described(part)}" for name, part in value.items())
+            return _quoted("{}", parts, "a map")
+        case Sequence():
+            return _quoted("[]", map(described, value), "a list")
+
+
+def _quoted(brackets: str, parts: Iterable[str], kind: str) -> str:
+    text = ", ".join(parts).join(brackets)
+    return text if len(text) <= LONGEST else kind
+
+
+def fits(value: float) -> bool:
+    """Return whether a number is finite and, if an integer, fits in 64 bits."""
+    return -(2**63) <= value < 2**63 if isinstance(value, int) else isfinite(value)
+
+
 def attribute_of(value: Field) -> Attribute:
     """
     Return the attribute that holds a field; nothing (YAML's null) is a unit.
@@ -53,11 +88,11 @@ def attribute_of(value: Field) -> Attribute:
         case bool():
             return BoolAttr.from_bool(value)
         case int():
-            if not -(2**63) <= value < 2**63:
-                raise ValueError(f"{value} does not fit in 64 bits")
+            if not fits(value):
+                raise ValueError(f"{described(value)} does not fit in 64 bits")
             return IntegerAttr(value, i64)
         case float():
-            if not isfinite(value):
+            if not fits(value):
                 raise ValueError(f"{value} is not a finite number")
             return FloatAttr(value, f64)
         case str():

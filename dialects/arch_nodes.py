@@ -42,10 +42,9 @@ from comet.dialects.arch_rows import (
     ContainerOp,
     MemoryOp,
     RowOp,
-    integer_of,
     system_op,
 )
-from comet.dialects.arch_schema import LINK, mistakes
+from comet.dialects.arch_schema import LINK, ROOT, mesh_shape, mistakes
 
 RowT = TypeVar("RowT", bound=RowOp)
 
@@ -98,13 +97,7 @@ class NodeOp(IRDLOperation, ABC):
     @property
     def mesh_shape(self) -> tuple[int, int]:
         """How the instances below one parent are laid out (columns, rows)."""
-        if isinstance(self.extra, DictionaryAttr):
-            match self.extra.data.get("mesh"):
-                case ArrayAttr(data=(x, y)):
-                    return integer_of(x, 1), integer_of(y, 1)
-                case _:
-                    pass
-        return integer_of(self._link("meshX"), 1), integer_of(self._link("meshY"), 1)
+        return mesh_shape({} if self.link is None else fields_of(self.link))
 
     @property
     def instances(self) -> int:
@@ -120,11 +113,8 @@ class NodeOp(IRDLOperation, ABC):
 
     def link_field(self, name: str) -> Field:
         """Return a field of the link to the parent; None if the file lacks it."""
-        found = self._link(name)
+        found = None if self.link is None else self.link.data.get(name)
         return None if found is None else field_of(found)
-
-    def _link(self, name: str) -> Attribute | None:
-        return None if self.link is None else self.link.data.get(name)
 
     def _required_row(self, table: type[RowT]) -> RowT:
         if (row := self._row(table)) is None:
@@ -142,8 +132,9 @@ class NodeOp(IRDLOperation, ABC):
             raise VerifyException(
                 f"{self._title} lies below a level and needs a path and a link"
             )
-        if self.parent_level is not None and self.link is not None:
-            for _, mistake in mistakes(fields_of(self.link), LINK):
+        if self.link is not None:
+            rules = ROOT if self.parent_level is None else LINK
+            for _, mistake in mistakes(fields_of(self.link), rules):
                 raise VerifyException(f"{self._title} in its link, {mistake}")
 
     @property

@@ -22,7 +22,7 @@ from comet.dialects.arch import (
     SystemOp,
     UnitOp,
 )
-from comet.dialects.arch_fields import Field, Fields, field_of, fields_of
+from comet.dialects.arch_fields import Field, Fields, described, field_of, fields_of
 
 TABLES: Mapping[str, type[ComputeOp | MemoryOp]] = {
     "ComputeTiles": ComputeOp,
@@ -118,19 +118,19 @@ def _children(fields: dict[str, Field], axes: Fields) -> list[Operation]:
 
 def _map(value: Field, what: str) -> Fields:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{what} is a map, not {value!r}")
+        raise ValueError(f"{what} is a map, not {described(value)}")
     return value
 
 
 def _list(value: Field, what: str) -> Sequence[Field]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f"{what} is a list, not {value!r}")
+        raise ValueError(f"{what} is a list, not {described(value)}")
     return value
 
 
 def _text(value: Field, what: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{what} is text, not {value!r}")
+        raise ValueError(f"{what} is text, not {described(value)}")
     return value
 
 

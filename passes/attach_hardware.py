@@ -9,15 +9,15 @@ already, a mesh of the machine's name that differs from the machine's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path as FilePath
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.arch import ArchError, SystemOp, find_system
+from comet.dialects.arch import ArchError, LevelOp, Path, SystemOp, find_system
 from comet.dialects.arch_yaml import system_of_fields
 from comet.dialects.collective import MeshOp
 
@@ -37,7 +37,7 @@ def plan_hardware(module: ModuleOp, path: str) -> HardwarePlan:
 
     Raises PassFailedException as the pass does.
     """
-    from comet.passes.hardware_file import read_hardware_file
+    from comet.hardware_file import read_hardware_file
 
     if (present := find_system(module)) is not None:
         raise PassFailedException(
@@ -46,10 +46,30 @@ def plan_hardware(module: ModuleOp, path: str) -> HardwarePlan:
         )
     fields = read_hardware_file(path)
     try:
-        system = system_of_fields(Path(path).stem, fields)
+        system = system_of_fields(FilePath(path).stem, fields)
     except ArchError as error:
         raise PassFailedException(f"{path}: {error}") from error
+    name_axes(system)
     return HardwarePlan(system, _missing_mesh(module, system))
+
+
+def name_axes(system: SystemOp) -> None:
+    """
+    Name the mesh axes of an accelerator whose file names none: GB_x and GB_y at GB.
+
+    Siblings with the same mesh share the axes of the one that holds results.
+    """
+    if system.axes or system.gpu is not None:
+        return
+    for level in sorted(system.levels, key=_is_filled):
+        name = level.level_name
+        if level.instances > 1 and not system.axes_of(name):
+            axes = (StringAttr(f"{name}_x"), StringAttr(f"{name}_y"))
+            level.properties["axes"] = ArrayAttr(axes)
+
+
+def _is_filled(level: LevelOp) -> bool:
+    return level.path is not None and level.path.data is Path.FILLS
 
 
 def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:

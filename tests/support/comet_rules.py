@@ -40,8 +40,8 @@ from comet_unit_rules import UNIT_RULES
 from xdsl.utils.exceptions import VerifyException
 
 from comet.codegen.comet_reader import read_constants, read_mapping, read_problem
-from comet.codegen.comet_yaml import FileFormatError
 from comet.dialects.comet import OperationOp, TileOp
+from comet.yaml_file import FileFormatError
 
 
 @dataclass(frozen=True)

@@ -54,23 +54,24 @@ def test_a_hardware_file_prints_back_whole(path: Path):
     )
 
 
-def test_what_nobody_knows_is_kept_and_children_keep_their_order():
-    link = {"bw": 1, "connection_type": "MeshNetwork", "colour": ["red", None, 1.5]}
+def test_what_comet_does_not_read_is_kept_and_children_keep_their_order():
+    link = {"bw": 1, "connection_type": "MeshNetwork", "link_transfers": True}
     leaf = {"type": "S", "attributes": link}
+    meshed = {**link, "mesh": [2, 3], "meshX": 7}
     document: Fields = {
         "ComputeTiles": [],
         "MemoryTypes": [
-            {"name": "S", "shape": {"x": True}, "attributes": {"why": "no"}}
+            {"name": "S", "class": "SRAM", "attributes": {"reduction": True}}
         ],
         "Hierarchy": [
             {
                 "name": "A[0..7]",
                 "type": "S",
                 "drains": [{"name": "B", **leaf}, {"name": "C", **leaf}],
-                "fills": [{"name": "D", "mesh": [2, 3], **leaf}],
+                "fills": [{"name": "D", "type": "S", "attributes": meshed}],
             }
         ],
-        "variables": {"q": -1},
+        "variables": {"q": [-1, None, 1.5]},
     }
     found = system_of_fields("odd", document)
     assert fields_of_system(found) == document

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import DiagnosticException, PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import MeshOp
 from comet.passes.attach_hardware import AttachHardwarePass
+from comet.yaml_file import FileFormatError
 
 HARDWARE = Path(__file__).parents[2] / "samples" / "hardware"
 EDGE = (HARDWARE / "edge.yaml").read_text()
@@ -33,14 +34,26 @@ def test_every_sample_attaches_with_its_mesh(path: Path):
     assert mesh.axis_levels == system.axis_levels
 
 
-def test_hardware_without_axes_adds_no_mesh(tmp_path: Path):
+def test_axes_that_the_file_does_not_name_are_called_after_their_levels(
+    tmp_path: Path,
+):
     file = tmp_path / "plain.yaml"
     file.write_text(EDGE[: EDGE.index("# Read by comet only")])
+    system = attached_system(attach(file))
+    assert system.axes == {"GB_x": 2, "GB_y": 2, "OB_x": 2, "OB_y": 2}
+    assert system.axis_levels["OB_x"] == "OB"
+    assert system.axes_of("IB") == ("OB_x", "OB_y")
+
+
+def test_hardware_of_one_instance_adds_no_mesh(tmp_path: Path):
+    file = tmp_path / "plain.yaml"
+    text = EDGE[: EDGE.index("# Read by comet only")].replace("[0..3]", "")
+    file.write_text(text.replace("meshX: 2, meshY: 2", "mesh: [1, 1]"))
     assert [op.name for op in attach(file).ops] == ["arch.system"]
 
 
 WRONG = {
-    "malformed": (EDGE, "bw: 64,", "bw: [,", r":33: expected the node content"),
+    "malformed": (EDGE, "bw: 64,", "bw: [,", r":33: malformed YAML: did not find"),
     "twice": (
         EDGE,
         "ports: 1,",
@@ -51,12 +64,12 @@ WRONG = {
         EDGE,
         "bw: 64,",
         "bw: fast,",
-        r":33: .*number that is not negative.*'fast'",
+        r":33: .*positive number, not 'fast'",
     ),
     "flag": (EDGE, "reduction: true", "reduction: 7", r":32: .*true or false, not 7"),
-    "near miss": (EDGE, "computeWidth", "computewidth", r":9: .*mean 'computeWidth'\?"),
+    "near miss": (EDGE, "computeWidth", "computeWide", r":9: .*mean 'computeWidth'\?"),
     "missing": (EDGE, "computeLatency: 1,", "", r":8: .*'computeLatency' is missing"),
-    "no table": (EDGE, "MemoryTypes:", "Memories:", r":5: .*'MemoryTypes' is missing"),
+    "no table": (EDGE, "MemoryTypes:", "Memory:", r":16: .*mean 'MemoryTypes'"),
     "no map": (
         EDGE,
         EDGE,
@@ -64,7 +77,12 @@ WRONG = {
         r":1: a hardware file is a map of fields, not 'hello'",
     ),
     "empty": (EDGE, EDGE, "", r":1: a hardware file is missing or empty"),
-    "no list": (EDGE, "connects:\n", "connects: 3\n    was:\n", "'connects' is a list"),
+    "no list": (
+        EDGE,
+        "connects:\n",
+        "connects: 3\n    fills:\n",
+        "'connects' is a list",
+    ),
     "kind": (EDGE, "type: GBuffer", "type: Buffer", "no entry named 'Buffer'"),
     "level": (EDGE, "GB: [cx", "GX: [cx", "the Hierarchy has no level 'GX'"),
     "axis": (EDGE, "[cx, cy]", "[2, cy]", "an axis is text, not 2"),
@@ -75,12 +93,12 @@ WRONG = {
         "  colour: red\n  mesh:",
         "unknown field 'colour', known",
     ),
-    "rate": (GPU, "hbm_gb_per_s: 4800", "hbm_gb_per_s: -1", "not negative, not -1"),
+    "rate": (GPU, "hbm_gb_per_s: 4800", "hbm_gb_per_s: -1", "positive number, not -1"),
     "rates": (
         GPU,
         "{f64: 66.9",
         "{f63: 66.9",
-        "a number for each of some element types",
+        "a positive number for each of some of f64",
     ),
     "gpu": (
         GPU,
@@ -98,21 +116,21 @@ def test_a_wrong_file_is_one_sentence_with_its_name(case: str, tmp_path: Path):
     assert old in text
     file = tmp_path / "wrong.yaml"
     file.write_text(text.replace(old, new, 1))
-    with pytest.raises(PassFailedException, match=message) as caught:
+    with pytest.raises(DiagnosticException, match=message) as caught:
         attach(file)
     assert str(caught.value).startswith(str(file))
     assert "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path):
-    with pytest.raises(PassFailedException, match="cannot read the hardware file"):
+    with pytest.raises(FileFormatError, match="cannot read the hardware file"):
         attach(tmp_path / "nowhere.yaml")
 
 
 def test_a_file_that_is_no_text(tmp_path: Path):
     file = tmp_path / "binary.yaml"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PassFailedException, match="UTF-8"):
+    with pytest.raises(FileFormatError, match="UTF-8"):
         attach(file)
 
 

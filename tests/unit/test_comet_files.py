@@ -20,9 +20,9 @@ from comet.codegen.comet import (
     write_folder,
 )
 from comet.codegen.comet_reader import FILES, read_files, read_mapping
-from comet.codegen.comet_yaml import FileFormatError
 from comet.dialects.comet import BindingOp, OperationOp, TileOp
 from comet.dialects.comet_attributes import BindingKind, Entry
+from comet.yaml_file import FileFormatError
 
 DATA = Path(__file__).parents[1] / "data" / "comet" / "accepted.jsonl"
 RECORDS: list[dict[str, Any]] = [
@@ -187,7 +187,7 @@ def test_a_bad_projection_is_one_sentence(projection: str, message: str) -> None
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("- 1", "a mapping is expected"), ("Hierarchy: 3", "cannot be read")],
+    [("- 1", "is a map of fields"), ("Hierarchy: 3", "is missing")],
 )
 def test_a_bad_architecture_is_one_sentence(text: str, message: str) -> None:
     with pytest.raises(FileFormatError, match=message):

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from comet.codegen.comet_reader import read_files
-from comet.codegen.comet_yaml import FileFormatError
 from comet.cost.estimate import CostError
 from comet.cost.from_ir import problem_of, system_hardware
 from comet.cost.hardware import Hardware
@@ -19,6 +18,7 @@ from comet.cost.report import report
 from comet.cost.tool.energy import energies
 from comet.cost.tool.latency import latencies
 from comet.cost.tool.state import node_cycles
+from comet.yaml_file import FileFormatError
 
 DATA = Path(__file__).parents[1] / "data" / "cost"
 ARCHS: dict[str, str] = json.loads((DATA / "archs.json").read_text())

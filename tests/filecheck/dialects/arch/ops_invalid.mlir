@@ -143,7 +143,7 @@ arch.system @tiny {
   arch.gpu {clock_ghz = 1.5, multiprocessors = 4, tensor_tflops = {f12 = 100}, vector_tflops = {f32 = 1.25}, hbm_gb_per_s = 100, l2_bytes = 1048576, l2_gb_per_s = 500, link_gb_per_s = 50, link_latency_us = 1, launch_us = 4, barrier_us = 5, signal_us = 2}
 }
 
-// CHECK: 'arch.gpu' op the field 'tensor_tflops' is a number for each of some element types, not {'f12': 100}
+// CHECK: 'arch.gpu' op the field 'tensor_tflops' is a positive number for each of some of f64, f32, f16, bf16, f8, i8, not {f12: 100}
 
 // -----
 
@@ -151,10 +151,34 @@ arch.system @tiny {
   arch.gpu {clock_ghz = 1.5, multiprocessors = 4, tensor_tflops = {f16 = 100}, vector_tflops = {f32 = 1.25}, hbm_gb_per_s = 100, l2_bytes = 1048576, l2_gb_per_s = 500, link_gb_per_s = 50, link_latency_us = 1, launch_us = 4, barrier_us = 5, signal_us = 2, fans = 3}
 }
 
-// CHECK: 'arch.gpu' op there is no field 'fans'; there are clock_ghz,
+// CHECK: 'arch.gpu' op unknown field 'fans', known are clock_ghz,
 
 // -----
 
 arch.memory "Off" {width = 8}
 
 // CHECK: 'arch.memory' expects parent op 'arch.system'
+
+// -----
+
+arch.system @tiny {
+  arch.memory "Off" {width = 8, bw = 0}
+}
+
+// CHECK: 'arch.memory' op "Off": the field 'bw' is a positive number, not 0
+
+// -----
+
+arch.system @tiny {
+  arch.memory "Off" {width = 8, bw = 0x7FF0000000000000 : f64}
+}
+
+// CHECK: 'arch.memory' op "Off": the field 'bw' is a positive number, not inf
+
+// -----
+
+arch.system @tiny {
+  arch.memory "Off" {widht = 8}
+}
+
+// CHECK: 'arch.memory' op "Off": unknown field 'widht', did you mean 'width'?
