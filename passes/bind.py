@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Self
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.schedule_attributes import BindingAttr, BindingKind
 from comet.dialects.schedule_node import NodeOp
+from comet.passes.functions import compute_functions
 from comet.passes.levels import IRLevel, functions_at
+from comet.passes.pipeline import ChoosingPass
+
+BIND = "schedule.bind"
+"""The attribute of a node that says when its next sibling runs."""
 
 
 @dataclass(frozen=True)
-class BindPass(ModulePass):
+class BindPass(ChoosingPass):
     """
     Bind every node and collective to its next sibling.
 
@@ -47,11 +51,23 @@ class BindPass(ModulePass):
                 kind = BindingKind(self.kind)
                 bind(list(plan_bindings(func.body.block, kind)), kind)
 
+    def settled(self, module: ModuleOp) -> Self:
+        """Return the pass with the kind of all bindings, where they are of one kind."""
+        kinds = {
+            attribute.data
+            for func in compute_functions(module)
+            for op in func.walk()
+            if isinstance(attribute := op.attributes.get(BIND), BindingAttr)
+        }
+        if self.kind != "auto" or len(kinds) != 1:
+            return self
+        return replace(self, kind=str(kinds.pop()))
+
 
 def bind(firsts: Sequence[Operation], kind: BindingKind) -> None:
     """Bind each of `firsts` to its next sibling."""
     for first in firsts:
-        first.attributes["schedule.bind"] = BindingAttr(kind)
+        first.attributes[BIND] = BindingAttr(kind)
 
 
 def bind_by_cost(func: FuncOp, system: SystemOp) -> None:

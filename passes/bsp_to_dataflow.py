@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import parse_spec
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
@@ -57,6 +58,7 @@ from comet.passes.kernel_tiles import apply_tiles, plan_tiles
 from comet.passes.kernels import erase, insert_before
 from comet.passes.levels import IRLevel, compute_block, functions_at
 from comet.passes.own_pattern import check_own_pattern
+from comet.passes.pipeline import ChoosingPass, noted
 from comet.passes.plan_string import parse_plan
 from comet.passes.told_together import merge_signals
 
@@ -68,7 +70,7 @@ EVERY = "every"
 
 
 @dataclass(frozen=True)
-class BspToDataflowPass(ModulePass):
+class BspToDataflowPass(ChoosingPass):
     """Replace collectives and barriers by channels."""
 
     name = "bsp-to-dataflow"
@@ -104,6 +106,13 @@ class BspToDataflowPass(ModulePass):
                 function.attributes[CHOSEN] = StringAttr(text)
         elif talking:
             self._connect(talking, attached_system(op))
+
+    def settled(self, module: ModuleOp) -> Self:
+        """Return the pass that was chosen for `auto`."""
+        if "auto" not in (self.pattern, self.tiles):
+            return self
+        chosen = noted(module, CHOSEN)
+        return self if chosen is None else self.from_spec(parse_spec(chosen))
 
     def _connect(self, programs: Mapping[FuncOp, ProgramOp], system: SystemOp) -> None:
         """Make channels of the collectives of programs, as the options say."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
-from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass, PassPipeline
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
@@ -20,8 +19,10 @@ from comet.dialects.comet import MappingOp
 from comet.dialects.compound_dims import extents_of, names_of
 from comet.dialects.cost import estimate_of
 from comet.passes.functions import compute_functions
+from comet.passes.fuse import CHUNKS, STRATEGY
 from comet.passes.hardware_kind import require_accelerator
 from comet.passes.memory_chain import memory_chain
+from comet.passes.pipeline import Pipeline, run_settled
 
 STREAM = "comet.stream"
 """The attribute of a mapping that says whether the cheaper way was the streamed one."""
@@ -41,7 +42,16 @@ Share: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class CometAcceleratorPass(ModulePass):
+class Way:
+    """One way to compile what `decompose` has made."""
+
+    passes: tuple[ModulePass, ...]
+    notes: Mapping[str, Attribute]
+    """What a search has decided, for the attributes of the functions."""
+
+
+@dataclass(frozen=True)
+class CometAcceleratorPass(Pipeline):
     """
     Compile a named compound op for a spatial accelerator.
 
@@ -98,43 +108,53 @@ class CometAcceleratorPass(ModulePass):
     model: Literal["tool", "paper", "ideal"] = "paper"
     """See `annotate-cost`."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+        """Yield the passes of the pipeline for `module`, in order."""
         from comet.passes.decompose import DecomposePass
 
-        require_accelerator(self.name, attached_system(op))
-        PassPipeline((DecomposePass(accumulator="input"),)).apply(ctx, op)
-        if self.stream == "auto" and has_attention(op):
-            replace_body(op, self.cheaper(ctx, op))
+        require_accelerator(self.name, attached_system(module))
+        yield DecomposePass(accumulator="input")
+        if self.stream == "auto" and has_attention(module):
+            way = self.cheaper(ctx, module)
         else:
-            self.compile(ctx, op, stream=self.stream is True)
+            way = self.way(ctx, module, stream=self.stream is True)
+        for func in compute_functions(module):
+            func.attributes.update(way.notes)
+        yield from way.passes
 
-    def cheaper(self, ctx: Context, op: ModuleOp) -> ModuleOp:
+    def cheaper(self, ctx: Context, module: ModuleOp) -> Way:
         """
-        Return `op`, compiled the cheaper way: with `stream` or without.
+        Return the cheaper way to compile `module`: with `stream` or without.
 
         Raises PassFailedException with the reason of the latter if neither has a
         mapping.
         """
-        compiled: list[ModuleOp] = []
+        tried: list[tuple[tuple[float, float], Way]] = []
         failure: PassFailedException | None = None
         for stream in (True, False):
-            trial = op.clone()
-            for func in compute_functions(trial):
-                func.attributes[STREAM] = BoolAttr.from_bool(stream)
+            trial = module.clone()
             try:
-                self.compile(ctx, trial, stream=stream)
-                compiled.append(trial)
+                way = self.way(ctx, trial, stream=stream)
+                passes = run_settled(way.passes, ctx, trial)
             except PassFailedException as error:
                 failure = error
-        if not compiled:
+                continue
+            notes = {STREAM: BoolAttr.from_bool(stream), **way.notes}
+            tried.append((figures_of(trial), Way(passes, notes | fusion_of(trial))))
+        if not tried:
             raise failure or PassFailedException(f"{self.name}: there is no mapping")
-        return min(compiled, key=figures_of)
+        return min(tried, key=lambda each: each[0])[1]
 
-    def compile(self, ctx: Context, op: ModuleOp, *, stream: bool) -> None:
-        """Run the passes after `decompose`."""
-        dims = self.shared(ctx, op, stream=stream)
-        spread = self.spread(op, attached_system(op), dims, stream=stream)
-        PassPipeline((*spread, *self.map())).apply(ctx, op)
+    def way(self, ctx: Context, module: ModuleOp, *, stream: bool) -> Way:
+        """Return the passes after `decompose`; changes nothing."""
+        from comet.passes.distribute_auto import SHARED_DIMS
+
+        dims = self.shared(ctx, module, stream=stream)
+        notes: dict[str, Attribute] = {}
+        if dims and self.stated(module, stream=stream) is None:
+            notes[SHARED_DIMS] = StringAttr(",".join(dims))
+        spread = self.spread(module, attached_system(module), dims, stream=stream)
+        return Way((*spread, *self.map()), notes)
 
     def spread(
         self, module: ModuleOp, system: SystemOp, dims: Sequence[str], *, stream: bool
@@ -171,16 +191,20 @@ class CometAcceleratorPass(ModulePass):
         yield LowerToCometPass()
 
     def shared(self, ctx: Context, module: ModuleOp, *, stream: bool) -> Dims:
-        """Return the dimensions to share, and note them if the cost decides."""
+        """Return the dimensions to share: the stated ones, or else the cheapest."""
+        stated = self.stated(module, stream=stream)
+        return self.cheapest(ctx, module) if stated is None else stated
+
+    def stated(self, module: ModuleOp, *, stream: bool) -> Dims | None:
+        """Return the dimensions that options say, None if the cost decides."""
         if self.dim is not None and self.dim != AUTO:
             return self.dim
-        known = {name for value in values_of(module) for name in names_of(value)}
-        usual = tuple(dim for dim in SHARED_BY_FOLDS if dim in known)
+        known = names_in(module)
         if stream:
-            return usual
+            return tuple(dim for dim in SHARED_BY_FOLDS if dim in known)
         if self.dim is None and self.is_pinned():
             return tuple(dim for dim in SHARED if dim in known)
-        return self.cheapest(ctx, module, known)
+        return None
 
     def is_pinned(self) -> bool:
         """Return whether options that depend on what is shared are given."""
@@ -188,32 +212,23 @@ class CometAcceleratorPass(ModulePass):
         open_ = self.kind == self.strategy == self.factors == "auto"
         return not (unset and open_)
 
-    def cheapest(self, ctx: Context, module: ModuleOp, known: AbstractSet[str]) -> Dims:
-        """Return the dimensions whose sharing costs least, and note them."""
-        from comet.passes.distribute_auto import (
-            SHARED_DIMS,
-            STRATEGIES,
-            candidates,
-            cheapest_dims,
-        )
+    def cheapest(self, ctx: Context, module: ModuleOp) -> Dims:
+        """Return the dimensions whose sharing costs least, none if there are none."""
+        from comet.passes.distribute_auto import STRATEGIES, candidates, cheapest_dims
 
-        system = attached_system(module)
+        system, known = attached_system(module), names_in(module)
         choices = [
             dims for dims in candidates(module) if all(dim in known for dim in dims)
         ]
         if not choices:
             return ()
-        strategies = STRATEGIES if self.strategy == "auto" else (self.strategy,)
-        found = cheapest_dims(
+        return cheapest_dims(
             ctx,
             module,
             choices,
             lambda dims: self.spread(module, system, dims, stream=False),
-            strategies,
+            STRATEGIES if self.strategy == "auto" else (self.strategy,),
         )
-        for func in compute_functions(module):
-            func.attributes[SHARED_DIMS] = StringAttr(",".join(found))
-        return found
 
 
 def has_attention(module: ModuleOp) -> bool:
@@ -234,11 +249,20 @@ def figures_of(module: ModuleOp) -> tuple[float, float]:
     return figures.latency, inf if figures.energy is None else figures.energy
 
 
-def replace_body(module: ModuleOp, other: ModuleOp) -> None:
-    """Give `module` the ops of `other`, which loses them."""
-    old = module.body.detach_block(module.body.block)
-    module.body.add_block(other.body.detach_block(other.body.block))
-    old.erase(safe_erase=False)
+def fusion_of(module: ModuleOp) -> dict[str, Attribute]:
+    """Return what a search in `fuse` has noted, as the mapping in `module` has it."""
+    return {
+        name: op.attributes[name]
+        for op in module.ops
+        if isinstance(op, MappingOp)
+        for name in (STRATEGY, CHUNKS)
+        if name in op.attributes
+    }
+
+
+def names_in(module: ModuleOp) -> frozenset[str]:
+    """Return the names of the dimensions that functions of `module` compute with."""
+    return frozenset(name for value in values_of(module) for name in names_of(value))
 
 
 def values_of(module: ModuleOp) -> list[SSAValue]:

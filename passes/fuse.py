@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.passes.levels import IRLevel, functions_at
+from comet.passes.pipeline import ChoosingPass
+
+STRATEGY = "comet.strategy"
+"""The attribute of a function that names the strategy that was chosen."""
+
+CHUNKS = "comet.chunks"
+"""On accelerators, the one that says where its folds were chosen to stand."""
+
+BETWEEN = "comet.between"
+"""On GPUs, the one that says what was chosen for products that are needed twice."""
 
 
 @dataclass(frozen=True)
-class FusePass(ModulePass):
+class FusePass(ChoosingPass):
     """
     Create the schedule level: say which ops share a nest, and dissolve `spmd`.
 
@@ -24,6 +34,12 @@ class FusePass(ModulePass):
     """
 
     name = "fuse"
+
+    NOTES: ClassVar[Mapping[str, str]] = {
+        "strategy": STRATEGY,
+        "chunks": CHUNKS,
+        "between": BETWEEN,
+    }
 
     strategy: Literal["none", "apart", "partial", "full", "auto"] = "none"
     """

@@ -17,16 +17,11 @@ from comet.dialects.cost import annotate
 from comet.passes import fuse_accelerator
 from comet.passes.annotate_cost import total_figures
 from comet.passes.functions import compute_functions
+from comet.passes.fuse import CHUNKS, STRATEGY
 from comet.passes.fuse_accelerator import Chunks, Strategy
 from comet.passes.plan_string import PLAN
 from comet.passes.tile_accelerator import Choice, search
 from comet.passes.tile_template import make_template
-
-STRATEGY = "comet.strategy"
-"""The attribute of a function that names the strategy that was chosen."""
-
-CHUNKS = "comet.chunks"
-"""The attribute of a function that says where its folds were chosen to stand."""
 
 STRATEGIES: tuple[Strategy, ...] = ("full", "partial", "apart", "none")
 

@@ -29,7 +29,7 @@ from comet.cost.gpu import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound import IndexOp
 from comet.dialects.compound_dims import with_level
-from comet.passes.fuse_auto import STRATEGY
+from comet.passes.fuse import BETWEEN, STRATEGY
 from comet.passes.fuse_gpu_build import KernelPlan, build_kernel
 from comet.passes.fuse_gpu_plan import Choice, Step, plan_steps
 from comet.passes.gpu_levels import GpuLevels, gpu_levels
@@ -55,7 +55,8 @@ def fuse_function(
     """
     levels = gpu_levels(system)
     gpu = device(system, levels)
-    choices = _choices(strategy, between, spmd_region(func) is not None)
+    ranks = spmd_region(func) is not None
+    choices = _choices(strategy, between, ranks)
     trials = [_tried(func, c, levels, gpu) for c in _different(func, choices)]
     best = min(trials, key=lambda trial: trial.seconds)
     if best.seconds == inf:
@@ -63,6 +64,8 @@ def fuse_function(
     rewrite(func, plan_steps(func, best.choice), levels)
     if strategy == "auto":
         func.attributes[STRATEGY] = StringAttr(best.choice.strategy)
+    if strategy == between == "auto":
+        func.attributes[BETWEEN] = StringAttr(_between(best.choice, ranks))
     for node, seconds in zip(grid_nodes(func), best.kernels, strict=True):
         set_estimate(node, seconds - gpu.launch)
 
@@ -82,6 +85,15 @@ def _choices(strategy: Strategy, between: Between, ranks: bool) -> Iterator[Choi
             yield from (Choice(False, False, spill, again) for spill in spills)
     if strategy in ("none", "auto"):
         yield from (Choice(True, whole, False) for whole in (True, False))
+
+
+def _between(choice: Choice, ranks: bool) -> Between:
+    """Return the first value of the option that allows a choice, the closest first."""
+    values: tuple[Between, ...] = ("recompute", "spill")
+    for value in values:
+        if choice in _choices(choice.strategy, value, ranks):
+            return value
+    return "auto"
 
 
 def _different(func: FuncOp, choices: Iterable[Choice]) -> Iterator[Choice]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -48,7 +48,7 @@ class Choice:
     """Products that kernels on both sides of a collective need are twice computed."""
 
     @property
-    def strategy(self) -> str:
+    def strategy(self) -> Literal["none", "partial", "full"]:
         """The name of the strategy that the choice belongs to."""
         if self.apart:
             return "none"

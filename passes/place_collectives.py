@@ -11,13 +11,13 @@ for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
@@ -28,6 +28,7 @@ from comet.dialects.collective import (
     AllReduceOp,
     GatherOp,
     ReduceScatterOp,
+    RootReduceOp,
 )
 from comet.dialects.collective_analysis import region_states
 from comet.dialects.collective_base import Algorithm, CollectiveOp
@@ -52,13 +53,15 @@ from comet.passes.collective_levels import (
     split_by_level,
 )
 from comet.passes.collective_prices import Pricer, pricer_for
+from comet.passes.functions import compute_functions
 from comet.passes.gather_to_root import gather_to_root, root_suffices
 from comet.passes.levels import IRLevel, functions_at
+from comet.passes.pipeline import ChoosingPass
 from comet.passes.separate_names import separate_names
 
 
 @dataclass(frozen=True)
-class PlaceCollectivesPass(ModulePass):
+class PlaceCollectivesPass(ChoosingPass):
     """Choose level, kind and algorithm of every collective."""
 
     name = "place-collectives"
@@ -98,6 +101,30 @@ class PlaceCollectivesPass(ModulePass):
                 for choice in plan_choices(region, self):
                     apply_choice(choice)
                 name_apart(region)
+
+    def settled(self, module: ModuleOp) -> Self:
+        """Return the pass with the kind that all collectives have, if it is one."""
+        if self.kind != "auto":
+            return self
+        explicit = [
+            type(op)
+            for func in compute_functions(module)
+            for op in func.walk()
+            if isinstance(op, CollectiveOp) and is_explicit(op)
+        ]
+        kinds = {KIND_OF[made] for made in explicit if made in KIND_OF} or {"allreduce"}
+        if len(kinds) > 1 or (GatherOp in explicit and AllGatherOp in explicit):
+            return self
+        return replace(self, kind=kinds.pop())
+
+
+KIND_OF: Mapping[type[CollectiveOp], Kind] = {
+    AllReduceOp: "allreduce",
+    ReduceScatterOp: "reduce_scatter_all_gather",
+    RootReduceOp: "reduce_broadcast",
+    GatherOp: "gather",
+}
+"""The kind that an explicit collective shows; an all-gather shows none."""
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.arch import SystemOp, attached_system
@@ -18,6 +18,7 @@ from comet.dialects.schedule_attributes import LoopAttr
 from comet.dialects.schedule_node import NodeOp
 from comet.passes.capacity import check_capacity
 from comet.passes.levels import IRLevel, functions_at
+from comet.passes.pipeline import ChoosingPass
 from comet.passes.plan_string import (
     PLAN,
     PlanEntry,
@@ -33,7 +34,7 @@ from comet.passes.tile_gpu import finish_kernels
 
 
 @dataclass(frozen=True)
-class TilePass(ModulePass):
+class TilePass(ChoosingPass):
     """
     Give every temporal node and launch grid its rows, and recompute all types.
 
@@ -42,6 +43,8 @@ class TilePass(ModulePass):
     """
 
     name = "tile"
+
+    NOTES: ClassVar[Mapping[str, str]] = {"factors": PLAN}
 
     factors: str = "auto"
     """

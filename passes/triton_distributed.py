@@ -8,7 +8,7 @@ from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass, PassPipeline
+from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
@@ -22,10 +22,11 @@ from comet.passes.levels import (
     level_of_function,
     spmd_region,
 )
+from comet.passes.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
-class TritonDistributedPass(ModulePass):
+class TritonDistributedPass(Pipeline):
     """
     Compile named compound ops to the kernels of one GPU, or of several.
 
@@ -79,27 +80,23 @@ class TritonDistributedPass(ModulePass):
     to: Literal["tl", "dataflow"] = "tl"
     """The level to stop at: `dataflow` leaves the launch plan, for `-t taxes`."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        require_gpu(self.name, attached_system(op))
-        PassPipeline(tuple(self.parts(op))).apply(ctx, op)
-
-    def parts(self, module: ModuleOp) -> Iterator[ModulePass]:
+    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """
         Yield the passes of the pipeline for `module`, in order.
 
         Raises PassFailedException if its functions are written for other ranks.
         """
+        require_gpu(self.name, attached_system(module))
         level, shared = plan_start(module, self.ranks)
-        first: tuple[ModulePass, ...] = ()
-        if level in (IRLevel.GRAPH, IRLevel.ELEMENTARY):
-            first = tuple(self._to_elementary(shared))
-        yield from first
+        elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
+        if elementary:
+            yield from self._to_elementary(shared)
         then: list[ModulePass] = []
         if self.ranks > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
             then += self._to_exchanges(level)
         then += self._to_kernels(level)
-        if first:
-            yield from self._split(module, first, then)
+        if elementary:
+            yield from self._split(module, then)
         yield from then
         if self.ranks > 1:
             yield from self._to_channels()
@@ -121,15 +118,12 @@ class TritonDistributedPass(ModulePass):
             yield DistributePass(self.dim, (AXIS,))
 
     def _split(
-        self,
-        module: ModuleOp,
-        first: Sequence[ModulePass],
-        then: Sequence[ModulePass],
+        self, module: ModuleOp, then: Sequence[ModulePass]
     ) -> Iterator[ModulePass]:
         """
         Yield what splits a dimension over programs, if anything does.
 
-        `first` brings `module` to where that happens, `then` to kernels.
+        `then` brings the elementary ops of `module` to kernels.
         """
         from comet.passes.choose_split import choose_split
         from comet.passes.fuse import FusePass
@@ -140,10 +134,9 @@ class TritonDistributedPass(ModulePass):
         if self.split != "auto":
             yield SplitPass(*parse_split(self.split))
             return
-        copy = module.clone()
-        PassPipeline(tuple(first)).apply(Context(), copy)
         fuse = next(i for i, part in enumerate(then) if isinstance(part, FusePass))
-        if (chosen := choose_split(copy, self.ranks, then[: fuse + 1])) is not None:
+        chosen = choose_split(module, self.ranks, then[: fuse + 1])
+        if chosen is not None:
             yield chosen
 
     def _to_exchanges(self, level: IRLevel) -> Iterator[ModulePass]:

@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import IO, ClassVar, NoReturn, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
-from xdsl.utils.arg_spec import (
-    parse_pipeline,
-    parse_spec,
-)
-from xdsl.utils.exceptions import VerifyException
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline, parse_spec
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from comet.passes.pipeline import run_settled
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.located_parser import LocatedParser
-from comet.tools.option_check import check_options, unknown_name
+from comet.tools.option_check import checked, unknown_name
+from comet.tools.pass_list import listed, spelled
 from comet.tools.pass_plugins import load_pass_plugin
+from comet.tools.pass_watch import Watch, add_flags, shown
 
 TOOL = "comet-opt"
 
@@ -52,12 +51,15 @@ class CometOptMain(xDSLOptMain):
 
     def run(self) -> None:
         """Run the stages; an output file appears only if all of them succeed."""
+        if self.args.list_passes:
+            print(listed(self.available_passes))
+            return
         super().run()
         if (path := self.args.output_file) is not None:
             Path(path).write_text(self._pending_output.getvalue())
 
     def register_all_arguments(self, arg_parser: ArgumentParser) -> None:
-        """Add our own flag, and report mistakes in the flags like all others."""
+        """Add our own flags, and report mistakes in the flags like all others."""
         super().register_all_arguments(arg_parser)
         arg_parser.add_argument(
             "--load-pass-plugin",
@@ -66,6 +68,18 @@ class CometOptMain(xDSLOptMain):
             default=[],
             help="Make the passes defined in a Python file available to -p",
         )
+        arg_parser.add_argument(
+            "--list-passes",
+            action="store_true",
+            help="Print all passes with their options, and do nothing else",
+        )
+        arg_parser.add_argument(
+            "--expand",
+            action="store_true",
+            help="Print, in place of the program, the list of passes that -p stands "
+            "for, with what was chosen for their options",
+        )
+        add_flags(arg_parser)
         arg_parser.error = _reject_arguments
 
     def register_all_frontends(self) -> None:
@@ -90,14 +104,28 @@ class CometOptMain(xDSLOptMain):
         """Load the plug-ins, then check passes and target before any work is done."""
         for path in self.args.load_pass_plugin:
             self._register_plugin(path)
-        for spec in parse_pipeline(self.args.passes):
-            if spec.name not in self.available_passes:
-                raise UsageError(unknown_name("pass", spec.name, self.available_passes))
-            check_options("pass", spec, self.available_passes[spec.name]())
         self._check_target()
-        super().setup_pipeline()
-        if (verify := self.pipeline.callback) is not None:
-            self.pipeline = PassPipeline(self.pipeline.passes, _blaming(verify))
+        self._shown = shown(self.args, self.available_passes)
+        specs = parse_pipeline(self.args.passes)
+        self.pipeline = PassPipeline(tuple(map(self._made, specs)))
+
+    def _made(self, spec: ArgSpec) -> ModulePass:
+        """Return the pass that a specification names."""
+        if spec.name not in self.available_passes:
+            raise UsageError(unknown_name("pass", spec.name, self.available_passes))
+        return checked("pass", spec, self.available_passes[spec.name]())
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        """Apply passes in order, and do around each what flags ask for."""
+        watch = Watch(self._shown)
+        watch.verify(prog)
+        self._done = run_settled(self.pipeline.passes, self.ctx, prog, watch.around)
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        """Return what is printed: the passes that have run, or the program."""
+        if self.args.expand:
+            return spelled(self._done) + "\n"
+        return super().output_resulting_program(prog)
 
     def _register_plugin(self, path: str) -> None:
         for name, pass_class in load_pass_plugin(path).items():
@@ -110,7 +138,7 @@ class CometOptMain(xDSLOptMain):
         factory = self.available_targets[spec.name]
         if not signature(factory).parameters:  # else a plain function, without options
             target = cast(Callable[[], type[Target]], factory)()
-            check_options("target", spec, target)
+            checked("target", spec, target)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         """Open the input; an unknown file extension is the user's mistake."""
@@ -134,27 +162,6 @@ def _read_comet(stream: IO[bytes]) -> ModuleOp:
     from comet.codegen.comet import read_stream
 
     return read_stream(stream)
-
-
-def _blaming(verify: PassPipelineCallbackType) -> PassPipelineCallbackType:
-    """Let the verifier's errors after a pass name the pass."""
-
-    def callback(
-        previous: ModulePass | None, module: ModuleOp, following: ModulePass | None
-    ) -> None:
-        try:
-            verify(previous, module, following)
-        except VerifyException as error:
-            if previous is None:
-                raise
-            message = (
-                f"the pass '{previous.name}' made IR that does not verify: {error}"
-            )
-            raise VerifyException(message).with_traceback(
-                error.__traceback__
-            ) from error
-
-    return callback
 
 
 def _reject_arguments(message: str) -> NoReturn:

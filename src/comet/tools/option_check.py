@@ -4,14 +4,23 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
+from typing import TypeVar, get_type_hints
 
 from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, ParameterListType
+from xdsl.utils.hints import isa
 
 from comet.tools.diagnostics import UsageError
 
+MadeT = TypeVar("MadeT", bound=ArgSpecConvertible)
 
-def check_options(kind: str, spec: ArgSpec, made: type[ArgSpecConvertible]) -> None:
-    """Raise UsageError if a pass or target does not take the options of `spec`."""
+
+def checked(kind: str, spec: ArgSpec, made: type[MadeT]) -> MadeT:
+    """
+    Return the pass or target that `spec` names; a list may be quoted.
+
+    Raises UsageError if it does not take the options of `spec`.
+    """
+    spec = with_lists(spec, made)
     given = spec.normalize_parameter_names().parameters
     known = [field.name for field in fields(made) if field.init]
     for option in given:
@@ -19,9 +28,29 @@ def check_options(kind: str, spec: ArgSpec, made: type[ArgSpecConvertible]) -> N
             there = f"it has {', '.join(known)}" if known else "it has none"
             raise UsageError(f"{kind} '{spec.name}' has no option '{option}'; {there}")
     try:
-        made.from_spec(spec)
+        return made.from_spec(spec)
     except ValueError as error:
         raise UsageError(f"{kind} '{spec.name}': {_readable(error, given)}") from error
+
+
+def with_lists(spec: ArgSpec, made: type[ArgSpecConvertible]) -> ArgSpec:
+    """Return `spec` with quoted lists, such as axes="cx,cy", as several values."""
+    types = get_type_hints(made)
+    known = [field.name for field in fields(made) if field.init]
+    lists = {name for name in known if isa(("a", "list"), types[name])}
+    options = {
+        option: _split(values) if option.replace("-", "_") in lists else values
+        for option, values in spec.parameters.items()
+    }
+    return ArgSpec(spec.name, options)
+
+
+def _split(values: ParameterListType) -> ParameterListType:
+    return tuple(
+        part.strip() if isinstance(part, str) else part
+        for value in values
+        for part in (value.split(",") if isinstance(value, str) else (value,))
+    )
 
 
 def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:

@@ -1,0 +1,82 @@
+"""What `comet-opt --list-passes` and `--expand` print: passes as a user writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, Field, fields
+
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ParameterType
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*$")
+"""Text that needs no quotes as the value of an option."""
+
+
+def spelled(passes: Iterable[ModulePass]) -> str:
+    """Return passes in the syntax of `-p`, with every option that is set."""
+    return ",".join(map(_spelled_pass, passes))
+
+
+def _spelled_pass(each: ModulePass) -> str:
+    options = each.spec(include_default=True).parameters
+    texts = [
+        f"{name}={','.join(map(_spelled_value, values))}"
+        for name, values in options.items()
+        if values
+    ]
+    return f"{each.name}{{{' '.join(texts)}}}" if texts else each.name
+
+
+def _spelled_value(value: ParameterType) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return str(value)
+    if _WORD.match(value) and value not in ("true", "false"):
+        return value
+    return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
+
+
+def listed(available: Mapping[str, Callable[[], type[ModulePass]]]) -> str:
+    """
+    Return the passes by name, each with what it does and its options.
+
+    Those of xDSL come last; one whose imports are not installed is left out.
+    """
+    found: list[type[ModulePass]] = []
+    for name in sorted(available):
+        with suppress(ImportError):
+            found.append(available[name]())
+    found.sort(key=lambda made: made.__module__.startswith("xdsl."))
+    return "\n".join(line for made in found for line in _lines(made))
+
+
+def _lines(made: type[ModulePass]) -> Iterator[str]:
+    """Yield the name of a pass and its first sentence, then a line for each option."""
+    text = vars(made).get("__doc__") or ""
+    if text.startswith(f"{made.__name__}("):  # what a dataclass writes of itself
+        text = ""
+    first = " ".join(text.strip().partition("\n\n")[0].split())
+    yield ": ".join(filter(None, (made.name, first.partition(". ")[0].rstrip("."))))
+    for field in fields(made):
+        if field.init and field.name != "name":
+            yield f"    {field.name}: {_type(field)}{_default(field)}"
+
+
+def _type(field: Field[object]) -> str:
+    """Return the type of an option; of a choice the values."""
+    kind: object = field.type
+    text = kind.__name__ if type(kind) is type else str(kind)
+    choices = re.compile(r"(?:typing\.)?Literal\[(.*?)\]")
+    return choices.sub(lambda found: found[1].replace("'", "").replace(", ", "|"), text)
+
+
+def _default(field: Field[object]) -> str:
+    value = field.default
+    if value is MISSING:
+        return "" if field.default_factory is MISSING else " (may be left out)"
+    known = isinstance(value, str | bool | int | float)
+    text = "none" if value is None else _spelled_value(value) if known else str(value)
+    return f" ({text})"

@@ -1,0 +1,145 @@
+"""
+What comet-opt shows of the passes that run: IR before and after them, and times.
+
+Passes that a pipeline is made of are seen as others are; what a pass tries on copies to
+make a choice is not. Dumps go to stderr in the form of mlir-opt; what xDSL's own flags
+print goes to stdout, as with xDSL.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from comet.passes.pipeline import Pipeline
+from comet.tools.diagnostics import UsageError
+from comet.tools.option_check import unknown_name
+
+DUMPS = ("before", "after")
+
+
+def add_flags(parser: ArgumentParser) -> None:
+    """Add the flags that say which IR to print."""
+    for when in DUMPS:
+        parser.add_argument(
+            f"--print-ir-{when}",
+            metavar="PASS",
+            action="append",
+            default=[],
+            help=f"Print the IR {when} a pass on stderr; may be given more than once",
+        )
+        parser.add_argument(
+            f"--print-ir-{when}-all",
+            action="store_true",
+            help=f"Print the IR {when} each pass on stderr",
+        )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the flags of a call ask for."""
+
+    before: frozenset[str]
+    after: frozenset[str]
+    before_all: bool
+    after_all: bool
+    between: bool
+    times: bool
+    verify: bool
+
+    def has(self, when: str, each: ModulePass) -> bool:
+        """Return whether the IR is printed before or after a pass."""
+        names, every = (
+            (self.before, self.before_all)
+            if when == "before"
+            else (self.after, self.after_all)
+        )
+        return each.name in names or (every and not isinstance(each, Pipeline))
+
+
+def shown(args: Namespace, known: Iterable[str]) -> Shown:
+    """
+    Return what flags ask for.
+
+    Raises UsageError if one names a pass that there is not.
+    """
+    named = {"before": args.print_ir_before, "after": args.print_ir_after}
+    for name in (name for names in named.values() for name in names):
+        if name not in known:
+            raise UsageError(unknown_name("pass", name, known))
+    return Shown(
+        frozenset(named["before"]),
+        frozenset(named["after"]),
+        args.print_ir_before_all,
+        args.print_ir_after_all,
+        args.print_between_passes,
+        args.time_passes,
+        not args.disable_verify,
+    )
+
+
+class Watch:
+    """Verifies, prints and times around each pass of one module."""
+
+    def __init__(self, shown: Shown):
+        self._shown = shown
+        self._last: ModulePass | None = None
+        """The pass that has run last."""
+        self._inside = 0.0
+        """Seconds taken by the parts of the innermost pipeline that runs."""
+
+    @contextmanager
+    def around(self, each: ModulePass, module: ModuleOp) -> Generator[None]:
+        """Do what is asked for before and after a pass."""
+        self._before(each, module)
+        outside, self._inside = self._inside, 0.0
+        start = perf_counter()
+        yield
+        took = perf_counter() - start
+        self._after(each, module, took)
+        self._inside = outside + perf_counter() - start
+
+    def verify(self, module: ModuleOp, after: ModulePass | None = None) -> None:
+        """Verify the IR; the error names the pass that has made it."""
+        if not self._shown.verify:
+            return
+        try:
+            module.verify()
+        except VerifyException as error:
+            if after is None:
+                raise
+            message = f"the pass '{after.name}' made IR that does not verify: {error}"
+            raise VerifyException(message).with_traceback(
+                error.__traceback__
+            ) from error
+
+    def _before(self, each: ModulePass, module: ModuleOp) -> None:
+        if self._shown.between and self._last and not isinstance(each, Pipeline):
+            print(f"IR after {self._last.name}:\n{module!s}\n\n\n")
+        if self._shown.has("before", each):
+            _dump("Before", each, module)
+
+    def _after(self, each: ModulePass, module: ModuleOp, took: float) -> None:
+        if isinstance(each, Pipeline):
+            parts = f", {took - self._inside} of them outside its passes"
+        else:
+            parts, self._last = "", each
+            self.verify(module, each)
+        if self._shown.times:
+            print(f"Pass {each.name} took {took} seconds{parts}")
+        if self._shown.has("after", each):
+            _dump("After", each, module)
+
+
+def _dump(when: str, each: ModulePass, module: ModuleOp) -> None:
+    """Print IR under a heading as mlir-opt does."""
+    heading = f"// -----// IR Dump {when} {each.name} //----- //"
+    print(f"{heading}\n{module!s}\n", file=sys.stderr)

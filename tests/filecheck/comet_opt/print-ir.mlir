@@ -1,0 +1,46 @@
+// RUN: comet-opt %s --print-ir-before=stream --print-ir-after=decompose -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' 2>&1 >/dev/null | filecheck %s
+// RUN: comet-opt %s --print-ir-after-all -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-ALL
+// RUN: comet-opt %s --print-ir-before-all -p 'decompose,cse' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-BEFORE
+// RUN: comet-opt %s --print-between-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' | filecheck %s --check-prefix=CHECK-BETWEEN
+// RUN: comet-opt %s --time-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' | filecheck %s --check-prefix=CHECK-TIME
+// RUN: not comet-opt %s --print-ir-after=fuze -p decompose 2>&1 | filecheck %s --check-prefix=CHECK-NO
+
+func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
+  %p = compound.gemm_silu %a, %b : (tensor<8x4xf16>, tensor<4x32xf16>) -> tensor<8x32xf16>
+  func.return %p : tensor<8x32xf16>
+}
+
+// Passes inside a pipeline are seen; those that are tried on copies are not.
+
+// CHECK:      // -----// IR Dump After decompose //----- //
+// CHECK-NEXT: builtin.module {
+// CHECK:        compound.contract
+// CHECK:      // -----// IR Dump Before stream //----- //
+// CHECK-NOT:  IR Dump
+
+// CHECK-ALL:     IR Dump After attach-hardware
+// CHECK-ALL:     IR Dump After decompose
+// CHECK-ALL:     IR Dump After stream
+// CHECK-ALL:     IR Dump After fuse
+// CHECK-ALL:     IR Dump After tile
+// CHECK-ALL:     IR Dump After outline-kernels
+// CHECK-ALL:     IR Dump After annotate-cost
+// CHECK-ALL:     IR Dump After lower-to-triton
+// CHECK-ALL-NOT: IR Dump
+
+// CHECK-BEFORE:     IR Dump Before decompose
+// CHECK-BEFORE:       compound.gemm_silu
+// CHECK-BEFORE:     IR Dump Before cse
+// CHECK-BEFORE-NOT: IR Dump
+
+// CHECK-BETWEEN:     IR after attach-hardware:
+// CHECK-BETWEEN:     IR after decompose:
+// CHECK-BETWEEN:     IR after fuse:
+// CHECK-BETWEEN:     IR after annotate-cost:
+// CHECK-BETWEEN-NOT: IR after
+
+// CHECK-TIME: Pass attach-hardware took {{[0-9.e-]+}} seconds
+// CHECK-TIME: Pass tile took {{[0-9.e-]+}} seconds
+// CHECK-TIME: Pass triton-distributed took {{[0-9.e-]+}} seconds, {{[0-9.e-]+}} of them outside its passes
+
+// CHECK-NO: comet-opt: error: there is no pass named 'fuze'; did you mean 'fuse'?

@@ -1,0 +1,19 @@
+"""What functions note of choices, which is all that an expanded pipeline lacks."""
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.passes.bsp_to_dataflow import CHOSEN
+from comet.passes.comet_accelerator import STREAM
+from comet.passes.distribute_auto import SHARED_DIMS
+from comet.passes.fuse import BETWEEN, CHUNKS, STRATEGY
+
+NOTES = (STREAM, SHARED_DIMS, STRATEGY, CHUNKS, BETWEEN, CHOSEN)
+"""What says that a search was made, and is not said when its outcome is given."""
+
+
+def without_notes(module: ModuleOp) -> str:
+    """Return `module` as text, without notes; it loses them."""
+    for op in module.walk():
+        for name in NOTES:
+            op.attributes.pop(name, None)
+    return str(module)

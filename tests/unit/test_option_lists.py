@@ -1,0 +1,34 @@
+"""Options that are lists may be quoted."""
+
+import pytest
+from xdsl.utils.arg_spec import parse_spec
+
+from comet.passes.comet_accelerator import CometAcceleratorPass
+from comet.passes.distribute import DistributePass
+from comet.tools.diagnostics import UsageError
+from comet.tools.option_check import checked
+
+
+@pytest.mark.parametrize("axes", ["cx,cy", '"cx,cy"', '"cx, cy"', '"cx","cy"'])
+def test_a_list_may_be_quoted(axes: str) -> None:
+    made = checked(
+        "pass", parse_spec(f"distribute{{dim=N axes={axes}}}"), DistributePass
+    )
+    assert made == DistributePass("N", ("cx", "cy"))
+
+
+def test_a_list_that_may_be_left_out_may_be_quoted() -> None:
+    made = checked(
+        "pass", parse_spec('comet-accelerator{dim="H,M"}'), CometAcceleratorPass
+    )
+    assert made.dim == ("H", "M")
+
+
+def test_text_with_commas_is_no_list() -> None:
+    spec = parse_spec('comet-accelerator{factors="DRAM: M=2, GB: M=4"}')
+    assert checked("pass", spec, CometAcceleratorPass).factors == "DRAM: M=2, GB: M=4"
+
+
+def test_a_list_of_the_wrong_type_is_refused() -> None:
+    with pytest.raises(UsageError, match="'axes' is"):
+        checked("pass", parse_spec("distribute{dim=N axes=1,2}"), DistributePass)
