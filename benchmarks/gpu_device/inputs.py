@@ -1,0 +1,43 @@
+"""Random inputs, drawn on the device, so that large ones do not cross the bus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import torch
+
+from comet.runtime.program import Tensor
+
+Lengths: TypeAlias = Literal["full", "ragged"]
+"""Counts: all that there may be, or drawn from 1 to that."""
+
+
+def drawn(
+    tensors: Sequence[Tensor], seed: int, device: str, lengths: Lengths = "ragged"
+) -> tuple[torch.Tensor, ...]:
+    """
+    Draw inputs of these shapes and element types, as `comet.runtime.check` does.
+
+    Floats are normal with variance terms**-1/2, counts uniform from 1 to `at_most`.
+    A seed means other numbers on another kind of device.
+    """
+    generator = torch.Generator(device).manual_seed(seed)
+    return tuple(_drawn(tensor, generator, lengths) for tensor in tensors)
+
+
+def _drawn(
+    tensor: Tensor, generator: torch.Generator, lengths: Lengths
+) -> torch.Tensor:
+    dtype: torch.dtype = getattr(torch, tensor.dtype)
+    device = generator.device
+    if dtype == torch.int32:
+        least = tensor.at_most if lengths == "full" else 1
+        bounds = (least, tensor.at_most + 1)
+        return torch.randint(
+            *bounds, tensor.shape, generator=generator, dtype=dtype, device=device
+        )
+    values = torch.randn(
+        tensor.shape, generator=generator, dtype=torch.float32, device=device
+    )
+    return values.mul_(tensor.terms**-0.25).to(dtype)
