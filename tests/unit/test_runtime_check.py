@@ -56,8 +56,8 @@ def test_other_shape_is_an_error():
 
 
 def test_error_is_relative_to_the_element_or_to_the_rms():
-    reference = np.array([3.0, 0.0, 0.0, 4.0])
-    large, small = reference.copy(), reference.copy()
+    reference = torch.tensor([3.0, 0.0, 0.0, 4.0])
+    large, small = reference.clone(), reference.clone()
     large[3] += 0.4
     small[1] += 1.0
     assert relative_error(large, reference) == pytest.approx(0.1)

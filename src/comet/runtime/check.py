@@ -99,13 +99,18 @@ def _random_array(tensor: Tensor, generator: np.random.Generator) -> Array:
     return generator.standard_normal(tensor.shape) * tensor.terms**-0.25
 
 
-def relative_error(result: Array, reference: Array) -> float:
-    """Return max |result - reference| / max(|reference|, rms(reference))."""
-    if not np.isfinite(result).all():
+def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
+    """
+    Return max |result - reference| / max(|reference|, rms(reference)).
+
+    It is computed in float64 on the device of both; nan where a result is not finite.
+    """
+    result, reference = result.double(), reference.double()
+    if not torch.isfinite(result).all():
         return math.nan
-    rms = math.sqrt(float(np.mean(reference**2)))
-    scale = np.maximum(np.abs(reference), max(rms, np.finfo(np.float64).tiny))
-    return float(np.max(np.abs(result - reference) / scale))
+    rms = math.sqrt(float(reference.square().mean()))
+    scale = reference.abs().clamp(min=max(rms, torch.finfo(torch.float64).tiny))
+    return float(((result - reference).abs() / scale).max())
 
 
 def check(program: Program, seed: int, device: str) -> CheckResult:
@@ -124,7 +129,7 @@ def check(program: Program, seed: int, device: str) -> CheckResult:
     references = expected(program, inputs)
     judged = [
         CheckResult(
-            relative_error(to_float64(result), reference),
+            relative_error(result.cpu(), torch.tensor(reference)),
             tolerance(output, program.terms),
             seconds,
         )

@@ -92,10 +92,13 @@ class Session:
         """Launch the program once."""
         self._outputs = as_tuple(self._plan(*self._arguments))
 
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """Return copies of what the last launch has computed, where the rank is."""
+        return tuple(self._rank.read(value) for value in self._outputs)
+
     def read(self) -> None:
         """Keep what the rank has computed."""
-        copies = tuple(to_float64(self._rank.read(value)) for value in self._outputs)
-        self.results.append(copies)
+        self.results.append(tuple(map(to_float64, self.outputs())))
 
 
 def played(
@@ -158,7 +161,7 @@ def share_of(
     size = shape[tensor.split]
     first = min(rank * size, whole.shape[tensor.split])
     length = min(size, whole.shape[tensor.split] - first)
-    share = torch.full(shape, torch.nan).to(whole.dtype)
+    share = torch.full(shape, torch.nan, device=whole.device).to(whole.dtype)
     part = whole.narrow(tensor.split, first, length)
     share.narrow(tensor.split, 0, length).copy_(part)
     return share
@@ -231,7 +234,9 @@ def _judged(
     references = expected(program, inputs)
     return [
         CheckResult(
-            relative_error(whole, reference), tolerance(output, program.terms), seconds
+            relative_error(torch.tensor(whole), torch.tensor(reference)),
+            tolerance(output, program.terms),
+            seconds,
         )
         for index, (output, reference) in enumerate(
             zip(program.outputs, references, strict=True)
