@@ -1,0 +1,117 @@
+"""benchmarks/gpu_device: inputs that are drawn, and what kernels are compared with."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from gpu_device import references
+from gpu_device.inputs import Lengths, drawn
+from gpu_device.references import KINDS, compared, full_precision, reference
+from named_ops import NAMED_OPS, NamedOp
+from semantics import parse_module
+
+from comet.dialects.compound_named import NormalisingOp
+from comet.interpreter import run
+from comet.runtime import Tensor
+from comet.runtime.check import random_inputs, to_float64
+from comet.runtime.program import Program
+
+ODD = {op.title: op for op in NAMED_OPS if op.title in KINDS}
+MANY_RANKS = {"gemm_all_reduce": "gemm", "gemm_reduce_scatter": "gemm"}
+"""Kinds that are another op on several ranks."""
+
+
+def described(op: NamedOp, dtype: str = "float32") -> list[Tensor]:
+    """Return the operands of an op at its odd sizes."""
+    return [
+        Tensor(shape, "int32", at_most=op.odd[op.kind.LENGTHS[index]])
+        if index in op.kind.LENGTHS
+        else Tensor(shape, dtype, terms=7)
+        for index, dims in enumerate(op.kind.OPERANDS)
+        for shape in [tuple(op.odd[dim] for dim in dims)]
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block", [3, 4096])
+def test_references_mean_what_the_interpreter_says(
+    kind: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks that divide by nothing, and in one."""
+    monkeypatch.setattr(references, "ROWS", block)
+    monkeypatch.setattr(references, "SCORES", block * 19)
+    if kind == "gemm_rmsnorm":
+        monkeypatch.setattr(references, "EPSILON", 1e-3)
+    op = ODD[MANY_RANKS.get(kind, kind)]
+    inputs = drawn(described(op), 3, "cpu")
+    arrays = [to_float64(value) for value in inputs]
+    (expected,) = run(parse_module(op.text(op.odd)), "main", arrays)
+    result = reference(kind, inputs)
+    assert result.dtype == torch.float32
+    np.testing.assert_allclose(to_float64(result), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_epsilon_is_that_of_the_ops() -> None:
+    text = ODD["gemm_layernorm"].text(ODD["gemm_layernorm"].odd)
+    ops = parse_module(text).walk()
+    (found,) = (op for op in ops if isinstance(op, NormalisingOp))
+    assert found.epsilon.value.data == references.EPSILON
+
+
+def test_an_unknown_kind_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no reference for conv; there are gemm, "):
+        reference("conv", ())
+
+
+def test_precision_is_full_and_then_as_before() -> None:
+    torch.set_float32_matmul_precision("high")
+    try:
+        with full_precision():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize(("shift", "ok"), [(0.0, True), (0.1, False)])
+def test_results_are_judged_by_the_element_type(shift: float, ok: bool) -> None:
+    expected = torch.linspace(1, 2, 12).reshape(3, 4)
+    result = expected.bfloat16() + shift
+    judged = compared(result, expected, Tensor((3, 4), "bfloat16"), 16, 0.5)
+    assert judged.ok == ok
+    assert judged.seconds == 0.5
+
+
+def test_another_shape_is_an_error() -> None:
+    output = Tensor((3, 4), "float32")
+    with pytest.raises(ValueError, match=r"has shape \(4, 3\), its reference \(3, 4\)"):
+        compared(torch.ones(4, 3), torch.ones(3, 4), output, 1, 0.0)
+
+
+def test_inputs_have_the_moments_of_those_that_checks_draw() -> None:
+    tensor = Tensor((100, 100), "bfloat16", terms=16)
+    (values,) = drawn([tensor], 1, "cpu")
+    assert values.dtype == torch.bfloat16
+    program = Program(lambda x: x, lambda x: x, (tensor,), (tensor,), 16)
+    (others,) = random_inputs(program, 1, "cpu")
+    for own in (values, others):
+        assert own.float().std().item() == pytest.approx(16**-0.25, rel=0.05)
+        assert abs(own.float().mean().item()) < 0.02
+    assert torch.equal(values, drawn([tensor], 1, "cpu")[0])
+    assert not torch.equal(values, drawn([tensor], 2, "cpu")[0])
+
+
+@pytest.mark.parametrize(("lengths", "least"), [("full", 3), ("ragged", 1)])
+def test_lengths_are_full_or_ragged(lengths: Lengths, least: int) -> None:
+    (counts,) = drawn([Tensor((99,), "int32", at_most=3)], 0, "cpu", lengths)
+    assert counts.dtype == torch.int32
+    assert (counts.min().item(), counts.max().item()) == (least, 3)
+
+
+def test_a_result_that_is_not_finite_is_wrong() -> None:
+    output = Tensor((2,), "float32")
+    result = torch.tensor([1.0, math.inf])
+    judged = compared(result, torch.ones(2), output, 1, 0.0)
+    assert not judged.ok
+    assert math.isnan(judged.max_error)
