@@ -8,29 +8,14 @@ import torch
 from gpu_device import references
 from gpu_device.inputs import Lengths, drawn
 from gpu_device.references import KINDS, compared, full_precision, reference
-from named_ops import NAMED_OPS, NamedOp
 from semantics import parse_module
+from timed_ops import op_of, operands
 
 from comet.dialects.compound_named import NormalisingOp
 from comet.interpreter import run
 from comet.runtime import Tensor
 from comet.runtime.check import random_inputs, to_float64
 from comet.runtime.program import Program
-
-ODD = {op.title: op for op in NAMED_OPS if op.title in KINDS}
-MANY_RANKS = {"gemm_all_reduce": "gemm", "gemm_reduce_scatter": "gemm"}
-"""Kinds that are another op on several ranks."""
-
-
-def described(op: NamedOp, dtype: str = "float32") -> list[Tensor]:
-    """Return the operands of an op at its odd sizes."""
-    return [
-        Tensor(shape, "int32", at_most=op.odd[op.kind.LENGTHS[index]])
-        if index in op.kind.LENGTHS
-        else Tensor(shape, dtype, terms=7)
-        for index, dims in enumerate(op.kind.OPERANDS)
-        for shape in [tuple(op.odd[dim] for dim in dims)]
-    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -43,8 +28,7 @@ def test_references_mean_what_the_interpreter_says(
     monkeypatch.setattr(references, "SCORES", block * 19)
     if kind == "gemm_rmsnorm":
         monkeypatch.setattr(references, "EPSILON", 1e-3)
-    op = ODD[MANY_RANKS.get(kind, kind)]
-    inputs = drawn(described(op), 3, "cpu")
+    op, inputs = op_of(kind), drawn(operands(kind), 3, "cpu")
     arrays = [to_float64(value) for value in inputs]
     (expected,) = run(parse_module(op.text(op.odd)), "main", arrays)
     result = reference(kind, inputs)
@@ -53,8 +37,8 @@ def test_references_mean_what_the_interpreter_says(
 
 
 def test_epsilon_is_that_of_the_ops() -> None:
-    text = ODD["gemm_layernorm"].text(ODD["gemm_layernorm"].odd)
-    ops = parse_module(text).walk()
+    op = op_of("gemm_layernorm")
+    ops = parse_module(op.text(op.odd)).walk()
     (found,) = (op for op in ops if isinstance(op, NormalisingOp))
     assert found.epsilon.value.data == references.EPSILON
 
