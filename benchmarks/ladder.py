@@ -39,7 +39,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.passes.choose_pattern import Asked, Candidate, PatternName, with_pattern
 
 if TYPE_CHECKING:
-    from ladder_runs import Clock, Measured, Rounds
+    from gpu_device.timing import Clock, Rounds
+    from ladder_runs import Measured
 
     from comet.runtime.virtual import Device
 
@@ -183,7 +184,8 @@ def _microseconds(pattern: Rung, time: Measured) -> str:
 
 def on_gpu(options: Options) -> bool:
     """Measure on the GPU; return whether every result was right."""
-    from ladder_runs import Rounds, gpu
+    from gpu_device.timing import Rounds
+    from ladder_runs import gpu
 
     return measure(options, *gpu(), Rounds())
 
@@ -191,13 +193,13 @@ def on_gpu(options: Options) -> bool:
 def dry_run(options: Options) -> bool:
     """Take all steps of a measurement, interpreted; return whether all was right."""
     os.environ["TRITON_INTERPRET"] = "1"
-    from ladder_runs import Rounds, WallClock
+    from gpu_device.timing import DRY, WallClock
 
     from comet.runtime.virtual_interpreted import InterpretedDevice, on_device
 
     def body(device: InterpretedDevice) -> bool:
         name = "nothing (a dry run)"
-        return measure(options, name, device, WallClock(), Rounds(0, 1))
+        return measure(options, name, device, WallClock(), DRY)
 
     return on_device(body)
 

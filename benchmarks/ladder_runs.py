@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
+from gpu_device.timing import Clock, GpuClock, Rounds, time_in_turns
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
@@ -27,45 +26,7 @@ from comet.runtime.virtual import Device, SharedHost, check_on
 LAUNCHES = 3
 """Launches that are compared with the reference, two of them replays."""
 
-CACHE = 256 * 2**20
-"""Bytes that are written between two measurements, so that no cache helps."""
-
 Name = TypeVar("Name")
-
-
-class Clock(Protocol):
-    """Measures on a device."""
-
-    def seconds(self, work: Callable[[], None]) -> float:
-        """Return how long the device takes for this work."""
-        ...
-
-
-class GpuClock:
-    """Events on the stream of a GPU."""
-
-    def __init__(self) -> None:
-        self._cache = torch.empty(CACHE, dtype=torch.uint8, device="cuda")
-
-    def seconds(self, work: Callable[[], None]) -> float:
-        """Return the time between two events around the work, caches cold."""
-        self._cache.zero_()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        work()
-        end.record()
-        end.synchronize()
-        return 1e-3 * start.elapsed_time(end)
-
-
-class WallClock:
-    """The clock on the wall: shows that all steps work, and nothing else."""
-
-    def seconds(self, work: Callable[[], None]) -> float:
-        """Return the time that the work takes on the CPU."""
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
 
 
 @dataclass(frozen=True)
@@ -78,14 +39,6 @@ class Measured:
     """The largest relative error, replays included."""
     ok: bool
     """Whether it is within the tolerance of the element types."""
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """How often each pattern is launched."""
-
-    warm_up: int = 20
-    counted: int = 100
 
 
 @dataclass(frozen=True)
@@ -113,23 +66,22 @@ def measured(
     rounds: Rounds = Rounds(),
 ) -> dict[Name, Measured]:
     """
-    Check and time the patterns of one case, by name.
+    Check and time the patterns of one case, by name, in turns and with a cold L2.
 
-    In each round every pattern is launched once, so that whatever drifts drifts for
-    all. The times are medians over the rounds.
+    The times are medians over the rounds.
     """
     with tempfile.TemporaryDirectory() as folder:
         ready = {
             name: _prepared(module_text(plan), Path(folder) / f"{name}.py", device)
             for name, plan in plans.items()
         }
-        eager = medians([each.eager for each in ready.values()], clock, rounds)
-        graph = medians([each.graph for each in ready.values()], clock, rounds)
+        one_by_one = {name: each.eager for name, each in ready.items()}
+        replayed = {name: each.graph for name, each in ready.items()}
+        eager = time_in_turns(one_by_one, clock, rounds, cold=True)
+        graph = time_in_turns(replayed, clock, rounds, cold=True)
     return {
-        name: Measured(own_eager, own_graph, each.error, each.ok)
-        for (name, each), own_eager, own_graph in zip(
-            ready.items(), eager, graph, strict=True
-        )
+        name: Measured(eager[name].median, graph[name].median, each.error, each.ok)
+        for name, each in ready.items()
     }
 
 
@@ -155,25 +107,12 @@ def _replayed(device: Device, host: Host):
     return check_on(device, host, graph=True)
 
 
-def medians(
-    works: Sequence[Callable[[], None]], clock: Clock, rounds: Rounds
-) -> list[float]:
-    """Return the median time of each work; in each round all are done once."""
-    times: list[list[float]] = [[] for _ in works]
-    for index in range(rounds.warm_up + rounds.counted):
-        for own, work in zip(times, works, strict=True):
-            seconds = clock.seconds(work)
-            if index >= rounds.warm_up:
-                own.append(seconds)
-    return [statistics.median(own) for own in times]
-
-
 def gpu() -> tuple[str, Device, Clock]:
     """
-    Return the name of the GPU, the GPU and its clock.
+    Return the name of the GPU, the GPU and a clock that shows what launches cost.
 
     Raises `ValueError` where torch finds none.
     """
     if not torch.cuda.is_available():
         raise ValueError("torch finds no GPU; use --predict or --dry-run")
-    return torch.cuda.get_device_name(), Gpu(), GpuClock()
+    return torch.cuda.get_device_name(), Gpu(), GpuClock(cover=0)

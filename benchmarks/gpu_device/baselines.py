@@ -214,8 +214,8 @@ def with_own_code(formula: Formula) -> Formula:
     """
     Return the same function with a code object of its own.
 
-    `torch.compile` counts by code object how often it compiled, for other shapes too,
-    and from the eighth time on silently does not.
+    `torch.compile` counts by code object how often it compiled, for all shapes, and
+    after eight times runs a function as it is.
     """
     assert isinstance(formula, FunctionType)
     code = formula.__code__.replace(co_name=f"{formula.__name__}_{next(_COPIES)}")

@@ -5,16 +5,13 @@ Whatever drifts (clocks of the GPU, heat) drifts for all alternatives of a call,
 each round does every one of them once.
 """
 
-# Triton has no type stubs.
-# pyright: reportMissingTypeStubs=false
-
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 
@@ -29,6 +26,8 @@ COVER = 200e-6
 
 Work = Callable[[], object]
 """Enqueues what is timed; what it returns does not matter."""
+
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
@@ -129,15 +128,15 @@ def void(work: Work) -> None:
 
 
 def time_in_turns(
-    works: Mapping[str, Work], clock: Clock, rounds: Rounds, *, cold: bool
-) -> dict[str, Timing]:
+    works: Mapping[Name, Work], clock: Clock, rounds: Rounds, *, cold: bool
+) -> dict[Name, Timing]:
     """
     Return the times of alternatives, by name; each round does every one once.
 
     `cold`: the L2 is overwritten before each measurement; else it holds what the last
     alternative left.
     """
-    times: dict[str, list[float]] = {name: [] for name in works}
+    times: dict[Name, list[float]] = {name: [] for name in works}
     for index in range(rounds.warm_up + rounds.counted):
         for name, work in works.items():
             seconds = clock.seconds(work, cold=cold)
@@ -147,8 +146,8 @@ def time_in_turns(
 
 
 def time_graphs_in_turns(
-    works: Mapping[str, Work], clock: Clock, rounds: Rounds, *, cold: bool
-) -> dict[str, Timing]:
+    works: Mapping[Name, Work], clock: Clock, rounds: Rounds, *, cold: bool
+) -> dict[Name, Timing]:
     """
     Return what `time_in_turns` does, of CUDA graphs that replay one launch each.
 

@@ -1,10 +1,14 @@
 """benchmarks/gpu_device: what a user of torch would run instead."""
 
+from types import CodeType, FunctionType
+
 import pytest
 import torch
 from gpu_device.baselines import (
+    Formula,
     baseline,
     baselines,
+    gemm,
     names,
     reason,
     with_own_code,
@@ -104,10 +108,14 @@ def test_unknown_names_are_errors(name: str, kind: str, message: str) -> None:
         baseline(name, kind, ())
 
 
-def test_copies_of_a_formula_have_their_own_code() -> None:
-    def double(x: torch.Tensor) -> torch.Tensor:
-        return x + x
+def test_copies_of_a_formula_are_compiled_apart() -> None:
+    """`torch.compile` knows a function by its code, and compiles it eight times."""
+    copies = [with_own_code(gemm) for _ in range(2)]
+    assert len({_code(each) for each in (gemm, *copies)}) == 3
+    for each in copies:
+        assert each(torch.ones(2, 3), torch.ones(3, 1)).tolist() == [[3.0], [3.0]]
 
-    first, second = with_own_code(double), with_own_code(double)
-    assert len({each.__code__ for each in (double, first, second)}) == 3
-    assert torch.equal(first(torch.ones(2)), torch.full((2,), 2.0))
+
+def _code(formula: Formula) -> CodeType:
+    assert isinstance(formula, FunctionType)
+    return formula.__code__

@@ -11,7 +11,8 @@ import ladder
 import ladder_runs
 import pytest
 import torch
-from ladder_runs import Measured, Rounds, WallClock
+from gpu_device.timing import Rounds, WallClock
+from ladder_runs import Measured
 
 from comet.runtime.virtual import NoDevice
 
@@ -86,23 +87,3 @@ def test_a_wrong_result_is_shown(
     assert bsp.endswith("1.0e-04  20.0 us / 10.0 us")
     assert pull.endswith("5.0e-01 WRONG" if wrong else "5.0e-01")
     assert "2.00 / 1.25" in pull
-
-
-class CountingClock:
-    """A clock whose hand moves with the work."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    def seconds(self, work: Callable[[], None]) -> float:
-        """Return how much was done before, in all."""
-        work()
-        return float(len(self.done))
-
-
-def test_patterns_take_turns_and_medians_count() -> None:
-    clock = CountingClock()
-    works = [lambda: clock.done.append("a"), lambda: clock.done.append("b")]
-    medians = ladder_runs.medians(works, clock, Rounds(warm_up=1, counted=3))
-    assert clock.done == ["a", "b"] * 4
-    assert medians == [5, 6]
