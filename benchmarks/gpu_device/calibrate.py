@@ -263,7 +263,7 @@ def bench_of(dry_run: bool) -> Bench:
     if dry_run:
         return Bench("cpu", WallClock(), WallClock(), DRY, TINY)
     if not torch.cuda.is_available():
-        raise ValueError("torch finds no GPU")
+        raise ValueError("torch finds no GPU; use a dry run")
     properties = torch.cuda.get_device_properties()
     sizes = sizes_for(properties.multi_processor_count, properties.L2_cache_size)
     return Bench("cuda", GpuClock(), GpuClock(cover=0), ROUNDS, sizes)
