@@ -90,12 +90,11 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
 def gpu_section(text: str, base: str) -> Entries:
     """Return the entries of `comet: gpu`; `ValueError` where there is no such thing."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        section: Node | None = yaml.SafeLoader(text).get_single_node()
     except yaml.YAMLError as error:
         raise ValueError(
             f"{base} is no YAML: {' '.join(str(error).split())}"
         ) from error
-    section = root
     for name in ("comet", "gpu"):
         _, section = entries(section).get(name, (None, None))
     gpu = entries(section)

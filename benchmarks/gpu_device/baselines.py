@@ -5,6 +5,9 @@ Formulas are those of `references`, in the element type of the operands, as a mo
 would write them.
 """
 
+# The types of torch.compile name unknown ones.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import itertools

@@ -2,6 +2,7 @@
 
 # Triton has no type stubs, and a kernel's parameters have no Python types.
 # pyright: basic, reportMissingTypeStubs=false, reportArgumentType=false
+# pyright: reportGeneralTypeIssues=false, reportCallIssue=false
 
 from __future__ import annotations
 

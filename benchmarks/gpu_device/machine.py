@@ -2,6 +2,7 @@
 
 # Triton has no type stubs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 
@@ -107,7 +108,9 @@ def asked_of_nvidia_smi(gpu: str) -> Facts:
     if done.returncode or len(values) != len(QUERIES):
         said = (done.stdout + done.stderr).strip().splitlines()
         return unknown | {"nvidia_smi": f"failed: {said[0] if said else 'no output'}"}
-    facts = {name: _number(value) for name, value in zip(QUERIES, values, strict=True)}
+    facts: Facts = {
+        name: _number(value) for name, value in zip(QUERIES, values, strict=True)
+    }
     return facts | {"nvidia_smi": "found"}
 
 

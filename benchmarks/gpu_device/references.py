@@ -9,7 +9,7 @@ all the plain product.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -34,7 +34,7 @@ EPSILON = 1e-5
 
 
 @contextmanager
-def full_precision() -> Iterator[None]:
+def full_precision() -> Generator[None]:
     """Let products of float32 be exact to float32, neither TF32 nor parts of bf16."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
@@ -74,7 +74,8 @@ def compared(
 
 def in_rows(rows: Tensor, formula: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the formula of all rows, computed for blocks of them in float32."""
-    return torch.cat([formula(block.float()) for block in rows.split(ROWS)])
+    starts = range(0, len(rows), ROWS)
+    return torch.cat([formula(rows[at : at + ROWS].float()) for at in starts])
 
 
 def gemm(a: Tensor, b: Tensor) -> Tensor:
@@ -139,7 +140,7 @@ def attention_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def flash_decode(q: Tensor, k: Tensor, v: Tensor, lens: Tensor) -> Tensor:
     """Return attention of each batch entry to its first lens[b] keys."""
-    entries = enumerate(int(length) for length in lens.tolist())
+    entries = [(b, int(lens[b])) for b in range(len(lens))]
     return torch.stack(
         [attention(q[b], k[b, :, :keys], v[b, :, :keys]) for b, keys in entries]
     )
@@ -149,7 +150,7 @@ def _by_head(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> Tensor:
     """Return attention over the last two axes, one index of the others at a time."""
     heads = zip(*(operand.flatten(0, -3) for operand in (q, k, v)), strict=True)
     results = torch.stack([_one_head(*head, causal=causal) for head in heads])
-    return results.unflatten(0, q.shape[:-2])
+    return results.reshape(*q.shape[:-1], v.shape[-1])
 
 
 def _one_head(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> Tensor:

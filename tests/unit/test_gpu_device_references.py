@@ -7,7 +7,13 @@ import pytest
 import torch
 from gpu_device import references
 from gpu_device.inputs import Lengths, drawn
-from gpu_device.references import KINDS, compared, full_precision, reference
+from gpu_device.references import (
+    KINDS,
+    compared,
+    full_precision,
+    gemm,
+    reference,
+)
 from semantics import parse_module
 from timed_ops import op_of, operands
 
@@ -77,7 +83,7 @@ def test_inputs_have_the_moments_of_those_that_checks_draw() -> None:
     tensor = Tensor((100, 100), "bfloat16", terms=16)
     (values,) = drawn([tensor], 1, "cpu")
     assert values.dtype == torch.bfloat16
-    program = Program(lambda x: x, lambda x: x, (tensor,), (tensor,), 16)
+    program = Program(gemm, np.matmul, (tensor,), (tensor,), 16)
     (others,) = random_inputs(program, 1, "cpu")
     for own in (values, others):
         assert own.float().std().item() == pytest.approx(16**-0.25, rel=0.05)
