@@ -120,6 +120,9 @@ BACKENDS = {
 }
 """Back ends of `scaled_dot_product_attention`."""
 
+LONGEST = 300
+"""Characters of what torch raises that are kept: the cause comes first."""
+
 ROWS = "_rows"
 """
 How baselines of decode end that take the queries of a key head as rows of one head;
@@ -159,7 +162,7 @@ def baseline(name: str, kind: str, inputs: Sequence[Tensor]) -> Baseline:
     part, own_graph = name == "product", name == "compile_graph"
     if name in MODES and not inputs[0].is_cuda:
         return Baseline(name, None, "torch.compile is compared on GPUs only")
-    with warnings.catch_warnings(record=True) as warned, torch.no_grad():
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             work = _work(name, kind, inputs)
@@ -191,8 +194,8 @@ def reason(error: Exception, warned: Sequence[str]) -> str:
         if "attention" in text.lower() or "backend" in text.lower()
         if "not used because" not in text and "runtime disabled" not in text
     ]
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return "; ".join([lines[0], *useful])[:500]
+    said = " ".join(str(error).split()) or type(error).__name__
+    return "; ".join([said[:LONGEST], *useful])
 
 
 def _work(name: str, kind: str, inputs: Sequence[Tensor]) -> Callable[[], Tensor]:

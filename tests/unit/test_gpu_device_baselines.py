@@ -91,9 +91,16 @@ def test_the_reason_is_what_warnings_say_of_the_back_end() -> None:
         " a.cpp:9.)\n  return f()",
     )
     assert reason(RuntimeError("No available kernel.\nAborting"), warned) == (
-        "No available kernel.; Flash Attention does not support non-null attn_mask."
+        "No available kernel. Aborting; Flash Attention does not support non-null "
+        "attn_mask."
     )
+
+
+def test_the_reason_is_one_short_line() -> None:
     assert reason(MemoryError(), ()) == "MemoryError"
+    error = RuntimeError("backend='inductor' raised:\nno compiler\n" + 900 * "x")
+    assert reason(error, ()).startswith("backend='inductor' raised: no compiler xxx")
+    assert len(reason(error, ())) == 300
 
 
 @pytest.mark.parametrize(
