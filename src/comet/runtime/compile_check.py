@@ -116,14 +116,14 @@ class _Elsewhere:
 class _Recorder:
     """Stands in for a kernel: notes how it is launched, and does nothing."""
 
-    def __init__(self, kernel: JITFunction, launches: list[Launch]):
+    def __init__(self, kernel: JITFunction, launches: list[ranks.Launch]):
         self._kernel = kernel
         self._launches = launches
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def note(*arguments: object, **keywords: Any) -> None:
             launch = ranks.Launch(self._kernel, grid, arguments, keywords)
-            self._launches.append(_noted(launch))
+            self._launches.append(launch)
 
         return note
 
@@ -131,12 +131,12 @@ class _Recorder:
 class _RecordingRank(IdleRank):
     """A rank that notes what it would launch."""
 
-    def __init__(self, world: int, launches: list[Launch]):
+    def __init__(self, world: int, launches: list[ranks.Launch]):
         super().__init__(world)
         self._launches = launches
 
     def launch_together(self, *launches: ranks.Launch) -> None:
-        self._launches.extend(map(_noted, launches))
+        self._launches.extend(launches)
 
 
 def _noted(launch: ranks.Launch) -> Launch:
@@ -157,13 +157,22 @@ def _noted(launch: ranks.Launch) -> Launch:
 
 def recorded_launches(path: str, together: bool = False) -> list[Launch]:
     """
-    Run the launch plan of a module on tensors without data; return its launches.
+    Return what the launches of a module ask the compiler for.
 
     `together`: those of one GPU which all ranks share, else those of one rank.
     """
+    return list(map(_noted, asked_launches(path, together)))
+
+
+def asked_launches(path: str, together: bool = False) -> list[ranks.Launch]:
+    """
+    Run the launch plan of a module on tensors without data; return its launches.
+
+    `together`: see `recorded_launches`.
+    """
     module = load_module(path)
     program = program_of(module, path)
-    launches: list[Launch] = []
+    launches: list[ranks.Launch] = []
     if isinstance(program, RankProgram) and together:
         return _of_all_ranks(program)
     if isinstance(program, RankProgram):
@@ -177,12 +186,12 @@ def recorded_launches(path: str, together: bool = False) -> list[Launch]:
     return launches
 
 
-def _of_all_ranks(program: RankProgram) -> list[Launch]:
+def _of_all_ranks(program: RankProgram) -> list[ranks.Launch]:
     """Return the launches that stand for those of all ranks."""
     group = VirtualRanks(program.ranks, ROOM, NoDevice())
     for rank in group.ranks:
         program.plan(rank)(*_without_data(program.arguments, program.ranks))
-    return list(map(_noted, group.taken()))
+    return group.taken()
 
 
 def _without_data(inputs: Sequence[Tensor], world: int) -> list[torch.Tensor]:

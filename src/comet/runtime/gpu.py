@@ -25,6 +25,8 @@ class Launcher:
 
     def __init__(self) -> None:
         self._together: dict[tuple[int, tuple[int, ...]], bool] = {}
+        self.in_order: list[str] = []
+        """The kernels that have too many programs to run all at the same time."""
 
     def launch(self, launch: Launch) -> None:
         """Launch a kernel once all before it have ended."""
@@ -39,6 +41,7 @@ class Launcher:
                 if "cooperative" not in str(error).lower():
                     raise
                 self._together[key] = False
+                self.in_order.append(getattr(launch.kernel, "__name__", "a kernel"))
         start(*launch.arguments, **launch.keywords)
 
 
