@@ -23,51 +23,30 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ladder_programs import (
-    PAPER,
+    PATTERNS,
+    SAMPLE_NAMES,
     Case,
     after_passes,
-    ag_gemm,
     flash_decode,
-    resized,
+    product,
     sample,
 )
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.triton import emitted
-from comet.passes.triton_distributed import TritonDistributedPass
 from comet.runtime.compile_check import Compiled, Launch, compiled, recorded_launches
 
 MACHINES = {"sm_90": "h200x8", "gfx942": "mi300x8"}
 """The machine of samples/hardware for each target."""
 
-PATTERNS: Mapping[str, TritonDistributedPass] = {
-    "bsp": TritonDistributedPass(pattern="bsp"),
-    "wait": TritonDistributedPass(pattern="wait"),
-    "pull": TritonDistributedPass(pattern="pull"),
-    "in_place": TritonDistributedPass(pattern="pull", inputs="symmetric"),
-    "push": TritonDistributedPass(pattern="push"),
-    "fused": TritonDistributedPass(pattern="fused"),
-    "persistent": TritonDistributedPass(pattern="fused", persistent=True),
-}
 PRODUCTS = ("ag_gemm_k", "ag_gemm_m", "gemm_all_reduce", "gemm_reduce_scatter")
 DECODE = "flash_decode"
 SAMPLES = "samples"
-SAMPLE_NAMES = (
-    "ag_gemm",
-    "gemm_all_reduce",
-    "gemm_reduce_scatter",
-    "flash_decode",
-    "ring_attention",
-    "expert_gemm",
-    "gemm_softmax",
-    "gemm_layernorm",
-)
-
 ROWS = (1, 16, 64, 256, 1024, 4096)
 BATCH = (1, 4, 8, 16)
 KEYS = (8192, 65536, 524288)
@@ -148,18 +127,6 @@ def tiles_of(launch: Launch) -> str:
     ]
     warps, stages = (launch.options[name] for name in ("num_warps", "num_stages"))
     return " ".join((*blocks, f"w{warps}", f"s{stages}"))
-
-
-def product(workload: str, rows: int, ranks: int) -> Case:
-    """Return a product with that many rows, and what ranks exchange around it."""
-    name = f"{workload} M={rows}"
-    if workload == "ag_gemm_k":
-        return replace(ag_gemm(rows, ranks), name=name)
-    if workload == "ag_gemm_m":
-        text = ag_gemm(rows, ranks).text
-        return Case(name, ranks, text.replace('{K = ["rank"]}', '{M = ["rank"]}'))
-    extents = {64: rows, 128: PAPER.depth, 96: PAPER.columns}
-    return Case(name, ranks, resized(workload, extents))
 
 
 def cases(workload: str, ranks: int, options: Options) -> Iterator[Case]:

@@ -1,10 +1,10 @@
-"""The programs of benchmarks/ladder.py: samples at other sizes, compiled."""
+"""Programs of several ranks that benchmarks share: samples at other sizes, compiled."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xdsl.context import Context
@@ -30,8 +30,30 @@ from comet.passes.select_ranks import SelectRanksPass
 from comet.passes.split import SplitPass
 from comet.passes.stream import StreamPass
 from comet.passes.tile import TilePass
+from comet.passes.triton_distributed import TritonDistributedPass
 
 SAMPLES = Path(__file__).parents[1] / "samples"
+
+PATTERNS: Mapping[str, TritonDistributedPass] = {
+    "bsp": TritonDistributedPass(pattern="bsp"),
+    "wait": TritonDistributedPass(pattern="wait"),
+    "pull": TritonDistributedPass(pattern="pull"),
+    "in_place": TritonDistributedPass(pattern="pull", inputs="symmetric"),
+    "push": TritonDistributedPass(pattern="push"),
+    "fused": TritonDistributedPass(pattern="fused"),
+    "persistent": TritonDistributedPass(pattern="fused", persistent=True),
+}
+SAMPLE_NAMES = (
+    "ag_gemm",
+    "gemm_all_reduce",
+    "gemm_reduce_scatter",
+    "flash_decode",
+    "ring_attention",
+    "expert_gemm",
+    "gemm_softmax",
+    "gemm_layernorm",
+)
+"""The samples for several ranks, each with collectives of another kind."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +95,18 @@ def ag_gemm(rows: int, ranks: int, sizes: Sizes = PAPER) -> Case:
     """Return AG+GEMM with that many rows M."""
     extents = {64: rows, 128: sizes.depth, 96: sizes.columns}
     return Case(f"AG+GEMM M={rows}", ranks, resized("ag_gemm", extents))
+
+
+def product(workload: str, rows: int, ranks: int, sizes: Sizes = PAPER) -> Case:
+    """Return a product with that many rows, and what ranks exchange around it."""
+    name = f"{workload} M={rows}"
+    if workload == "ag_gemm_k":
+        return replace(ag_gemm(rows, ranks, sizes), name=name)
+    if workload == "ag_gemm_m":
+        text = ag_gemm(rows, ranks, sizes).text
+        return Case(name, ranks, text.replace('{K = ["rank"]}', '{M = ["rank"]}'))
+    extents = {64: rows, 128: sizes.depth, 96: sizes.columns}
+    return Case(name, ranks, resized(workload, extents))
 
 
 def flash_decode(batch: int, keys: int, ranks: int, sizes: Sizes = PAPER) -> Case:

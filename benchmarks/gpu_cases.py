@@ -1,0 +1,249 @@
+"""The cases of benchmarks/gpu.py, what matters most first."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gpu_programs import (
+    ODD,
+    SAMPLES,
+    SMALLEST,
+    Extents,
+    Program,
+    of_one_rank,
+    of_ranks,
+    with_extents,
+)
+from gpu_run.case import OURS, Case, Group, Task
+from ladder_programs import PAPER, PATTERNS, SAMPLE_NAMES
+from ladder_programs import TINY as TINY_SIZES
+from ladder_programs import Sizes as SharedSizes
+
+RANKS_ONLY = {"gemm_all_reduce", "gemm_reduce_scatter", "ring_attention"}
+"""Samples that differ from another one only in what ranks share."""
+
+ROWS = ("gemm_softmax", "gemm_layernorm", "gemm_rmsnorm")
+FORWARD = ("gemm", "gemm_gelu", "gated_mlp")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A case, and what has to be compiled for it, by alternative."""
+
+    case: Case
+    programs: Mapping[str, Program] = field(default_factory=dict[str, Program])
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is checked and timed at which sizes."""
+
+    rows: Sequence[tuple[int, int, int]]
+    """M, N and K of products with an operation on rows after them."""
+    tokens: Sequence[int]
+    """M of products in feed-forward networks."""
+    hidden: int
+    """K of the same, and the result of a gated MLP."""
+    wide: int
+    """N of the same."""
+    squares: Sequence[int]
+    """Extents of square products without anything after them."""
+    attention: Sequence[tuple[str, int, int, int, int]]
+    """Sample, B, H, M = N, D = E."""
+    decode: Sequence[tuple[int, int]]
+    """B and keys of flash decode on one rank."""
+    shared: SharedSizes
+    """What stays the same in programs of several ranks, and in flash decode."""
+    ladder_rows: Sequence[int]
+    """M of AG+GEMM."""
+    exchange_rows: Sequence[int]
+    """M of GEMM + all-reduce and GEMM + reduce-scatter."""
+    ladder_decode: Sequence[tuple[int, int]]
+    """B and keys of each rank."""
+    ladder_ranks: Sequence[int]
+    checked: Mapping[str, Sequence[str]]
+    """The patterns of each sample that are checked at small sizes."""
+    checked_ranks: Sequence[int]
+    checked_extents: Sequence[Mapping[str, Extents]]
+    """The small sizes of each sample for several ranks."""
+    element_types: Sequence[tuple[str, Mapping[str, Extents]]]
+    """The element types and small sizes of each sample for one rank."""
+
+
+REAL = Sizes(
+    rows=(
+        (4096, 4096, 4096),
+        (16384, 1024, 4096),
+        (32768, 512, 1024),
+        (65536, 256, 256),
+        (8192, 8192, 1024),
+    ),
+    tokens=(16, 256, 4096),
+    hidden=4096,
+    wide=14336,
+    squares=(4096,),
+    attention=(
+        ("attention", 4, 32, 4096, 128),
+        ("attention_causal", 4, 32, 4096, 128),
+        ("attention", 16, 16, 1024, 64),
+        ("attention_causal", 1, 32, 16384, 128),
+    ),
+    decode=((1, 131072), (16, 32768), (4, 65536)),
+    shared=PAPER,
+    ladder_rows=(16, 64, 256, 1024, 4096),
+    exchange_rows=(16, 256, 4096),
+    ladder_decode=((1, 8192), (1, 32768), (16, 8192)),
+    ladder_ranks=(4, 8),
+    checked=dict.fromkeys(SAMPLE_NAMES, tuple(PATTERNS)),
+    checked_ranks=(2, 4, 8),
+    checked_extents=(SAMPLES, ODD),
+    element_types=(("float16", SAMPLES), ("bfloat16", ODD)),
+)
+
+TINY = Sizes(
+    rows=((16, 32, 16),),
+    tokens=(8,),
+    hidden=16,
+    wide=32,
+    squares=(),
+    attention=(("attention", 1, 2, 16, 16), ("attention_causal", 1, 2, 16, 16)),
+    decode=((2, 32),),
+    shared=TINY_SIZES,
+    ladder_rows=(16,),
+    exchange_rows=(),
+    ladder_decode=((1, 32),),
+    ladder_ranks=(2,),
+    checked={"gemm_softmax": ("push",), "ring_attention": ("fused",)},
+    checked_ranks=(2,),
+    checked_extents=(SMALLEST,),
+    element_types=(("bfloat16", SMALLEST),),
+)
+
+
+def cases(sizes: Sizes) -> list[Wanted]:
+    """Return all cases, in the order of their waves."""
+    found = [
+        Wanted(Case("machine/calibrate", "machine", "calibrate", 0, 300.0)),
+        *_small(sizes),
+        *_small_ranks(sizes),
+        *_timed_ones(sizes),
+        *_ladder(sizes),
+    ]
+    return sorted(found, key=lambda wanted: wanted.case.wave)
+
+
+def _small(sizes: Sizes) -> Iterator[Wanted]:
+    """Yield every named op at small sizes, on one rank."""
+    for dtype, extents in sizes.element_types:
+        for sample in SAMPLES:
+            if sample in RANKS_ONLY:
+                continue
+            own = extents[sample]
+            about = f"{spelt(own)} {dtype}"
+            case = _case("correctness", "check", 1, 120.0, sample, about)
+            case = replace(case, extents=own, dtype=dtype)
+            yield Wanted(case, {OURS: of_one_rank(sample, own, dtype)})
+
+
+def _small_ranks(sizes: Sizes) -> Iterator[Wanted]:
+    """Yield every workload, pattern and number of ranks at small sizes."""
+    for wave, extents in zip((2, 7), sizes.checked_extents, strict=False):
+        for sample, patterns in sizes.checked.items():
+            own, text = extents[sample], with_extents(sample, extents[sample])
+            for ranks in sizes.checked_ranks:
+                programs = of_ranks(text, ranks)
+                for pattern in patterns:
+                    about = f"{ranks} ranks {spelt(own)} {pattern}"
+                    case = _case("correctness", "check", wave, 120.0, sample, about)
+                    case = replace(case, extents=own, dtype="float16", ranks=ranks)
+                    yield Wanted(case, {pattern: programs[pattern]})
+
+
+def _timed_ones(sizes: Sizes) -> Iterator[Wanted]:
+    """Yield the timed sizes of one rank: compared with torch, then timed."""
+    for wave, sample, extents in _sizes_of_one(sizes):
+        programs = {OURS: of_one_rank(sample, extents, "bfloat16")}
+        ragged = sample == "flash_decode"
+        case = replace(
+            _case("correctness", "compare", 1, 180.0, sample, spelt(extents)),
+            extents=extents,
+            dtype="bfloat16",
+            ragged=ragged,
+        )
+        yield Wanted(case, programs)
+        for lengths in (False, True) if ragged else (False,):
+            about = spelt(extents) + " ragged" * lengths
+            timed = _case("speed", "time", wave, 300.0, sample, about)
+            timed = replace(timed, extents=extents, dtype="bfloat16", baselines=True)
+            yield Wanted(replace(timed, ragged=lengths), programs)
+
+
+def _sizes_of_one(sizes: Sizes) -> Iterator[tuple[int, str, Extents]]:
+    """Yield the wave, the sample and the extents of all that one rank is timed at."""
+    for m, n, k in sizes.rows:
+        yield from ((3, sample, {"M": m, "N": n, "K": k}) for sample in ROWS)
+    for sample, b, h, m, d in sizes.attention:
+        yield 3, sample, {"B": b, "H": h, "M": m, "N": m, "D": d, "E": d}
+    shared = sizes.shared
+    heads = {"H": shared.heads, "G": shared.queries}
+    size = {"D": shared.head_size, "E": shared.head_size}
+    for b, keys in sizes.decode:
+        yield 3, "flash_decode", {"B": b, **heads, "S": keys, **size}
+    for size in sizes.squares:
+        yield 4, "gemm", {"M": size, "N": size, "K": size}
+    for sample in FORWARD:
+        for m in sizes.tokens:
+            extents = {"M": m, "N": sizes.wide, "K": sizes.hidden}
+            last = {"L": sizes.hidden} if sample == "gated_mlp" else {}
+            yield 4, sample, extents | last
+
+
+def _ladder(sizes: Sizes) -> Iterator[Wanted]:
+    """Yield all programs of several ranks that are timed on one GPU."""
+    for wave, sample, extents, ranks in _rungs(sizes):
+        programs = of_ranks(with_extents(sample, extents), ranks)
+        facts = {"extents": extents, "dtype": "float16", "ranks": ranks}
+        facts["ragged"] = sample == "flash_decode"
+        about = f"{ranks} ranks {spelt(extents)}"
+        for pattern, program in programs.items():
+            case = _case(
+                "correctness", "compare", wave, 180.0, sample, f"{about} {pattern}"
+            )
+            yield Wanted(replace(case, **facts), {pattern: program})
+        timed = _case("ladder", "time", wave, 300.0, sample, about)
+        facts["ragged"] = False
+        yield Wanted(replace(timed, baselines=True, **facts), programs)
+
+
+def _rungs(sizes: Sizes) -> Iterator[tuple[int, str, Extents, int]]:
+    """Yield the wave, the sample, the extents and the number of ranks."""
+    shared = sizes.shared
+    product = {"N": shared.columns, "K": shared.depth}
+    for ranks in sizes.ladder_ranks:
+        for m in sizes.ladder_rows:
+            yield 5, "ag_gemm", {"M": m, **product}, ranks
+        for b, keys in sizes.ladder_decode:
+            heads = {"B": b, "H": shared.heads, "G": shared.queries}
+            head = {"D": shared.head_size, "E": shared.head_size}
+            yield 6, "flash_decode", {**heads, "S": keys * ranks, **head}, ranks
+        for m in sizes.exchange_rows:
+            for sample in ("gemm_all_reduce", "gemm_reduce_scatter"):
+                yield 6, sample, {"M": m, **product}, ranks
+
+
+def _case(
+    group: Group, task: Task, wave: int, limit: float, kind: str, about: str
+) -> Case:
+    """Return a case with a stable id, and a seed that follows from it."""
+    id = "/".join((group, task, kind, about.replace(" ", "-")))
+    seed = zlib.crc32(id.encode()) % 10**6
+    return Case(id, group, task, wave, limit, kind, about, seed=seed)
+
+
+def spelt(extents: Extents) -> str:
+    """Return extents as tables show them; products as M x N x K."""
+    if set(extents) == {"M", "N", "K"}:
+        return f"{extents['M']}x{extents['N']}x{extents['K']}"
+    return " ".join(f"{name}{size}" for name, size in extents.items())

@@ -1,0 +1,139 @@
+"""Writes a folder that checks and times kernels where there is no compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from gpu_cases import Wanted
+from gpu_programs import Program
+from gpu_run.case import MANIFEST, MODULES, Case, Manifest, Predicted
+from ladder_programs import Case as Source
+from ladder_programs import after_passes, predicted
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
+
+from comet.codegen.triton import emitted
+from comet.cost.estimate import CostError
+from comet.passes.lower_to_triton import LowerToTritonPass
+
+HERE = Path(__file__).parent
+RUNTIME = HERE.parent / "src" / "comet"
+
+PACKAGES = {
+    "gpu_run": HERE / "gpu_run",
+    "gpu_device": HERE / "gpu_device",
+    "comet/runtime": RUNTIME / "runtime",
+}
+"""What is copied, by where it lies in the folder."""
+
+LARGEST = 30 * 10**6
+"""Bytes that a folder may have, so that it is quickly copied."""
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """What became of a program."""
+
+    text: str = ""
+    """The Triton module, or nothing."""
+    predicted: Predicted | None = None
+    refused: str = ""
+    """The compiler's reason, where it has none."""
+    inapplicable: bool = False
+    """Whether that is so by the nature of the pattern."""
+
+
+def emitted_program(program: Program) -> Emitted:
+    """Compile and price a program; refusals are results."""
+    ranks = program.compiler.ranks
+    source = Source("", ranks, program.text)
+    try:
+        plan = after_passes(source, program.hardware, [program.compiler])
+        seconds = Predicted(*(_seconds(plan, ranks, graph) for graph in (False, True)))
+        LowerToTritonPass().apply(Context(), plan)
+        return Emitted(emitted(plan), seconds)
+    except (DiagnosticException, CostError) as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        return Emitted(refused=reason, inapplicable="does not apply" in reason)
+
+
+def _seconds(plan: ModuleOp, ranks: int, graph: bool) -> float:
+    """Return what the model says of a launch plan, all ranks on one GPU."""
+    return predicted(plan, graph=graph, one_gpu=ranks > 1).total
+
+
+def write_folder(
+    folder: Path, wanted: Sequence[Wanted], *, tiny: bool, jobs: int
+) -> Manifest:
+    """
+    Compile what cases need, and write it with what it needs to run.
+
+    Raises `ValueError` where the folder has other things in it, or would be too large.
+    """
+    _make_room(folder)
+    programs = list(dict.fromkeys(p for each in wanted for p in each.programs.values()))
+    with ProcessPoolExecutor(jobs) as pool:
+        found = pool.map(emitted_program, programs, chunksize=4)
+        modules = dict(zip(programs, found, strict=True))
+    cases = tuple(_with_modules(each, modules) for each in wanted)
+    manifest = Manifest(tiny, version("comet-compiler"), cases)
+    for each in filter(None, (each.text for each in modules.values())):
+        (folder / MODULES / file_of(each)).write_text(each)
+    _copy_packages(folder)
+    (folder / MANIFEST).write_text(manifest.text())
+    size = bytes_in(folder)
+    if size > LARGEST:
+        raise ValueError(
+            f"{folder} has {size / 1e6:.1f} MB, more than {LARGEST / 1e6:.0f}; name "
+            "fewer groups with --only"
+        )
+    return manifest
+
+
+def _make_room(folder: Path) -> None:
+    """Make the folder, or empty one that was written before."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+        raise ValueError(f"{folder} has other things in it; name a new folder")
+    for name in (MODULES, *PACKAGES):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / MODULES).mkdir(parents=True)
+
+
+def _with_modules(wanted: Wanted, modules: Mapping[Program, Emitted]) -> Case:
+    """Return a case with the modules that it needs, or why there are none."""
+    found = {name: modules[program] for name, program in wanted.programs.items()}
+    refused = {n: e.refused for n, e in found.items() if e.refused}
+    inapplicable = {n for n, e in found.items() if e.inapplicable}
+    return replace(
+        wanted.case,
+        modules={n: file_of(e.text) for n, e in found.items() if e.text},
+        predicted={n: e.predicted for n, e in found.items() if e.predicted},
+        refused={n: why for n, why in refused.items() if n not in inapplicable},
+        inapplicable={n: why for n, why in refused.items() if n in inapplicable},
+    )
+
+
+def file_of(text: str) -> str:
+    """Return the name of the file of a module: texts that are equal share one."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16] + ".py"
+
+
+def _copy_packages(folder: Path) -> None:
+    """Copy what runs the cases, and what emitted modules import."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name, source in PACKAGES.items():
+        shutil.copytree(source, folder / name, ignore=ignored)
+    shutil.copy(RUNTIME / "__init__.py", folder / "comet")
+    shutil.move(folder / "gpu_run" / "run.py", folder / "run.py")
+
+
+def bytes_in(folder: Path) -> int:
+    """Return the size of all files of a folder together."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,271 @@
+"""The command line of run.py: cases in their order, results after each."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from gpu_run.case import GROUPS, MODULES, Case, Manifest, chosen, manifest_in
+from gpu_run.results import (
+    Alternative,
+    Facts,
+    Result,
+    Results,
+    Run,
+    is_lost,
+    is_wrong,
+    results_for,
+)
+from gpu_run.work import Order, compile_module, machine, perform
+from gpu_run.workers import Outcome, Task, Workers
+
+HERE = Path(__file__).parents[1]
+"""The folder that run.py lies in."""
+
+COMPILING = 120.0
+"""Seconds that a module may take to compile; the case that needs it tries again."""
+
+START = 120.0
+"""Seconds until a new process must have said what machine it is on."""
+
+VERSIONS = {"torch": ((2, 11), (inf, inf)), "triton": ((3, 6), (3, 9))}
+"""The first and the last version of each package that kernels run with."""
+SPOKEN = {"torch": "2.11 or newer", "triton": "3.6 to 3.9"}
+
+SHOWN = 12
+"""Cases that are named at the end, of those that were not reached."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    minutes: float | None
+    out: Path
+    only: Sequence[str]
+    listed: bool
+    dry_run: bool
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """One call of run.py."""
+
+    folder: Path
+    options: Options
+    results: Results
+    deadline: float
+    """Of `time.monotonic`."""
+
+    @property
+    def log(self) -> Path:
+        """The file that takes what processes print."""
+        return self.options.out.with_suffix(".log")
+
+    def pending(self) -> list[Case]:
+        """Return the cases that are still to be done, in their order."""
+        cases = chosen(self.results.manifest.cases, self.options.only)
+        return self.results.pending(cases)
+
+    @property
+    def late(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() >= self.deadline
+
+    def describe(self) -> Facts:
+        """Return what machine this is; `ValueError` where it cannot be used."""
+        with Workers[Facts](1, self.log) as workers:
+            task = Task("machine", machine, (), START)
+            (outcome,) = workers.outcomes([task])
+        if outcome.value is None:
+            raise ValueError(f"torch or Triton cannot be used: {outcome.lost}")
+        if (problem := problem_with(outcome.value, self.options.dry_run)) is not None:
+            raise ValueError(problem)
+        return outcome.value
+
+    def compile(self, cases: Sequence[Case]) -> None:
+        """Compile the modules of cases, in parallel; what fails, fails in its case."""
+        files = dict.fromkeys(file for case in cases for file in case.modules.values())
+        paths = [self.folder / MODULES / file for file in files]
+        tasks = [Task(str(path), compile_module, (path,), COMPILING) for path in paths]
+        print(f"compiling {len(tasks)} modules in {self.options.jobs} processes")
+        with Workers[int](self.options.jobs, self.log) as workers:
+            for outcome in workers.outcomes(tasks, self.deadline):
+                if outcome.lost:
+                    print(f"  {Path(outcome.key).name}: {outcome.lost}", flush=True)
+
+    def run(self, cases: Sequence[Case], workers: Workers[Result]) -> None:
+        """Do cases one after another, and write down what becomes of each."""
+        for case in cases:
+            for outcome in workers.outcomes([self._task(case)], self.deadline):
+                result = result_of(outcome)
+                self.results.add(case, result)
+                print(f"{case.id}: {spoken(result)}", flush=True)
+
+    def _task(self, case: Case) -> Task[Result]:
+        """Return what a process is to do, without modules that would end it again."""
+        lost = self.results.lost_modules() if case.task == "time" else {}
+        left_out = {
+            name: f"its kernels are not tried again: {lost[file]}"
+            for name, file in case.modules.items()
+            if file in lost
+        }
+        order = Order(case, self.folder, self.options.dry_run, left_out)
+        return Task(case.id, perform, (order,), case.limit)
+
+    def waves(self) -> Iterator[list[Case]]:
+        """Yield the cases that are still to be done, wave by wave, until time is up."""
+        pending = self.pending()
+        for wave in sorted({case.wave for case in pending}):
+            if not self.late:
+                yield [case for case in pending if case.wave == wave]
+
+    def go(self) -> None:
+        """Do all that is still to be done."""
+        with Workers[Result](1, self.log) as workers:
+            for cases in self.waves():
+                if not self.options.dry_run:
+                    self.compile(cases)
+                self.run(cases, workers)
+
+
+def problem_with(facts: Facts, dry_run: bool) -> str | None:
+    """Return why nothing can be run on a machine."""
+    if facts["device"] == "cpu" and not dry_run:
+        return "torch finds no GPU; use --dry-run to see the steps"
+    for package, (first, last) in VERSIONS.items():
+        found = re.match(r"(\d+)\.(\d+)", str(facts[package]))
+        if found and not first <= (int(found[1]), int(found[2])) <= last:
+            return f"{package} is {facts[package]}; this needs {SPOKEN[package]}"
+    return None
+
+
+def result_of(outcome: Outcome[Result]) -> Result:
+    """Return what is kept of what became of a case."""
+    if outcome.value is None:
+        return Result(state="lost", reason=outcome.lost, seconds=outcome.seconds)
+    return Result(outcome.value, state="done", seconds=outcome.seconds)
+
+
+def spoken(result: Result) -> str:
+    """Return what became of a case, in a phrase."""
+    if is_lost(result):
+        return f"LOST: {result.get('reason')}"
+    seconds = f"({result.get('seconds', 0.0):.1f} s)"
+    found = result.get("alternatives", {})
+    words = [f"{name} {said}" for name, each in found.items() if (said := _said(each))]
+    return " ".join(["; ".join(words) or "done", seconds])
+
+
+def _said(found: Alternative) -> str:
+    if "missing" in found:
+        return f"missing ({found['missing']})"
+    if "ok" in found:
+        error = found.get("error")
+        shown = "not finite" if error is None else f"{error:.1e}"
+        return f"{'right' if found['ok'] else 'WRONG'}, error {shown}"
+    medians = (f"{t['median'] * 1e6:.1f} us" for t in found.get("times", {}).values())
+    return " / ".join(medians)
+
+
+def ending(session: Session) -> Iterator[str]:
+    """Yield the lines that say what was done, and what was not."""
+    done = session.results.done.values()
+    lost, wrong = (sum(map(rule, done)) for rule in (is_lost, is_wrong))
+    yield f"{session.options.out} has {len(done)} cases: {lost} lost, {wrong} wrong"
+    pending = session.pending()
+    if pending:
+        groups = Counter(case.group for case in pending)
+        counts = ", ".join(f"{count} of {group}" for group, count in groups.items())
+        yield f"not reached: {counts}; the same command goes on with"
+        yield from (f"  {case.id}" for case in pending[:SHOWN])
+        if len(pending) > SHOWN:
+            yield f"  and {len(pending) - SHOWN} more, see --list"
+
+
+def failed(results: Results) -> bool:
+    """Whether any case was lost, or any result is wrong."""
+    return any(is_lost(result) or is_wrong(result) for result in results.done.values())
+
+
+def options_of(argv: Sequence[str] | None) -> Options:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Check and time comet's kernels.")
+    parser.add_argument("--minutes", type=float, help="start nothing after that")
+    parser.add_argument("--out", type=Path, default=Path("R.json"), help="the results")
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=())
+    parser.add_argument(
+        "--list", dest="listed", action="store_true", help="name what is to be done"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="all steps in the interpreter, on a CPU"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=min(16, os.cpu_count() or 1), help="that compile"
+    )
+    return Options(**vars(parser.parse_args(argv)))
+
+
+def session_of(folder: Path, options: Options) -> Session:
+    """
+    Return what is to be done.
+
+    Raises `ValueError` where the folder or the results are not what they have to be.
+    """
+    manifest: Manifest = manifest_in(folder)
+    if options.dry_run and not manifest.tiny:
+        raise ValueError(
+            f"{folder} has programs of real sizes, which no interpreter ends; write "
+            "another with benchmarks/gpu.py emit --dry-run"
+        )
+    results = results_for(options.out, manifest)
+    seconds = inf if options.minutes is None else 60 * options.minutes
+    return Session(folder, options, results, time.monotonic() + seconds)
+
+
+def run(session: Session) -> int:
+    """Do what is to be done; return the exit code."""
+    options = session.options
+    # Processes that are started later find these.
+    os.environ["TRITON_INTERPRET"] = str(int(options.dry_run))
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    facts = session.describe()
+    started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    session.results.started(
+        Run(
+            started=started,
+            minutes=options.minutes,
+            machine=facts,
+            dry_run=options.dry_run,
+        )
+    )
+    try:
+        session.go()
+    except KeyboardInterrupt:
+        print("interrupted", *ending(session), sep="\n")
+        return 130
+    print(*ending(session), sep="\n")
+    return int(failed(session.results))
+
+
+def main(argv: Sequence[str] | None = None, folder: Path = HERE) -> int:
+    """Do or list the cases of a folder; return the exit code."""
+    options = options_of(argv)
+    try:
+        session = session_of(folder, options)
+        if options.listed:
+            print(*(case.id for case in session.pending()), sep="\n")
+            return 0
+        return run(session)
+    except ValueError as error:
+        print(f"run: error: {error}", file=sys.stderr)
+        return 1

@@ -1,0 +1,127 @@
+"""Times alternatives in turns: comet's modules, and what users of torch would run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import torch
+from gpu_device.baselines import Baseline, baseline, baselines
+from gpu_device.inputs import drawn
+from gpu_device.timing import (
+    DRY,
+    Clock,
+    GpuClock,
+    Rounds,
+    Timing,
+    WallClock,
+    Work,
+    time_in_turns,
+    void,
+)
+
+from comet.runtime.virtual import Device
+from gpu_run.checked import fitting, one_rank
+from gpu_run.rank_runs import host_of, on_device, ready
+from gpu_run.results import Alternative, Times
+from gpu_run.work import Order
+
+
+@dataclass
+class _Together:
+    """What is to be timed, and what is known of each alternative."""
+
+    found: dict[str, Alternative] = field(default_factory=dict[str, Alternative])
+    works: dict[str, Work] = field(default_factory=dict[str, Work])
+    graphs: dict[str, Work] = field(default_factory=dict[str, Work])
+    """The works as captured graphs, of those that are captured already."""
+
+    def prepare(self, name: str, make: Callable[[], Work]) -> None:
+        """Make a work and do it once; or note why the machine has no room for it."""
+
+        def done() -> Alternative:
+            work = make()
+            work()
+            self.works[name] = work
+            return Alternative()
+
+        self.found[name] = fitting(done)
+
+    def add_baselines(self, found: Iterable[Baseline]) -> None:
+        """Take in what users of torch would run, or why it is missing."""
+        for each in found:
+            if each.work is None:
+                self.found[each.name] = Alternative(missing=each.missing)
+            else:
+                self.works[each.name] = each.work
+                self.found[each.name] = Alternative(partial=each.partial)
+                if each.own_graph:
+                    self.graphs[each.name] = each.work
+
+    def note(self, condition: str, times: Mapping[str, Timing]) -> None:
+        """Keep the times of all works in one condition."""
+        for name, time in times.items():
+            self.found[name].setdefault("times", {})[condition] = _figures(time)
+
+
+def timed(order: Order) -> dict[str, Alternative]:
+    """Return the times of all alternatives of a case."""
+    clock = WallClock() if order.dry_run else GpuClock()
+    rounds = DRY if order.dry_run else Rounds()
+    if order.case.ranks == 1:
+        return _timed_one(order, clock, rounds)
+    return on_device(order, lambda device: _timed_ranks(order, device, clock, rounds))
+
+
+def _timed_one(order: Order, clock: Clock, rounds: Rounds) -> dict[str, Alternative]:
+    """Time a kernel of one rank, with a cold and with a warm L2."""
+    together = _Together()
+    for name, path in order.modules().items():
+        program = one_rank(path)
+        inputs = drawn(program.inputs, order.case.seed, order.device, order.lengths)
+        together.prepare(name, lambda: partial(program.launch, *inputs))
+        if order.case.baselines:
+            together.add_baselines(baselines(order.case.kind, inputs).values())
+    for condition, cold in (("cold", True), ("warm", False)):
+        times = time_in_turns(together.works, clock, rounds, cold=cold)
+        together.note(condition, times)
+    return together.found
+
+
+def _timed_ranks(
+    order: Order, device: Device, clock: Clock, rounds: Rounds
+) -> dict[str, Alternative]:
+    """Time the patterns of one program, launched one by one and as a graph."""
+    together = _Together()
+    hosts = {name: host_of(order, path) for name, path in order.modules().items()}
+    for name, host in hosts.items():
+        together.prepare(name, partial(ready, device, host))
+    for name, work in together.works.items():
+        together.graphs[name] = device.captured(partial(void, work))
+    if hosts and order.case.baselines:
+        host = next(iter(hosts.values()))
+        together.add_baselines(bare(order.case.kind, host.drawn(0), order.case.ranks))
+    for name in together.works.keys() - together.graphs.keys():
+        together.graphs[name] = clock.captured(together.works[name])
+    for condition, works in (("eager", together.works), ("graph", together.graphs)):
+        together.note(condition, time_in_turns(works, clock, rounds, cold=True))
+    return together.found
+
+
+def bare(kind: str, inputs: tuple[torch.Tensor, ...], ranks: int) -> Iterable[Baseline]:
+    """
+    Yield what one GPU would do for all ranks together.
+
+    Of products that is one by cuBLAS, as large as those of all ranks.
+    """
+    if kind == "flash_decode":
+        yield from baselines(kind, inputs).values()
+        return
+    a, b = inputs
+    columns = b.repeat(1, ranks) if kind == "ag_gemm" else b
+    yield replace(baseline("eager", "gemm", (a, columns)), name="product", partial=True)
+
+
+def _figures(time: Timing) -> Times:
+    return Times(median=time.median, lower=time.lower, upper=time.upper, n=time.n)
