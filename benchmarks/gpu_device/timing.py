@@ -54,15 +54,6 @@ class Timing:
     n: int
     """How many times were counted."""
 
-    def as_json(self) -> dict[str, float]:
-        """Return the fields by name."""
-        return {
-            "median": self.median,
-            "lower": self.lower,
-            "upper": self.upper,
-            "n": self.n,
-        }
-
 
 class Clock(Protocol):
     """Measures on a device."""
@@ -72,7 +63,7 @@ class Clock(Protocol):
         ...
 
     def captured(self, work: Work) -> Callable[[], None]:
-        """Return what replays the launches of the work, which was done before."""
+        """Return what replays the launches of the work, which ran before."""
         ...
 
 
@@ -105,7 +96,7 @@ class GpuClock:
 
     def captured(self, work: Work) -> Callable[[], None]:
         """Return the replay of a CUDA graph; raises `RuntimeError` of torch."""
-        return captured(lambda: void(work))
+        return captured(_without_result(work))
 
 
 class WallClock:
@@ -119,12 +110,14 @@ class WallClock:
 
     def captured(self, work: Work) -> Callable[[], None]:
         """Return what does the work again: a CPU has no graphs."""
-        return lambda: void(work)
+        return _without_result(work)
 
 
-def void(work: Work) -> None:
-    """Do the work and forget what it returns."""
-    work()
+def _without_result(work: Work) -> Callable[[], None]:
+    def done() -> None:
+        work()
+
+    return done
 
 
 def time_in_turns(
@@ -143,18 +136,6 @@ def time_in_turns(
             if index >= rounds.warm_up:
                 times[name].append(seconds)
     return {name: summary(own) for name, own in times.items()}
-
-
-def time_graphs_in_turns(
-    works: Mapping[Name, Work], clock: Clock, rounds: Rounds, *, cold: bool
-) -> dict[Name, Timing]:
-    """
-    Return what `time_in_turns` does, of CUDA graphs that replay one launch each.
-
-    Every work has to have run once, so that its kernels are compiled.
-    """
-    graphs = {name: clock.captured(work) for name, work in works.items()}
-    return time_in_turns(graphs, clock, rounds, cold=cold)
 
 
 def summary(times: list[float]) -> Timing:
