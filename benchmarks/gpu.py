@@ -89,8 +89,13 @@ def table(options: Options) -> None:
 
 
 def plot(options: Options) -> None:
-    """Draw the figures of some results."""
-    from gpu_plot import plots
+    """Draw the figures of some results; `ValueError` where nothing draws."""
+    try:
+        from gpu_plot import plots
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed; pip install comet-compiler[plot]"
+        ) from error
 
     for path in plots(results_in(options.results), options.folder):
         print(path)

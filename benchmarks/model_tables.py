@@ -7,10 +7,11 @@ The tables of docs/multi-gpu-model.md: AG+GEMM and flash decode at the sizes of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 
 from ladder_programs import ag_gemm, flash_decode, launch_plan
+from markdown import markdown
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.cost.launch_plan import Machine, Plan
@@ -102,11 +103,11 @@ def decode(
 
 def tables() -> Iterator[str]:
     """Yield the tables of the page; times are microseconds."""
-    yield _markdown(GEMM_COLUMNS, [_gemm_row(rows) for rows in ROWS])
+    yield markdown(GEMM_COLUMNS, [_gemm_row(rows) for rows in ROWS])
     lengths = [f"{keys // 1024} k" for keys in KEYS]
-    yield _markdown(("batch", *lengths), [_decode_row(batch) for batch in BATCHES])
+    yield markdown(("batch", *lengths), [_decode_row(batch) for batch in BATCHES])
     scaling = [_scaling_row(name, pattern) for name, pattern in SCALED]
-    yield _markdown(("ranks", *map(str, RANKS)), scaling)
+    yield markdown(("ranks", *map(str, RANKS)), scaling)
 
 
 SCALED: tuple[tuple[str, PatternName | None], ...] = (
@@ -153,11 +154,6 @@ def _scaling_row(name: str, pattern: PatternName | None) -> list[str]:
 
 def _microseconds(seconds: float) -> str:
     return f"{seconds * 1e6:.1f}"
-
-
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(cells)} |" for cells in (columns, *rows)]
-    return "\n".join((lines[0], "|" + "---|" * len(columns), *lines[1:]))
 
 
 if __name__ == "__main__":

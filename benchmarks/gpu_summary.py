@@ -1,0 +1,69 @@
+"""The results in a minute: who is faster by how much, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from statistics import geometric_mean
+
+from gpu_figures import Ratio, others, rungs
+from gpu_run.results import Results, is_lost, is_wrong
+from markdown import markdown
+
+COLUMNS = ("cases", "geometric mean", "worst", "where")
+
+
+def summary(results: Results) -> Iterator[str]:
+    """Yield the paragraphs of the summary."""
+    yield _counts(results)
+    rows = list(_rows(others(results)))
+    if rows:
+        yield "How much faster comet is than what torch does on one rank, cold L2:"
+        yield markdown(("than", *COLUMNS), rows)
+    rows = list(_rows(rungs(results, "graph")))
+    if rows:
+        yield "How much faster a pattern is than `bsp`, as a graph on one GPU:"
+        yield markdown(("pattern", *COLUMNS), rows)
+    missing = _missing(results)
+    if missing:
+        lines = (f"{name}: {reason}" for name, reason in missing.items())
+        yield "\n".join(["Not there:", "", *(f"* {line}" for line in lines)])
+
+
+def _counts(results: Results) -> str:
+    """Return how many cases are what."""
+    cases, done = list(results.manifest.cases), results.done.values()
+    lost, wrong = (sum(map(rule, done)) for rule in (is_lost, is_wrong))
+    compiled = [case for case in cases if case.group == "correctness"]
+    refused = sum(len(case.refused) for case in compiled)
+    inapplicable = sum(len(case.inapplicable) for case in compiled)
+    return (
+        f"{len(done)} cases were run: **{lost} lost, {wrong} wrong**; "
+        f"{len(results.pending(cases))} were not reached. The compiler refused "
+        f"{refused} programs; to {inapplicable} a pattern does not apply."
+    )
+
+
+def _rows(ratios: Iterable[Ratio]) -> Iterator[list[str]]:
+    """Yield a row for each alternative or pattern."""
+    by_name: dict[str, list[Ratio]] = {}
+    for ratio in ratios:
+        by_name.setdefault(ratio.name, []).append(ratio)
+    for name, found in by_name.items():
+        mean = geometric_mean(ratio.value for ratio in found)
+        worst = min(found, key=lambda ratio: ratio.value)
+        where = f"{worst.case.kind} {worst.case.about}"
+        yield [name, str(len(found)), f"{mean:.2f}", f"{worst.value:.2f}", where]
+
+
+def _missing(results: Results) -> dict[str, str]:
+    """Return the baselines that were never there, with the reason of the first time."""
+    reasons: dict[str, str] = {}
+    there: set[str] = set()
+    for case in results.manifest.cases:
+        found = results.done.get(case.id, {}).get("alternatives", {})
+        for name, each in found.items():
+            if "times" in each:
+                there.add(name)
+            elif "missing" in each and name not in case.modules | case.refused:
+                reasons.setdefault(name, each["missing"])
+    return {name: reason for name, reason in reasons.items() if name not in there}
