@@ -14,9 +14,8 @@ from gpu_cases import Wanted
 from gpu_programs import Program
 from gpu_run.case import MANIFEST, MODULES, Case, Manifest, Predicted
 from ladder_programs import Case as Source
-from ladder_programs import after_passes, predicted
+from ladder_programs import after_passes, predicted_times
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.triton import emitted
@@ -56,17 +55,12 @@ def emitted_program(program: Program) -> Emitted:
     source = Source("", ranks, program.text)
     try:
         plan = after_passes(source, program.hardware, [program.compiler])
-        seconds = Predicted(*(_seconds(plan, ranks, graph) for graph in (False, True)))
+        seconds = predicted_times(plan, one_gpu=ranks > 1)
         LowerToTritonPass().apply(Context(), plan)
         return Emitted(emitted(plan), seconds)
     except (DiagnosticException, CostError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
         return Emitted(refused=reason, inapplicable="does not apply" in reason)
-
-
-def _seconds(plan: ModuleOp, ranks: int, graph: bool) -> float:
-    """Return what the model says of a launch plan, all ranks on one GPU."""
-    return predicted(plan, graph=graph, one_gpu=ranks > 1).total
 
 
 def write_folder(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpu_run.case import Predicted
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -183,3 +184,15 @@ def predicted(
     plan = plan_of(program, machine, gpu_levels(system))
     plan = in_place(plan) if resident else plan
     return price_plan(plan, virtual_ranks(machine) if one_gpu else machine)
+
+
+def predicted_times(
+    module: ModuleOp, *, resident: bool = False, one_gpu: bool = False
+) -> Predicted:
+    """Return the seconds of a launch plan, by the model; see `predicted`."""
+
+    def seconds(graph: bool) -> float:
+        taxes = predicted(module, graph=graph, resident=resident, one_gpu=one_gpu)
+        return taxes.total
+
+    return Predicted(eager=seconds(False), graph=seconds(True))

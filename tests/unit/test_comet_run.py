@@ -215,7 +215,7 @@ def test_bad_arguments_are_one_sentence(
             True,
             "--graph replays from the second launch on; give --epochs 2 or more",
         ),
-        (["--bench"], True, "--bench is for one rank; benchmarks/ladder.py times"),
+        (["--bench"], True, "--bench is for one rank; benchmarks/gpu.py times"),
         (
             ["--compile", "sm_90", "--backend", "processes"],
             False,

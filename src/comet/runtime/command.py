@@ -162,7 +162,7 @@ def _problem_with_device(args: argparse.Namespace, ranks: int | None) -> str | N
     if args.bench and (args.backend in INTERPRETED or not has_gpu()):
         return "--bench measures on a GPU only; the interpreter's times mean nothing"
     if args.bench and ranks is not None:
-        return "--bench is for one rank; benchmarks/ladder.py times several"
+        return "--bench is for one rank; benchmarks/gpu.py times several"
     return None
 
 
