@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from xdsl.utils.target import Target
 from comet.codegen.comet_arch import write_arch
 from comet.codegen.comet_reader import FILES, read_files
 from comet.codegen.comet_writer import write_constants, write_mapping, write_problem
+from comet.cost.estimate import energy_scope
 from comet.dialects.arch import SystemOp
 from comet.dialects.comet import ConstantsOp, MappingOp, ProblemOp
+from comet.dialects.cost import Figures, estimate_of
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -47,6 +50,18 @@ class CometTarget(Target):
             output.write(join_files(files))
         else:
             write_folder(Path(self.dir), files)
+            print(f"wrote {', '.join(files)} into {self.dir}", file=sys.stderr)
+            if (figures := estimate_of(_only(module, MappingOp))) is not None:
+                print(headline(figures), file=sys.stderr)
+
+
+def headline(figures: Figures) -> str:
+    """Return latency and energy of a mapping, by which model, in one line."""
+    model = figures.model.value
+    parts = [f"model {model}: latency {figures.latency:,.0f} {figures.unit}"]
+    if figures.energy is not None:
+        parts.append(f"energy {figures.energy:,.0f} pJ {energy_scope(model)}")
+    return ", ".join(parts)
 
 
 def write_files(module: ModuleOp) -> dict[str, str]:

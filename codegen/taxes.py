@@ -36,6 +36,9 @@ COLUMNS = (
     "intermediates",
 )
 
+MODEL = "by the model of the three taxes (docs/multi-gpu-model.md), without energy"
+"""What stands below every table."""
+
 
 @dataclass(frozen=True)
 class TaxesTarget(Target):
@@ -96,7 +99,7 @@ class PricedPlan:
         """The table, a line for each step, with the unit of every number."""
         latency = _microseconds(self.timeline.latency)
         table = _aligned([COLUMNS, *self._rows()])
-        return f"{self.title}: {latency}\n\n{table}\n"
+        return f"{self.title}: {latency}\n\n{table}\n\n{MODEL}\n"
 
     def _rows(self) -> list[tuple[str, ...]]:
         timeline = self.timeline

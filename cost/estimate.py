@@ -14,6 +14,12 @@ no network.
 """
 
 
+def energy_scope(model: ModelName, *, network_energy: bool = True) -> str:
+    """Say of an energy whether networks are in it; `ideal` knows none."""
+    included = network_energy and model != "ideal"
+    return f"{'with' if included else 'without'} the energy of networks"
+
+
 class CostError(Exception):
     """
     A mapping or machine that cannot be priced; the message is one sentence: where, why,

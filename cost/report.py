@@ -42,6 +42,8 @@ class Report:
     """The figures; cycles and pJ."""
 
     model: ModelName
+    network_energy: bool
+    """Whether networks spend energy."""
     root_cycles: float
     total_cycles: float
     """Of `tool`: the COMET tool's "Total Cycles", which is not the latency."""
@@ -60,6 +62,7 @@ class Report:
         """The figures by name, for JSON."""
         return {
             "model": self.model,
+            "network_energy": self.network_energy,
             "root_cycles": self.root_cycles,
             "total_cycles": self.total_cycles,
             "total_energy_pj": self.total_energy_pj,
@@ -95,6 +98,7 @@ def report(
     ideal = _ideal_cycles(problem, hardware)
     return Report(
         model,
+        network_energy and model != "ideal",
         estimate.latency,
         estimate.latency,
         estimate.energy,
@@ -122,6 +126,7 @@ def _tool_report(
     ideal = ideal_cycles(latency)
     return Report(
         "tool",
+        network_energy,
         latency.cycles[problem.root.index],
         total_cycles(rows),
         spent.total,

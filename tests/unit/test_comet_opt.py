@@ -108,14 +108,25 @@ def test_a_pass_that_breaks_the_ir_is_named(good: str, plugin: str):
     assert sentence.startswith(f"{good}:1:1: error: ")
 
 
-def test_a_bug_is_called_one_and_shows_a_traceback_on_request(
+def test_a_mistake_in_a_plugin_is_the_plugins(
     good: str, plugin: str, monkeypatch: pytest.MonkeyPatch
 ):
     args = (good, "--load-pass-plugin", plugin, "-p", "fail{how=bug}")
-    sentence = the_sentence(comet_opt(*args))
-    assert "a bug in comet, please report it: KeyError" in sentence
+    line = 1 + PLUGIN.splitlines().index('        raise KeyError("a mistake of ours")')
+    assert the_sentence(comet_opt(*args)) == (
+        f"comet-opt: error: the pass 'fail' of a plug-in fails at {plugin}:{line}: "
+        "KeyError: 'a mistake of ours'; set COMET_TRACEBACK=1 to see the traceback"
+    )
     monkeypatch.setenv("COMET_TRACEBACK", "1")
     assert "Traceback (most recent call last)" in comet_opt(*args).stderr
+
+
+def test_a_mistake_of_comet_below_a_plugin_is_a_bug_in_comet(good: str, plugin: str):
+    text = PLUGIN.replace("self.visit(func)", "LowerToCometPass().apply(1, 2)")
+    own = "from comet.passes.lower_to_comet import LowerToCometPass\n"
+    Path(plugin).write_text(own + text)
+    sentence = the_sentence(comet_opt(good, "--load-pass-plugin", plugin, "-p", "fail"))
+    assert "a bug in comet, please report it: AttributeError" in sentence
 
 
 USAGE = {

@@ -44,9 +44,10 @@ def test_json_has_the_figures(
     energy = got["total_energy_pj"]
     assert float(f"{energy:.6e}") == expected["total_energy"]
     assert got["model"] == "tool"
+    assert got["network_energy"] == run["network_energy"]
     assert got.keys() == {
         *("root_cycles", "total_cycles", "total_energy_pj", "energy_by_level"),
-        *("table", "nodes", "ideal_cycles", "utilization", "model"),
+        *("table", "nodes", "ideal_cycles", "utilization", "model", "network_energy"),
     }
 
 
@@ -59,10 +60,20 @@ def test_report_for_people(
     text = capsys.readouterr().out
     assert text.startswith(f"model {model}: ")
     assert " cycles\n" in text
-    assert " pJ\n" in text
+    assert " pJ, without the energy of networks\n" in text
     assert "##" in text
     assert ("(pipeline)" in text) == (model != "ideal")
     assert ("Total Cycles" in text) == (model == "tool")
+
+
+@pytest.mark.parametrize("model", ["tool", "paper", "ideal"])
+def test_the_energy_of_networks_is_said_where_it_is_counted(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = next(r for r in RUNS if r["family"] == "pipeline-inner")
+    main([*flags(tmp_path, run), "--model", model, "--calc_noc_energy"])
+    counted = "without" if model == "ideal" else "with"
+    assert f" pJ, {counted} the energy of networks\n" in capsys.readouterr().out
 
 
 def test_paper_table_sums_to_the_latency(

@@ -1,11 +1,13 @@
 """The documents tell the truth: examples verify, and the pass table is complete."""
 
 import re
+import shlex
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 
 import pytest
 from semantics import parse_module, run_passes
+from tool_run import comet_opt_command
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
@@ -15,7 +17,9 @@ from comet.dialects import get_all_dialects
 from comet.dialects.comet import MappingOp
 from comet.dialects.compound import Compound
 from comet.dialects.compound_named import CompoundOp
+from comet.dialects.cost import estimate_of
 from comet.passes import get_all_passes
+from comet.tools.demo import format_figures
 from comet.tools.mapping_table import format_table, mapping_rows
 
 ROOT = Path(__file__).parents[2]
@@ -73,11 +77,30 @@ def _dims(cell: str) -> list[tuple[str, ...]]:
     return [tuple(dims.split(", ")) for dims in re.findall(r"\((.*?)\)", cell)]
 
 
+def test_the_readme_shows_what_its_pass_writes(monkeypatch: pytest.MonkeyPatch):
+    readme = (ROOT / "README.md").read_text()
+    (command, shown) = re.findall(
+        r"^comet-opt ([^`]*?annotate-flops)\n```.*?^(%c = .*?) \.\.\.$",
+        readme,
+        re.M | re.S,
+    )[0]
+    monkeypatch.chdir(ROOT)
+    done = comet_opt_command(shlex.split(command.replace("\\\n", " ")))
+    assert done.code == 0, done.err
+    assert [line for line in done.out.splitlines() if "flops" in line] == [
+        line for line in done.out.splitlines() if line.strip().startswith(shown)
+    ]
+    assert shown in done.out
+
+
 def test_the_readme_shows_the_mapping_that_is_chosen():
     hardware = ROOT / "samples/hardware/edge.yaml"
     passes = f'attach-hardware{{path="{hardware}"}},comet-accelerator'
     sample = (ROOT / "samples/gemm_softmax.mlir").read_text()
     module = run_passes(parse_module(sample), passes)
     mapping = next(op for op in module.ops if isinstance(op, MappingOp))
-    table = format_table(tuple(mapping_rows(mapping.root)))
-    assert table in (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
+    assert format_table(tuple(mapping_rows(mapping.root))) in readme
+    figures = estimate_of(mapping)
+    assert figures is not None
+    assert format_figures(figures) in readme

@@ -25,6 +25,7 @@ from xdsl.pattern_rewriter import (
 
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound_dims import extents_of
+from comet.passes.functions import compute_functions
 
 FLOPS = "sample.flops"
 """The attribute that the pass writes; its prefix keeps it apart from others'."""
@@ -61,4 +62,6 @@ class AnnotateFlopsPass(ModulePass):
     """Contractions with fewer operations are left alone."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        PatternRewriteWalker(AnnotateContract(self.minimum)).rewrite_module(op)
+        walker = PatternRewriteWalker(AnnotateContract(self.minimum))
+        for func in compute_functions(op):
+            walker.rewrite_region(func.body)

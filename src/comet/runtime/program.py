@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -92,8 +93,15 @@ def expect_tensor(
     """
     Raise `ValueError` unless a kernel compiled for this shape and type can take it.
 
-    Kernels address rows and columns by the shape alone, so it has to be contiguous.
+    Kernels address rows and columns by the shape alone, so it has to be contiguous. On
+    the CPU nothing but Triton's interpreter runs them.
     """
+    if tensor.device.type == "cpu" and os.environ.get("TRITON_INTERPRET", "0") != "1":
+        raise ValueError(
+            f"{name} is on the CPU, where only Triton's interpreter runs kernels: use "
+            "comet-run, or set TRITON_INTERPRET=1 before triton is imported; else move "
+            "the inputs to a GPU"
+        )
     found = (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
     if found != (shape, dtype):
         raise ValueError(

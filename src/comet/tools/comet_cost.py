@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.cost.estimate import CostError, HardwareError
+from comet.cost.estimate import CostError, HardwareError, energy_scope
 from comet.cost.problem import BindingKind, Collective, Leaf, Node, Problem, Tile
 from comet.cost.report import Report, report
 from comet.tools.diagnostics import UsageError, one_sentence_errors, place_of_op
@@ -132,7 +132,8 @@ def lines(problem: Problem, figures: Report) -> Iterator[str]:
     yield f"model {figures.model}: {figures.root_cycles:,.0f} cycles"
     if figures.total_cycles != figures.root_cycles:
         yield f'the COMET tool\'s "Total Cycles": {figures.total_cycles:,.0f} cycles'
-    yield f"energy: {figures.total_energy_pj:,.0f} pJ"
+    scope = energy_scope(figures.model, network_energy=figures.network_energy)
+    yield f"energy: {figures.total_energy_pj:,.0f} pJ, {scope}"
     if figures.nodes:
         yield from ("", "node (cycles of one execution)")
         yield from _tree(problem.root, figures.nodes, 0)

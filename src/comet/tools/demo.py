@@ -18,6 +18,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from comet.cost.estimate import energy_scope
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
 from comet.tools.diagnostics import UsageError, one_sentence_errors
@@ -61,8 +62,7 @@ def show_accelerator() -> None:
     mapping = next(op for op in module.walk() if isinstance(op, MappingOp))
     print("\nThe mapping that comet chose:\n")
     print(format_table(tuple(mapping_rows(mapping.root))))
-    print("\nWhat the cost model predicts:\n")
-    print(format_figures(_figures(module)))
+    print(f"\n{format_figures(_figures(module))}")
 
 
 def _parse(text: str) -> ModuleOp:
@@ -81,8 +81,10 @@ def _figures(module: ModuleOp) -> Figures:
 
 
 def format_figures(figures: Figures) -> str:
-    """Lay out an estimate, one figure a line, each with its unit."""
-    lines: list[str] = []
+    """Lay out an estimate below its model, one figure a line, each with its unit."""
+    model = figures.model.value
+    scope = energy_scope(model)
+    lines = [f"What the cost model '{model}' predicts, {scope}:", ""]
     for name, value in figures.numbers.items():
         unit = "pJ" if name == "energy" else figures.unit
         lines.append(f"{name.replace('_', ' '):20}{value:>16,.0f} {unit}")

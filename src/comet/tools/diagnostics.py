@@ -10,6 +10,8 @@ from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
 from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpecConvertible
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
     DiagnosticException,
@@ -168,11 +170,43 @@ def _yaml_mistake(error: BaseException) -> str | None:
 
 
 def _bug(error: BaseException) -> str:
+    """Describe an exception that nobody foresaw, and say whose pass or target it is."""
     *_, frame = traceback.extract_tb(error.__traceback__)
+    ran = _running(error)
+    if ran is not None and (place := _place_in_plugin(type(ran), error)):
+        return _plugin_mistake(ran, place, error)
     return (
         f"error: a bug in comet, please report it: {type(error).__name__}: "
         f"{_one_line(str(error))} ({frame.filename}:{frame.lineno}); "
         "set COMET_TRACEBACK=1 to see the traceback"
+    )
+
+
+def _running(error: BaseException) -> ArgSpecConvertible | None:
+    """Return the innermost pass or target that ran when an error was raised."""
+    held = (f.f_locals.get("self") for f, _ in traceback.walk_tb(error.__traceback__))
+    found = [each for each in held if isinstance(each, ArgSpecConvertible)]
+    return found[-1] if found else None
+
+
+def _place_in_plugin(
+    made: type[ArgSpecConvertible], error: BaseException
+) -> str | None:
+    """Return the last line that ran of a plug-in's file; None for a class of ours."""
+    if made.__module__.partition(".")[0] in ("comet", "xdsl"):
+        return None
+    file = sys.modules[made.__module__].__file__
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file]
+    return f"{file}:{lines[-1]}" if lines else None
+
+
+def _plugin_mistake(ran: ArgSpecConvertible, place: str, error: BaseException) -> str:
+    kind = "pass" if isinstance(ran, ModulePass) else "target"
+    return (
+        f"error: the {kind} '{ran.name}' of a plug-in fails at {place}: "
+        f"{type(error).__name__}: {_one_line(str(error))}; set COMET_TRACEBACK=1 to "
+        "see the traceback"
     )
 
 

@@ -1,6 +1,7 @@
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"}' -t comet | filecheck %s
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"}' -t comet | comet-opt -f comet | filecheck %s --check-prefix=AGAIN
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"}' -t 'comet{dir="%t"}' | filecheck %s --check-prefix=SILENT --allow-empty
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"}' -t 'comet{dir="%t"}' 2>&1 | filecheck %s --check-prefix=WROTE
 // RUN: filecheck %s --input-file=%t/mapping.yaml --check-prefix=FILE
 
 // CHECK:      //--- arch.yaml
@@ -84,6 +85,9 @@
 // CHECK-NEXT:   m: 256
 // CHECK-NEXT:   order: MNK
 // CHECK-NEXT:   flag: "no"
+
+// WROTE:      wrote arch.yaml, problem.yaml, mapping.yaml, constants.yaml into {{.*}}
+// WROTE-NOT: {{.+}}
 
 // AGAIN:      arch.system @arch {
 // AGAIN:      comet.constants {m = 256 : i64, order = "MNK", flag = "no"}
