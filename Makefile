@@ -5,12 +5,13 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.comet-installed
 
-.PHONY: help venv demo test matrix pytest filecheck lint format types typing coverage clean
+.PHONY: help venv demo test matrix fuzz pytest filecheck lint format types typing coverage clean
 
 help:
 	@echo "make demo   compile a sample to COMET files and to a Triton kernel, and run it"
 	@echo "make test   run lint, types, lit and pytest"
 	@echo "make matrix run every program of several ranks on the CPU, for an hour or more"
+	@echo "make fuzz   try random and mutated inputs for a minute, or FUZZ_SECONDS"
 	@echo "make venv   only make the virtual environment in $(VENV)"
 
 venv: $(STAMP)
@@ -30,6 +31,10 @@ test: lint types filecheck pytest
 # MATRIX names a part of it: make matrix MATRIX='--ranks 3 --seeds 2'
 matrix: venv
 	$(BIN)/python tests/support/rank_matrix.py $(MATRIX)
+
+# FUZZ_SECONDS says for how long, FUZZ_SEED repeats a run; findings go to out/fuzz
+fuzz: venv
+	$(BIN)/python tests/support/fuzz.py $(FUZZ)
 
 pytest: venv
 	$(BIN)/pytest -n auto --dist loadfile

@@ -60,8 +60,13 @@ def comet_cost(files: Mapping[str, str], *more: str) -> ToolRun:
             path = Path(folder) / f"{name}.yaml"
             path.write_text(text)
             arguments += [f"--{name}_file", str(path)]
-        done = _finished(lambda: price_files(arguments))
+        done = comet_cost_command(arguments)
         return replace(done, err=done.err.replace(f"{folder}/", ""))
+
+
+def comet_cost_command(arguments: Sequence[str]) -> ToolRun:
+    """Run comet-cost with these arguments."""
+    return _finished(lambda: price_files(list(arguments)))
 
 
 def _finished(work: Callable[[], None]) -> ToolRun:

@@ -1,0 +1,282 @@
+"""Random programs of elementary ops on named dimensions, with their reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+EXTENTS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 48)
+NAMES = ("M", "N", "K", "L", "B")
+LARGEST = 6000
+"""Elements of one value."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor with named dimensions."""
+
+    name: str
+    dims: tuple[str, ...]
+    element: str
+
+
+@dataclass
+class Program:
+    """A function that grows op by op."""
+
+    random: Random
+    extents: dict[str, int]
+    arguments: list[Value] = field(default_factory=list[Value])
+    values: list[Value] = field(default_factory=list[Value])
+    lines: list[str] = field(default_factory=list[str])
+
+    def type_of(self, dims: Sequence[str], element: str) -> str:
+        """Return the type of a tensor."""
+        shape = "".join(f"{self.extents[dim]}x" for dim in dims)
+        return f"tensor<{shape}{element}, #compound.dims<{', '.join(dims)}>>"
+
+    def add(
+        self, op: str, inputs: Sequence[Value], dims: Sequence[str], element: str
+    ) -> Value:
+        """Append `op` on the inputs; return its result."""
+        result = Value(f"%v{len(self.lines)}", tuple(dims), element)
+        names = ", ".join(value.name for value in inputs)
+        types = ", ".join(self.type_of(value.dims, value.element) for value in inputs)
+        arrow = " -> " if inputs else ""
+        body = op.replace("$", names)
+        types = f"{types}{arrow}{self.type_of(dims, element)}"
+        self.lines.append(f"  {result.name} = compound.{body} : {types}")
+        self.values.append(result)
+        return result
+
+    def map(self, kind: str, *inputs: Value) -> Value:
+        """Append a map; the result has the dimensions of all inputs, in any order."""
+        if len({value.element for value in inputs}) > 1:
+            inputs = tuple(self.cast(value, "f32") for value in inputs)
+        dims = list(dict.fromkeys(dim for value in inputs for dim in value.dims))
+        if self.random.random() < 0.2:
+            self.random.shuffle(dims)
+        if self.size(dims) > LARGEST:
+            return inputs[0]
+        return self.add(f"map {kind} $", inputs, dims, inputs[0].element)
+
+    def cast(self, value: Value, element: str) -> Value:
+        """Append a cast, unless the element type is that one."""
+        if value.element == element:
+            return value
+        return self.add("cast $", [value], value.dims, element)
+
+    def reduce(self, kind: str, value: Value, dropped: Sequence[str]) -> Value:
+        """Append a reduction of these dimensions."""
+        kept = [dim for dim in value.dims if dim not in dropped]
+        return self.add(f"reduce {kind} $", [value], kept, value.element)
+
+    def size(self, dims: Sequence[str]) -> int:
+        """Return the number of elements of a tensor."""
+        count = 1
+        for dim in dims:
+            count *= self.extents[dim]
+        return count
+
+    def any(self) -> Value:
+        """Return a value, mostly a late one."""
+        late = self.values[-3:]
+        return self.random.choice(late if self.random.random() < 0.6 else self.values)
+
+    def text(self, results: Sequence[Value]) -> str:
+        """Return the module: the function, and a copy of it as its reference."""
+        types = ", ".join(self.type_of(value.dims, value.element) for value in results)
+        names = ", ".join(value.name for value in results)
+        arguments = ", ".join(
+            f"{value.name}: {self.type_of(value.dims, value.element)}"
+            for value in self.arguments
+        )
+        body = "\n".join([*self.lines, f"  func.return {names} : {types}", "}"])
+        head = f"({arguments}) -> ({types})"
+        return (
+            f"func.func @main{head} {{\n{body}\n"
+            f"func.func private @main__reference{head}\n"
+            f"    attributes {{comet.reference}} {{\n{body}\n"
+        )
+
+
+def unary(p: Program) -> None:
+    """A map of one value, whose result is finite."""
+    kind = p.random.choice(("tanh", "erf", "neg", "exp", "log", "sqrt", "rsqrt"))
+    value = p.any()
+    if kind == "exp":
+        value = p.map("tanh", value)
+    elif kind in ("log", "sqrt", "rsqrt"):
+        value = p.map("exp", p.map("tanh", value))
+    p.map(kind, value)
+
+
+def binary(p: Program) -> None:
+    """A map of two values, broadcast by name; divisors are far from zero."""
+    kind = p.random.choice(("add", "sub", "mult", "div", "max", "min"))
+    one, other = p.any(), p.any()
+    if kind == "div":
+        other = p.map("exp", p.map("tanh", other))
+    p.map(kind, one, other)
+
+
+def contraction(p: Program) -> None:
+    """A contraction of two values that share a dimension, or an outer product."""
+    one, other = p.any(), p.any()
+    if one.element != other.element:
+        one, other = p.cast(one, "f32"), p.cast(other, "f32")
+    shared = [dim for dim in one.dims if dim in other.dims]
+    summed = p.random.sample(shared, p.random.randint(min(1, len(shared)), len(shared)))
+    dims = [d for d in dict.fromkeys((*one.dims, *other.dims)) if d not in summed]
+    if p.random.random() < 0.3:
+        p.random.shuffle(dims)
+    if p.size(dims) <= LARGEST and p.size([*dims, *summed]) <= 50 * LARGEST:
+        element = p.random.choice((one.element, "f32"))
+        p.add("contract $", [one, other], dims, element)
+
+
+def reduction(p: Program) -> None:
+    """A sum or maximum over some dimensions."""
+    value = p.any()
+    if value.dims:
+        dropped = p.random.sample(value.dims, p.random.randint(1, len(value.dims)))
+        p.reduce(p.random.choice(("add", "max")), value, dropped)
+
+
+def softmax(p: Program) -> None:
+    """A softmax, sometimes without its division."""
+    value = p.any()
+    if not value.dims:
+        return
+    dim = [p.random.choice(value.dims)]
+    shifted = p.map("sub", value, p.reduce("max", value, dim))
+    weights = p.map("exp", shifted)
+    total = p.reduce("add", weights, dim)
+    if p.random.random() < 0.8:
+        p.map("div", weights, total)
+
+
+def norm(p: Program) -> None:
+    """What a norm is made of: a mean, by the real extent, and a variance."""
+    value = p.any()
+    if not value.dims:
+        return
+    dim = p.random.choice(value.dims)
+    count = p.add(f'extent "{dim}" of $', [value], [], value.element)
+    mean = p.map("div", p.reduce("add", value, [dim]), count)
+    centred = p.map("sub", value, mean) if p.random.random() < 0.6 else value
+    square = p.map("mult", centred, centred)
+    variance = p.map("div", p.reduce("add", square, [dim]), count)
+    small = p.add("fill 1.000000e-03", [], [], value.element)
+    p.map("mult", centred, p.map("rsqrt", p.map("add", variance, small)))
+
+
+def cast(p: Program) -> None:
+    """A conversion."""
+    p.cast(p.any(), p.random.choice(("f16", "f32", "bf16", "f32")))
+
+
+def constant(p: Program) -> None:
+    """A constant of any rank."""
+    dims = p.random.sample(list(p.extents), p.random.choice((0, 0, 1)))
+    number = p.random.choice(("0.0", "1.0", "-2.5", "1.0e-3", "3.0e+38"))
+    p.add(
+        f"fill {number}",
+        [],
+        dims,
+        p.random.choice(("f32", "f16")) if number[0] != "3" else "f32",
+    )
+
+
+def position(p: Program) -> None:
+    """Positions along a dimension."""
+    p.add("index", [], [p.random.choice(list(p.extents))], "f32")
+
+
+def renaming(p: Program) -> None:
+    """A value under other names, or with one dimension as two."""
+    value = p.any()
+    if not value.dims:
+        return
+    dim = p.random.choice(value.dims)
+    half = p.extents[dim] // 2
+    number = len(p.extents)
+    if p.random.random() < 0.3 and half and p.extents[dim] % 2 == 0:
+        p.extents |= {f"P{number}": 2, f"Q{number}": half}
+        names, split = [f"P{number}", f"Q{number}"], f' split "{dim}"'
+    else:
+        same = [
+            n
+            for n, e in p.extents.items()
+            if e == p.extents[dim] and n not in value.dims
+        ]
+        name = p.random.choice([*same, f"R{number}"])
+        p.extents[name] = p.extents[dim]
+        names, split = [name], ""
+    at = value.dims.index(dim)
+    dims = (*value.dims[:at], *names, *value.dims[at + 1 :])
+    p.add(f"rename ${split}", [value], dims, value.element)
+
+
+FOLD = """  {result} = compound.fold over "{dim}" ins({input} : {whole})
+      init({init} : {carry}) step {{
+  ^bb0(%chunk: {whole}, %old: {carry}):
+    %now = compound.reduce {kind} %chunk : {whole} -> {carry}
+    %new = compound.map {kind} %old, %now : {carry}, {carry} -> {carry}
+    compound.yield %new : {carry}
+  }} merge {{
+  ^bb1(%x: {carry}, %y: {carry}):
+    %new = compound.map {kind} %x, %y : {carry}, {carry} -> {carry}
+    compound.yield %new : {carry}
+  }} -> {carry}"""
+
+
+def fold(p: Program) -> None:
+    """A sum or maximum as a fold."""
+    value = p.any()
+    if not value.dims:
+        return
+    value, dim = p.cast(value, "f32"), p.random.choice(value.dims)
+    kind, neutral = p.random.choice((("add", "0.0"), ("max", "-3.0e+38")))
+    kept = tuple(name for name in value.dims if name != dim)
+    init = p.add(f"fill {neutral}", [], kept, "f32")
+    result = Value(f"%v{len(p.lines)}", kept, "f32")
+    texts = {"whole": p.type_of(value.dims, "f32"), "carry": p.type_of(kept, "f32")}
+    names = {"result": result.name, "input": value.name, "init": init.name}
+    p.lines.append(FOLD.format(dim=dim, kind=kind, **names, **texts))
+    p.values.append(result)
+
+
+STEPS: tuple[Callable[[Program], None], ...] = (
+    *(unary, unary, binary, binary, binary, contraction, contraction, contraction),
+    *(reduction, reduction, softmax, norm, cast, constant, position, renaming, fold),
+)
+
+
+def program(random: Random) -> tuple[str, tuple[str, ...]]:
+    """Return a module at random, and the names of its dimensions."""
+    names = NAMES[: random.randint(1, 4)]
+    p = Program(random, {name: random.choice(EXTENTS) for name in names})
+    for number in range(random.randint(1, 4)):
+        dims = random.sample(names, random.randint(min(1, number), min(len(names), 4)))
+        while p.size(dims) > LARGEST:
+            dims.pop()
+        element = random.choice(("f32", "f32", "f16", "bf16"))
+        p.arguments.append(Value(f"%a{number}", tuple(dims), element))
+    p.values += p.arguments
+    for _ in range(random.randint(1, 7)):
+        random.choice(STEPS)(p)
+    used = dict.fromkeys(dim for value in p.values for dim in value.dims)
+    return p.text(_results(p)), tuple(used)
+
+
+def _results(p: Program) -> list[Value]:
+    """Choose results: mostly what was made last; arguments and repetitions as well."""
+    made = [value for value in p.values if value not in p.arguments] or p.values
+    results = [made[-1]]
+    while p.random.random() < 0.25:
+        results.append(p.random.choice(made))
+    if p.random.random() < 0.1:
+        results.append(p.random.choice(p.arguments))
+    return results

@@ -1,0 +1,225 @@
+"""The families of cases: what `make fuzz` draws at random."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from random import Random
+
+import fuzz_elementary
+import fuzz_graphs
+from fuzz_case import COST_FILES, FOLDER, ROOT, Case
+from fuzz_corpus import small_program, some_seed
+from fuzz_ir import edited, generic_text
+from fuzz_pipelines import accelerator, attach, in_one, many_ranks, one_gpu, some_pass
+from fuzz_text import NUMBERS, mutated
+from gpu_ranks import SHARED_TEXTS
+from semantics import parse_module, run_passes
+from sync_mutations import mutants
+from xdsl.utils.exceptions import PassFailedException
+
+SAMPLES = ("edge", "cloud", "h200x1", "h200x8", "mi300x8")
+
+
+def mlir(random: Random) -> Case:
+    """A text of any level with mistakes in it, and passes."""
+    seed, other = some_seed(random), some_seed(random)
+    text = seed.text
+    if random.random() < 0.7:
+        try:
+            text = edited(text, random)
+        except Exception:
+            text = mutated(text, random, other.text)
+    else:
+        text = mutated(text, random, other.text)
+    passes = list(seed.passes)
+    if random.random() < 0.2:
+        passes.insert(random.randint(0, len(passes)), some_pass(random))
+    target = seed.target if random.random() < 0.5 else "mlir"
+    return Case("mlir", {"in.mlir": text}, ",".join(passes), target)
+
+
+def bomb(random: Random) -> str:
+    """Return YAML of exponential size, or deeply nested."""
+    depth = random.choice((3, 30, 300, 5000))
+    if random.random() < 0.5:
+        return f"x: {'[' * depth}{']' * depth}\n"
+    lines = [
+        "- &a0 [1, 1]",
+        *(f"- &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, depth)),
+    ]
+    return "bomb:\n" + "\n".join(lines) + "\n"
+
+
+def yaml_text(text: str, random: Random) -> str:
+    """Return YAML with mistakes in it."""
+    if random.random() < 0.04:
+        return random.choice((text + bomb(random), bomb(random) + text))
+    if random.random() < 0.1:
+        lines = text.splitlines(keepends=True)
+        number = random.choice(
+            (*NUMBERS, "[]", "{}", "~", "!!python/object:x {}", "&a [*a]")
+        )
+        at = random.randrange(len(lines))
+        key, colon, _ = lines[at].partition(":")
+        lines[at] = f"{key}{colon} {number}\n"
+        return "".join(lines)
+    return mutated(text, random, text)
+
+
+def hardware(random: Random) -> Case:
+    """A hardware file with mistakes in it, and a program for it."""
+    machine = random.choice(SAMPLES)
+    text = (ROOT / "samples" / "hardware" / f"{machine}.yaml").read_text()
+    files = {"hw.yaml": yaml_text(text, random), "in.mlir": small_program().text}
+    passes = f'attach-hardware{{path="{FOLDER}/hw.yaml"}}'
+    then = "comet-accelerator" if machine in ("edge", "cloud") else "triton-distributed"
+    if random.random() < 0.5:
+        passes += f",{then}"
+    return Case("hardware", files, passes)
+
+
+@cache
+def _file_sets() -> list[dict[str, str]]:
+    data = ROOT / "tests" / "data" / "cost"
+    archs: dict[str, str] = json.loads((data / "archs.json").read_text())
+    items: list[dict[str, str]] = json.loads((data / "runs.json").read_text())["items"]
+    return [{**item, "arch": archs[item["arch"]]} for item in items[::7]]
+
+
+def cost(random: Random) -> Case:
+    """A set of COMET files with mistakes in one: priced, or read as IR."""
+    chosen = random.choice(_file_sets())
+    texts = {kind: chosen[kind] for kind in COST_FILES}
+    kind = random.choice(
+        ("arch", "problem", "problem", "mapping", "mapping", "constants")
+    )
+    texts[kind] = yaml_text(texts[kind], random)
+    if random.random() < 0.6:
+        return Case("cost", {f"{kind}.yaml": text for kind, text in texts.items()})
+    stream = "".join(f"//--- {kind}.yaml\n{text}\n" for kind, text in texts.items())
+    if random.random() < 0.2:
+        stream = mutated(stream, random)
+    passes = random.choice(
+        ("", "", "annotate-cost", "raise-comet", "raise-comet,tile,bind")
+    )
+    return Case("cost", {"in.yaml": stream}, passes)
+
+
+def pipeline(random: Random) -> Case:
+    """Any passes with any options on a small program, or a text that is no pipeline."""
+    seed = some_seed(random) if random.random() < 0.3 else small_program()
+    specs = [some_pass(random) for _ in range(random.choice((1, 1, 2, 3, 4)))]
+    chain = random.choice((accelerator, one_gpu, many_ranks))(
+        random, ("M", "N", "K"), True
+    )
+    if random.random() < 0.6:
+        start = random.randint(0, len(chain))
+        specs = [*chain[:start], *specs, *chain[start : start + random.randint(0, 3)]]
+    text = ",".join(specs)
+    if random.random() < 0.5:
+        text = mutated(text, random, ",".join(chain))
+    return Case("pipeline", {"in.mlir": seed.text}, text)
+
+
+PLANS = (
+    "DRAM: M=2 N=2; OB/contract: K=2; OB/map: N=2",
+    "grid: M=2 N=2; REG/contract: K=2; REG/reduce: N=4; HBM: N=4",
+    "DRAM/1: M=4 H=4; DRAM/2: M=8 H=4; OB/2/contract: E=2",
+    "GB: M=8; IB: K=4",
+)
+
+
+def plan(random: Random) -> Case:
+    """Factors for tiles with mistakes in them, as an option or as an attribute."""
+    text = random.choice(PLANS)
+    text = (
+        mutated(text, random, random.choice(PLANS)).replace('"', "").replace("\n", "")
+    )
+    for_gpu = text.startswith("grid") or random.random() < 0.3
+    fuse = f"decompose,fuse{{strategy={random.choice(('none', 'partial', 'full'))}}}"
+    parts = [attach("h200x1" if for_gpu else "edge"), fuse]
+    target = (
+        ",annotate-cost,outline-kernels,lower-to-triton"
+        if for_gpu
+        else ",bind,lower-to-comet"
+    )
+    passes = f'{",".join(parts)},tile{{factors="{text}"}}{target}'
+    if "{" in text or "}" in text or random.random() < 0.2:
+        module = str(run_passes(parse_module(small_program().text), ",".join(parts)))
+        module = module.replace("func.func @main", "func.func @main", 1)
+        head, arrow, rest = module.partition("{\n    %")
+        if "attributes" not in head.rpartition("func.func @main")[2]:
+            module = f'{head}attributes {{comet.plan = "{text}"}} {arrow}{rest}'
+        return Case("plan", {"in.mlir": module}, f"tile{target}")
+    return Case("plan", {"in.mlir": small_program().text}, passes)
+
+
+def _program(family: str, random: Random, text: str, dims: tuple[str, ...]) -> Case:
+    named = family == "named"
+    if random.random() < (0.4 if named else 0.2):
+        specs, target = in_one(random, dims)
+    else:
+        chains = {"comet": accelerator, "triton": random.choice((one_gpu, many_ranks))}
+        target = random.choice(("comet", "triton", "triton"))
+        specs = chains[target](random, dims, named)
+    return Case(family, {"in.mlir": text}, ",".join(specs), target)
+
+
+def elementary(random: Random) -> Case:
+    """A program of elementary ops, to any target."""
+    return _program("elementary", random, *fuzz_elementary.program(random))
+
+
+def named(random: Random) -> Case:
+    """A program of named ops, to any target."""
+    return _program("named", random, *fuzz_graphs.graph(random))
+
+
+def sync(random: Random) -> Case:
+    """A lowered program of several ranks with a mistake in its synchronisation."""
+    text = random.choice(list(SHARED_TEXTS.values())).format(
+        M=random.choice((4, 6, 8)), N=random.choice((4, 8)), K=random.choice((4, 6, 12))
+    )
+    while True:
+        *chain, _, _, _ = many_ranks(random, ("M",), True)
+        specs = [spec for spec in chain if not spec.startswith("distribute")]
+        try:
+            module = run_passes(parse_module(text), ",".join(specs))
+            break
+        except PassFailedException:
+            continue
+    changed = list(mutants(module))
+    name, mutant = random.choice(changed)
+    text = f"// {name}\n{generic_text(mutant)}"
+    return Case(
+        "sync", {"in.mlir": text}, "verify-sync,annotate-cost,lower-to-triton", "triton"
+    )
+
+
+FAMILIES: dict[str, Callable[[Random], Case]] = {
+    "mlir": mlir,
+    "hardware": hardware,
+    "cost": cost,
+    "pipeline": pipeline,
+    "plan": plan,
+    "elementary": elementary,
+    "named": named,
+    "sync": sync,
+}
+SHARES = {
+    "mlir": 8,
+    "elementary": 3,
+    "named": 2,
+    "sync": 1,
+    "cost": 2,
+    "hardware": 2,
+    "pipeline": 2,
+}
+"""How often each is drawn; once where nothing is said."""
+
+
+def case_of(family: str, seed: str) -> Case:
+    """Return the case of a family that a seed stands for."""
+    return FAMILIES[family](Random(f"{family} {seed}"))

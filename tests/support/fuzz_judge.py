@@ -1,0 +1,154 @@
+"""Runs a case as users would, and judges what came of it."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from comet_rules import check
+from fuzz_case import ROOT, Case, Verdict
+from fuzz_corpus import split_specs
+from fuzz_meaning import Hang, difference, limited, results_of, sensitivity, stages
+from semantics import comet_context, parse_module
+from tool_run import ToolRun, comet_cost_command, comet_opt_command
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import InterpretationError
+
+from comet.codegen.comet import write_files
+from comet.codegen.triton import TritonTarget
+
+LONGEST = 800
+"""Characters of an error."""
+LIMITS = {"elementary": 40.0, "named": 60.0, "sync": 40.0}
+"""Seconds of processor time that a case may take; others less."""
+LIMIT = 15.0
+RUN = ("elementary", "named", "sync")
+"""Families whose programs come with a reference, so that they can be run."""
+MEANT = ("mlir", "elementary", "named")
+"""Families whose programs are interpreted before and after each pass."""
+EPOCHS = 3
+"""Launches of a program, so that a slot is used twice."""
+ROUNDINGS = 40
+"""How many times the error of roundings is no wrong result."""
+
+
+def judge(case: Case) -> Verdict:
+    """Run a case in a folder of its own."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        case.write(folder)
+        try:
+            with limited(LIMITS.get(case.family, LIMIT)):
+                return _judged(case, folder)
+        except Hang as hang:
+            return Verdict("hang", str(hang))
+
+
+def _judged(case: Case, folder: Path) -> Verdict:
+    if not case.input:
+        return spoken(comet_cost_command(case.arguments(folder)), folder)
+    done = comet_opt_command(case.arguments(folder))
+    verdict = spoken(done, folder)
+    if verdict.kind != "accepted":
+        return verdict
+    if case.target == "mlir" and (trip := _read_again(done.out, folder)) is not None:
+        return trip
+    if case.family in (*MEANT, *RUN):
+        return _meaning(case, folder) or verdict
+    return verdict
+
+
+def spoken(done: ToolRun, folder: Path) -> Verdict:
+    """Judge what a tool printed: an error is one sentence."""
+    error = done.err.replace(f"{folder}/", "").replace(f"{ROOT}/", "")
+    if done.code == 0:
+        return Verdict("accepted") if not error else Verdict("message", error)
+    if "a bug in comet" in error or "Traceback" in error:
+        return Verdict("bug", error)
+    if "made IR that does not verify" in error:
+        return Verdict("invalid IR", error)
+    lines = error.splitlines()
+    is_sentence = len(lines) == 1 and "error: " in error and done.code == 1
+    if not is_sentence or len(error) > LONGEST or re.search(DUMPED, error):
+        return Verdict("message", error)
+    return Verdict("refused", error.strip())
+
+
+DUMPED = r"builtin\.module|func\.func @|\{'|<comet\.|<xdsl\.|object at 0x"
+"""What stands in no sentence."""
+
+
+def _read_again(text: str, folder: Path) -> Verdict | None:
+    """Judge whether what was printed is read, and printed alike."""
+    (folder / "again.mlir").write_text(text, errors="surrogatepass")
+    again = comet_opt_command([str(folder / "again.mlir")])
+    if again.code != 0:
+        return Verdict("round trip", again.err.replace(f"{folder}/", ""))
+    return None if again.out == text else Verdict("round trip", "printed another way")
+
+
+def _meaning(case: Case, folder: Path) -> Verdict | None:
+    """Judge what a program computes after each pass, and when it is run."""
+    module = parse_module(case.text)
+    reached = module
+    try:
+        expected = results_of(module) if case.family in MEANT else {}
+    except InterpretationError:
+        expected = {}
+    except Exception as error:
+        return Verdict(
+            "wrong", f"the interpreter fails with {type(error).__name__}: {error}"
+        )
+    passes = case.passes.replace("%folder", str(folder))
+    for spec, reached in stages(module, list(split_specs(passes))):
+        if expected and (what := difference(expected, reached)):
+            return Verdict("wrong", f"after {spec.partition('{')[0]}: {what}")
+    if case.family not in RUN:
+        return None
+    if case.target == "comet" and (broken := check(write_files(reached))):
+        return Verdict("illegal file", str(broken[0]))
+    return _run(reached, folder) if case.target == "triton" else None
+
+
+def _run(module: ModuleOp, folder: Path) -> Verdict | None:
+    """Run an emitted module on its ranks, against its reference."""
+    from comet.runtime.child import report
+    from comet.runtime.program import Program, load_module, program_of
+    from comet.runtime.request import Request
+
+    output, path = StringIO(), folder / "emitted.py"
+    TritonTarget().emit(comet_context(), module, output)
+    path.write_text(output.getvalue())
+    alone = isinstance(program_of(load_module(str(path)), str(path)), Program)
+    for seed in (0,) if alone else (0, 1):
+        backend = "interpreter" if alone else "scheduler"
+        resident = (None, 1)[seed % 2]
+        try:
+            facts = report(
+                Request(str(path), backend, seed, resident=resident, epochs=EPOCHS)
+            )
+        except Exception as error:
+            return Verdict(
+                "wrong", f"when run: {type(error).__name__}: {error}"[:LONGEST]
+            )
+        if "failure" in facts:
+            return Verdict("wrong", f"when run: {facts['failure']}"[:LONGEST])
+        if not facts["ok"] and not _is_rounding(module, facts["max_error"]):
+            return Verdict("wrong", f"when run: error {facts['max_error']}")
+    return None
+
+
+def _is_rounding(module: ModuleOp, error: object) -> bool:
+    """Whether roundings of a program explain an error, or it has no finite value."""
+    references = [
+        op.sym_name.data
+        for op in module.ops
+        if isinstance(op, func.FuncOp) and "comet.reference" in op.attributes
+    ]
+    allowed = max((sensitivity(module, name) for name in references), default=0.0)
+    return allowed == float("inf") or (
+        isinstance(error, float) and error <= ROUNDINGS * allowed
+    )

@@ -1,0 +1,43 @@
+"""Half a minute of `make fuzz` with fixed seeds."""
+
+from collections.abc import Iterator
+
+import pytest
+from fuzz import Worker
+from fuzz_families import FAMILIES
+from fuzz_worker import Task
+
+CASES = {
+    "mlir": 80,
+    "hardware": 30,
+    "cost": 40,
+    "pipeline": 40,
+    "plan": 20,
+    "elementary": 22,
+    "named": 8,
+    "sync": 5,
+}
+"""How many cases of each family are tried."""
+OPEN = {
+    "mlir": (19, 30),
+    "hardware": (0,),
+    "cost": (36,),
+    "elementary": (10, 11, 15, 19, 21),
+    "named": (4,),
+}
+"""Cases that still find something."""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as found:
+        yield found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_is_found(family: str, worker: Worker) -> None:
+    numbers = [i for i in range(CASES[family]) if i not in OPEN.get(family, ())]
+    tasks = [Task(family, f"fixed-{number}", reducing=0) for number in numbers]
+    verdicts = {task.seed: worker.ask(task).verdict for task in tasks}
+    assert {seed: v for seed, v in verdicts.items() if v.is_finding} == {}
+    assert any(verdict.kind == "accepted" for verdict in verdicts.values())
