@@ -87,7 +87,7 @@ def sentence(error: BaseException) -> str | None:
     """Describe a mistake of the user in one line; None if it is a bug of ours."""
     match error:
         case ParseError():
-            return f"{error.span.get_location()}: error: {_parse_mistake(error.msg)}"
+            return f"{error.span.get_location()}: error: {_clear(error.msg)}"
         case DiagnosticException():
             return _at_op(error)
         case ArgSpecParseError():
@@ -107,14 +107,22 @@ CLEARER = (
     (r"values used but not defined: \[(.*)\]", r"\1 is used but never defined"),
     (r"^in block definition$", "the block is not closed; add a '}'"),
     (r"^Could not parse entire input!$", "expected an operation; write one here"),
+    (
+        r"^(.*) should be of base attribute (\S+)$",
+        r"\1 stands where a \2 attribute belongs",
+    ),
+    (
+        r"Operation using value defined out of its IsolatedFromAbove parent: .*",
+        "an op inside uses a value from outside; hand it in as an operand",
+    ),
 )
-"""Sentences of xDSL's parser that do not say what to do, and ours."""
+"""Sentences of xDSL that do not say what to do or dump an op, and ours."""
 
 
-def _parse_mistake(text: str) -> str:
+def _clear(text: str) -> str:
     text = text.strip()
     for theirs, ours in CLEARER:
-        text = re.sub(theirs, ours, text)
+        text = re.sub(theirs, ours, text, flags=re.DOTALL)
     return _one_line(text)
 
 
@@ -124,7 +132,7 @@ def _one_line(text: str) -> str:
 
 
 def _at_op(error: DiagnosticException) -> str:
-    message = _one_line(str(error))
+    message = _clear(str(error))
     if (op := failing_op(error)) is not None:
         return f"{place_of_op(op)}: error: {message}"
     if (location := _parsed_location(error)) is not None:

@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.passes.pipeline import Pipeline
 from comet.tools.diagnostics import UsageError
 from comet.tools.option_check import unknown_name
+from comet.tools.structure import check_structure
 
 DUMPS = ("before", "after")
 
@@ -111,6 +112,8 @@ class Watch:
         """Verify the IR; the error names the pass that has made it."""
         if not self._shown.verify:
             return
+        if after is None:
+            check_structure(module)
         try:
             module.verify()
         except VerifyException as error:
