@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 
 import numpy as np
+import torch
 from semantics import comet_context, random_inputs
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -121,9 +122,7 @@ def difference(before: Mapping[str, list[Array]], after: ModuleOp) -> str:
         if [a.shape for a in actual] != [e.shape for e in expected]:
             return "another number of results, or other shapes"
         errors = [
-            relative_error(*pair)
-            for pair in zip(actual, expected, strict=True)
-            if pair[0].size
+            _error(*pair) for pair in zip(actual, expected, strict=True) if pair[0].size
         ]
         if not all(error <= TOLERANCE for error in errors):
             return "another value"
@@ -190,6 +189,10 @@ def _error_of_rounding(module: ModuleOp, name: str, seed: int) -> float:
     rounded = machine.call(name, arguments)
     exact = run(module, name, inputs)
     pairs = zip(rounded, exact, strict=True)
-    errors = [relative_error(value.data, other) for value, other in pairs if other.size]
+    errors = [_error(value.data, other) for value, other in pairs if other.size]
     finite = all(math.isfinite(error) for error in errors)
     return max(errors, default=0.0) if finite else math.inf
+
+
+def _error(result: Array, reference: Array) -> float:
+    return relative_error(torch.tensor(result), torch.tensor(reference))
