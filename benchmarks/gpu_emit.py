@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 
 from gpu_cases import Wanted
@@ -73,9 +74,7 @@ def write_folder(
     """
     _make_room(folder)
     programs = list(dict.fromkeys(p for each in wanted for p in each.programs.values()))
-    with ProcessPoolExecutor(jobs) as pool:
-        found = pool.map(emitted_program, programs, chunksize=4)
-        modules = dict(zip(programs, found, strict=True))
+    modules = dict(zip(programs, _all_emitted(programs, jobs), strict=True))
     cases = tuple(_with_modules(each, modules) for each in wanted)
     manifest = Manifest(tiny, version("comet-compiler"), cases)
     for each in filter(None, (each.text for each in modules.values())):
@@ -89,6 +88,14 @@ def write_folder(
             "fewer groups with --only"
         )
     return manifest
+
+
+def _all_emitted(programs: Sequence[Program], jobs: int) -> list[Emitted]:
+    """Compile programs in so many processes; with one job, in this one."""
+    if jobs == 1:
+        return list(map(emitted_program, programs))
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        return list(pool.map(emitted_program, programs, chunksize=4))
 
 
 def _make_room(folder: Path) -> None:

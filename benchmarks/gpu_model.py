@@ -49,10 +49,10 @@ def _pairs(results: Results) -> Iterator[Pair]:
         found = results.done.get(case.id, {}).get("alternatives", {})
         for name, predicted in case.predicted.items():
             times = found.get(name, {}).get("times", {})
-            expected = {"graph": predicted.graph, "eager": predicted.eager}
+            expected = {"eager": predicted.eager, "graph": predicted.graph}
             if name == OURS:
                 expected = {} if case.ragged else {"cold": predicted.eager}
-            for condition in expected.keys() & times.keys():
+            for condition in filter(times.__contains__, expected):
                 about = f"{case.about} {name} {condition}"
                 measured = times[condition]["median"]
                 yield Pair(case.kind, about, expected[condition], measured)

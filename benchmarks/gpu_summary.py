@@ -37,9 +37,9 @@ def _counts(results: Results) -> str:
     refused = sum(len(case.refused) for case in compiled)
     inapplicable = sum(len(case.inapplicable) for case in compiled)
     return (
-        f"{len(done)} cases were run: **{lost} lost, {wrong} wrong**; "
-        f"{len(results.pending(cases))} were not reached. The compiler refused "
-        f"{refused} programs; to {inapplicable} a pattern does not apply."
+        f"Cases: {len(done)} run, **{lost} lost, {wrong} wrong**, "
+        f"{len(results.pending(cases))} not reached. Programs: {refused} refused by "
+        f"the compiler, {inapplicable} to which their pattern does not apply."
     )
 
 
@@ -64,6 +64,6 @@ def _missing(results: Results) -> dict[str, str]:
         for name, each in found.items():
             if "times" in each:
                 there.add(name)
-            elif "missing" in each and name not in case.modules | case.refused:
+            elif "missing" in each and name not in {**case.modules, **case.refused}:
                 reasons.setdefault(name, each["missing"])
     return {name: reason for name, reason in reasons.items() if name not in there}

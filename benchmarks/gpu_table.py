@@ -146,13 +146,13 @@ def _speed_row(case: Case, result: Result, names: Sequence[str]) -> list[str]:
     found = result.get("alternatives", {})
     ours = found.get(OURS, {})
     predicted = case.predicted.get(OURS)
-    goals = {} if case.ragged else MICROSECONDS.get(case.kind, {}).get(case.about, {})
+    goals = MICROSECONDS.get(case.kind, {}).get(case.about)
     return [
         case.about,
         both(ours, "cold", "warm"),
         "-" if predicted is None or case.ragged else f"{predicted.eager * 1e6:.1f}",
         *(_beside(found.get(name, {}), ours) for name in names),
-        ", ".join(f"{name} {time:.0f}" for name, time in goals.items()) or "-",
+        ", ".join(f"{name} {time:.0f}" for name, time in (goals or {}).items()) or "-",
     ]
 
 
@@ -170,7 +170,7 @@ def ladder(results: Results) -> Iterator[str]:
         goal = ("prototype",) if kind == "ag_gemm" else ()
         yield f"### {kind}"
         columns = ("case", "bsp, us", *names, *goal)
-        yield markdown(columns, (_rung(*each, names) for each in found))
+        yield markdown(columns, (list(_rung(*each, names)) for each in found))
     if kinds:
         yield (
             "Launched one by one / as a graph, with a cold L2. Patterns: how much "

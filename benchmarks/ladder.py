@@ -84,7 +84,7 @@ def print_predictions(options: Options) -> None:
     print(_line("case", "ranks", "bsp", *LADDER[1:]))
     for case in cases(options):
         plans = patterns_of(launch_plan(case, options.machine))
-        times = {
+        times: dict[Rung, Predicted] = {
             rung: predicted_times(
                 plan, resident=options.in_place, one_gpu=options.one_gpu
             )

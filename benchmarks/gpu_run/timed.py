@@ -18,12 +18,11 @@ from gpu_device.timing import (
     WallClock,
     Work,
     time_in_turns,
-    void,
 )
 
 from comet.runtime.virtual import Device
 from gpu_run.checked import fitting, one_rank
-from gpu_run.rank_runs import host_of, on_device, ready
+from gpu_run.rank_runs import DeviceHost, host_of, on_device, ready
 from gpu_run.results import Alternative, Times
 from gpu_run.work import Order
 
@@ -96,9 +95,7 @@ def _timed_ranks(
     together = _Together()
     hosts = {name: host_of(order, path) for name, path in order.modules().items()}
     for name, host in hosts.items():
-        together.prepare(name, partial(ready, device, host))
-    for name, work in together.works.items():
-        together.graphs[name] = device.captured(partial(void, work))
+        together.prepare(name, partial(_launches, together, device, name, host))
     if hosts and order.case.baselines:
         host = next(iter(hosts.values()))
         together.add_baselines(bare(order.case.kind, host.drawn(0), order.case.ranks))
@@ -107,6 +104,14 @@ def _timed_ranks(
     for condition, works in (("eager", together.works), ("graph", together.graphs)):
         together.note(condition, time_in_turns(works, clock, rounds, cold=True))
     return together.found
+
+
+def _launches(together: _Together, device: Device, name: str, host: DeviceHost) -> Work:
+    """Return what launches a program for all ranks, and keep it as a graph too."""
+    work = ready(device, host)
+    work()  # a capture compiles nothing
+    together.graphs[name] = device.captured(work)
+    return work
 
 
 def bare(kind: str, inputs: tuple[torch.Tensor, ...], ranks: int) -> Iterable[Baseline]:

@@ -1,0 +1,125 @@
+"""benchmarks/gpu.py: every step at tiny sizes, where there is no compiler."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import gpu
+import pytest
+from gpu_run.case import MODULES, manifest_in
+from gpu_run.results import is_lost, is_wrong, results_in
+
+COMPILER = re.compile(r"(?:from|import) (?:xdsl|yaml|comet\.(?!runtime)\w+)")
+"""Imports that need the compiler."""
+
+MISSING = 'raise ImportError("this machine has no compiler")\n'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the tiny cases."""
+    path = tmp_path_factory.mktemp("gpu") / "cases"
+    assert gpu.main(["emit", str(path), "--dry-run", "--jobs", "1"]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> Path:
+    """Run the cases in a process that can import neither xDSL nor yaml."""
+    blocked = folder.parent / "blocked"
+    for package in ("xdsl", "yaml"):
+        (blocked / package).mkdir(parents=True)
+        (blocked / package / "__init__.py").write_text(MISSING)
+    environment = os.environ | {"PYTHONPATH": str(blocked), "OMP_NUM_THREADS": "1"}
+    path = folder.parent / "R.json"
+    command = [sys.executable, str(folder / "run.py"), "--dry-run", "--out", str(path)]
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=folder.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return path
+
+
+def test_the_folder_needs_no_compiler(folder: Path) -> None:
+    manifest = manifest_in(folder)
+    assert manifest.tiny
+    used = {file for case in manifest.cases for file in case.modules.values()}
+    assert used == {path.name for path in (folder / MODULES).iterdir()}
+    assert not [
+        str(path) for path in folder.rglob("*.py") if COMPILER.search(path.read_text())
+    ]
+
+
+def test_all_cases_are_done_and_right(results: Path) -> None:
+    found = results_in(results)
+    assert not found.pending(list(found.manifest.cases))
+    assert not [
+        id for id, each in found.done.items() if is_lost(each) or is_wrong(each)
+    ]
+    for case in found.manifest.cases:
+        if case.modules and case.task == "time":
+            alternatives = found.done[case.id].get("alternatives", {})
+            assert all(alternatives[name].get("times") for name in case.modules)
+
+
+def test_tables_of_a_dry_run(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.main(["table", str(results)]) == 0
+    text = capsys.readouterr().out
+    assert "A dry run: interpreted at tiny sizes; its times mean nothing." in text
+    assert "**0 lost, 0 wrong**, 0 not reached. Programs: 0 refused" in text
+    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert titles[:3] == ["Summary", "Machine", "Correctness"]
+    for op in ("gemm_softmax", "attention_causal", "flash_decode", "ag_gemm"):
+        assert f"### {op}\n" in text
+
+
+def test_what_is_no_result_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "R.json"
+    for text, reason in ((None, "cannot be read"), ("{", "is not JSON"), ("{}", "was")):
+        if text is not None:
+            path.write_text(text)
+        assert gpu.main(["table", str(path)]) == 1
+        assert f"gpu: error: {path} {reason}" in capsys.readouterr().err
+
+
+def test_a_folder_with_other_things_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").write_text("dear")
+    assert gpu.main(["emit", str(tmp_path), "--dry-run"]) == 1
+    assert "has other things in it; name a new folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_folder_that_is_too_large_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import gpu_emit
+
+    monkeypatch.setattr(gpu_emit, "LARGEST", 1000)
+    emit = ["emit", str(tmp_path / "new"), "--dry-run", "--only", "machine"]
+    assert gpu.main([*emit, "--jobs", "1"]) == 1
+    assert "MB, more than 0; name fewer groups with" in capsys.readouterr().err
+
+
+def test_the_manifest_is_what_was_asked_for(folder: Path) -> None:
+    """Sizes, seeds, predictions and modules are all there, and ids are one each."""
+    cases = json.loads((folder / "manifest.json").read_text())["cases"]
+    assert len({case["id"] for case in cases}) == len(cases)
+    assert len({case["seed"] for case in cases}) == len(cases)
+    for case in cases[1:]:
+        assert case["extents"]
+        assert case["modules"].keys() == case["predicted"].keys()
+        assert case["modules"] or case["inapplicable"]
