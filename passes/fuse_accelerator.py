@@ -361,12 +361,19 @@ def _rows(
     Return one row per axis: the dimension it splits, or factor 1 where it idles.
 
     Raises PassFailedException if an axis splits two dimensions, or splits one that is
-    whole elsewhere.
+    whole elsewhere, and if no value has a dimension: the rows of a node name one.
     """
     values = [
         value for op in ops for value in (*op.operands, *op.results) if has_place(value)
     ]
-    idle = next((names_of(v)[0] for v in values if names_of(v)), "")
+    idle = next((names_of(v)[0] for v in values if names_of(v)), None)
+    if idle is None:
+        made = next(result for op in reversed(ops) for result in op.results)
+        raise PassFailedException(
+            f"fuse: %{made.name_hint or 'a number'} is computed from numbers alone, "
+            "and the rows of an accelerator's nodes name a dimension; compute it on a "
+            "tensor that has one, of extent 1 if need be"
+        )
     rows: list[LoopAttr] = []
     for axis in axes:
         dim = _split_dim(axis, values, program)

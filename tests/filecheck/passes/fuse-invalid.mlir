@@ -37,3 +37,13 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<4x32xf16, #co
 }
 
 // CHECK: fuse: @f returns the constant %c, and accelerators have no operation that only stores one; return what is computed, and no more
+
+// -----
+
+func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<f16, #compound.dims<>> {
+  %c = compound.contract %x, %x : tensor<4x32xf16, #compound.dims<M, N>>, tensor<4x32xf16, #compound.dims<M, N>> -> tensor<f16, #compound.dims<>>
+  %d = compound.map tanh %c : tensor<f16, #compound.dims<>> -> tensor<f16, #compound.dims<>>
+  func.return %d : tensor<f16, #compound.dims<>>
+}
+
+// CHECK: fuse: %d is computed from numbers alone, and the rows of an accelerator's nodes name a dimension; compute it on a tensor that has one, of extent 1 if need be
