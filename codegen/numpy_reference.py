@@ -195,13 +195,3 @@ def summed_terms(function: func.FuncOp) -> dict[SSAValue, int]:
                 source = _operands_through_casts(operand)
                 terms[source] = max(count, terms.get(source, 1))
     return terms
-
-
-def longest_sum(function: func.FuncOp) -> int:
-    """Return the number of terms of the longest sum in the function, at least 1."""
-    lengths = [1, *summed_terms(function).values()]
-    for op in function.walk():
-        if isinstance(op, compound.ReduceOp):
-            extents = extents_of(op.input)
-            lengths.append(math.prod(extents[name] for name in op.reduced))
-    return max(lengths)

@@ -8,8 +8,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
-from comet.codegen.numpy_reference import longest_sum, summed_terms
+from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
+from comet.codegen.rounding import expected_roundings
 from comet.codegen.triton_kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton_tensors import at_most, shape_and_type, tensor_text
 from comet.dialects import tl
@@ -121,12 +122,16 @@ def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
             plan.body.block.args, reference.body.block.args, strict=True
         )
     ]
-    outputs = [tensor_text(type) for type in plan.function_type.outputs]
+    outputs = [
+        tensor_text(type, rounding=rounding)
+        for type, rounding in zip(
+            plan.function_type.outputs, expected_roundings(reference), strict=True
+        )
+    ]
     fields = [
         f"launch={plan.sym_name.data}",
         f"reference={reference.sym_name.data}",
         f"inputs={tuple_of(inputs)}",
         f"outputs={tuple_of(outputs)}",
-        f"terms={longest_sum(reference)}",
     ]
     return wrapped(f"PROGRAM = Program({', '.join(fields)})", "")

@@ -11,8 +11,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
-from comet.codegen.numpy_reference import longest_sum, summed_terms
+from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
+from comet.codegen.rounding import expected_roundings
 from comet.codegen.triton_kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton_tensors import (
     at_most,
@@ -255,11 +256,14 @@ def _program_lines(
             zip(plan.ins, plan.ins_split, numbers, strict=True)
         )
     ]
-    results = zip(
-        function.function_type.outputs, _returned(function, plan), strict=True
-    )
     outputs = [
-        tensor_text(type, split=split_axis(type, split)) for type, (_, split) in results
+        tensor_text(type, split=split_axis(type, split), rounding=rounding)
+        for type, (_, split), rounding in zip(
+            function.function_type.outputs,
+            _returned(function, plan),
+            expected_roundings(reference),
+            strict=True,
+        )
     ]
     fields = [
         f"plan={class_name(function)}",
@@ -267,6 +271,5 @@ def _program_lines(
         f"ranks={plan.ranks.value.data}",
         f"inputs={tuple_of(inputs)}",
         f"outputs={tuple_of(outputs)}",
-        f"terms={longest_sum(reference)}",
     ]
     return wrapped(f"PROGRAM = RankProgram({', '.join(fields)})", "")

@@ -39,6 +39,7 @@ def tensor_text(
     at_most: int = 1,
     place: str | None = None,
     again: int | None = None,
+    rounding: float | None = None,
 ) -> str:
     """Return what makes a `Tensor` of `comet.runtime`."""
     shape, dtype = shape_and_type(type)
@@ -48,4 +49,5 @@ def tensor_text(
     fields += [f"at_most={at_most}"] if at_most > 1 else []
     fields += [f"place={place}"] if place is not None else []
     fields += [f"again={again}"] if again is not None else []
+    fields += [f"rounding={rounding:.3g}"] if rounding is not None else []
     return f"Tensor({', '.join(fields)})"

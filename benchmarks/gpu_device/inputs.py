@@ -20,10 +20,15 @@ def drawn(
     Draw inputs of these shapes and element types, as `comet.runtime.check` does.
 
     Floats are normal with variance terms**-1/2, counts uniform from 1 to `at_most`.
-    A seed means other numbers on another kind of device.
+    A seed means other numbers on another kind of device. What is passed again is the
+    same tensor.
     """
     generator = torch.Generator(device).manual_seed(seed)
-    return tuple(_drawn(tensor, generator, lengths) for tensor in tensors)
+    found: list[torch.Tensor] = []
+    for tensor in tensors:
+        again = None if tensor.again is None else found[tensor.again]
+        found.append(_drawn(tensor, generator, lengths) if again is None else again)
+    return tuple(found)
 
 
 def _drawn(

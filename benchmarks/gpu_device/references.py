@@ -57,19 +57,18 @@ def reference(kind: str, inputs: Sequence[Tensor]) -> Tensor:
 
 
 def compared(
-    result: Tensor, expected: Tensor, output: Described, terms: int, seconds: float
+    result: Tensor, expected: Tensor, output: Described, seconds: float
 ) -> CheckResult:
     """
     Return how far a result is from its reference, computed on their device.
 
-    `terms`: see `comet.runtime.check.tolerance`; `seconds`: of the launch. Raises
-    `ValueError` where the shapes differ.
+    `seconds`: of the launch. Raises `ValueError` where the shapes differ.
     """
     if result.shape != expected.shape:
         shapes = tuple(result.shape), tuple(expected.shape)
         raise ValueError(f"a result has shape {shapes[0]}, its reference {shapes[1]}")
     error = relative_error(result, expected)
-    return CheckResult(error, tolerance(output, terms), seconds)
+    return CheckResult(error, tolerance(output), seconds)
 
 
 def in_rows(rows: Tensor, formula: Callable[[Tensor], Tensor]) -> Tensor:

@@ -76,7 +76,7 @@ def _comparison_of_one(order: Order, path: str) -> Alternative:
     (result,) = as_tuple(program.launch(*inputs))
     (output,) = program.outputs
     expected = reference(order.case.kind, inputs)
-    return verdict(compared(result, expected, output, program.terms, 0.0))
+    return verdict(compared(result, expected, output, 0.0))
 
 
 def _comparison_of_ranks(order: Order, path: str) -> Alternative:

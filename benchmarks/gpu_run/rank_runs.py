@@ -105,7 +105,7 @@ def _judged(
     (output,) = host.program.outputs
     expected = reference(kind, host.drawn(epoch))
     return [
-        compared(whole, expected, output, host.program.terms, 0.0)
+        compared(whole, expected, output, 0.0)
         for whole in _joined([result for (result,) in ranks], output)
     ]
 

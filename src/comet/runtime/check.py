@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SAFETY = 4
-"""The tolerance is this many times the expected rounding error."""
+"""The tolerance is this many times the rounding error to expect."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,14 @@ class CheckResult:
         return self.max_error <= self.tolerance
 
 
-def tolerance(output: Tensor, terms: int) -> float:
+def tolerance(output: Tensor) -> float:
     """
-    Return the relative error to accept in a result that sums of `terms` terms led to.
+    Return the relative error to accept in a result.
 
-    Rounding a result to its element type costs up to eps (one unit in the last place;
-    Triton's interpreter truncates bf16). A sum of n terms in f32 has an error of about
-    sqrt(n) eps(f32), the probabilistic bound of Higham and Mary, "A new approach to
-    probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019.
+    The compiler derives what to expect from the roundings on the way to the result, see
+    `comet.codegen.rounding`.
     """
-    rounding = torch.finfo(getattr(torch, output.dtype)).eps
-    summation = math.sqrt(terms) * torch.finfo(torch.float32).eps
-    return SAFETY * (rounding + summation)
+    return SAFETY * output.rounding
 
 
 def random_inputs(
@@ -130,7 +126,7 @@ def check(program: Program, seed: int, device: str) -> CheckResult:
     judged = [
         CheckResult(
             relative_error(result.cpu(), torch.tensor(reference)),
-            tolerance(output, program.terms),
+            tolerance(output),
             seconds,
         )
         for output, (result, reference) in zip(

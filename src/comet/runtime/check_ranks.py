@@ -235,7 +235,7 @@ def _judged(
     return [
         CheckResult(
             relative_error(torch.tensor(whole), torch.tensor(reference)),
-            tolerance(output, program.terms),
+            tolerance(output),
             seconds,
         )
         for index, (output, reference) in enumerate(

@@ -43,6 +43,8 @@ class Tensor:
     """
     again: int | None = None
     """The number of the input that this is too: ranks share it in two ways."""
+    rounding: float = 0.0
+    """The relative error of a result that rounding leads to expect."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,6 @@ class Program:
     """The same function on float64 numpy arrays."""
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    terms: int
-    """The length of the longest sum, on which the tolerance depends."""
 
 
 Plan = Callable[..., "torch.Tensor | tuple[torch.Tensor, ...]"]
@@ -78,8 +78,6 @@ class RankProgram:
     inputs: tuple[Tensor, ...]
     """The whole arguments, and how ranks share them; one of two ways comes twice."""
     outputs: tuple[Tensor, ...]
-    terms: int
-    """The length of the longest sum, on which the tolerance depends."""
 
     @property
     def arguments(self) -> tuple[Tensor, ...]:

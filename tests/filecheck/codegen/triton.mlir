@@ -96,8 +96,7 @@ func.func private @gemm__reference(%a: tensor<20x40xf16, #compound.dims<M, K>>, 
 // CHECK-NEXT:          Tensor((20, 40), "float16", terms=40),
 // CHECK-NEXT:          Tensor((40, 11), "float16", terms=40),
 // CHECK-NEXT:      ),
-// CHECK-NEXT:      outputs=(Tensor((20, 11), "float32"),),
-// CHECK-NEXT:      terms=40,
+// CHECK-NEXT:      outputs=(Tensor((20, 11), "float32", rounding=7.54e-07),),
 // CHECK-NEXT:  )
 // CHECK:       if __name__ == "__main__":
 // CHECK-NEXT:      raise SystemExit(comet_run([__file__, *sys.argv[1:]]))

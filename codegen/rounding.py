@@ -1,0 +1,105 @@
+"""
+How far rounding takes the results of a program from those of exact arithmetic.
+
+To first order relative errors add up in products and quotients (Higham, "Accuracy and
+Stability of Numerical Algorithms", 2nd edition, SIAM 2002, lemma 3.1), a root halves
+them, and other functions pass on the largest: their arguments are about 1, as inputs
+are drawn. Each operation adds a rounding to its element type, up to eps (one unit in
+the last place; Triton's interpreter truncates bf16). A sum of n terms adds about
+sqrt(n) eps, the probabilistic bound of Higham and Mary, "A new approach to
+probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from comet.dialects import compound
+from comet.dialects.compound import MapKind, ReduceKind
+from comet.dialects.compound_dims import element_type_of, extents_of
+
+EXACT = (compound.ExtentOp, compound.IndexOp, compound.RenameOp)
+"""Operations that round nothing."""
+CHOICES = (MapKind.MAX, MapKind.MIN, MapKind.NEG)
+"""Functions whose value is that of an operand, but for its sign."""
+PRODUCTS = (MapKind.MULT, MapKind.DIV)
+ROOTS = (MapKind.SQRT, MapKind.RSQRT)
+
+
+def expected_roundings(function: func.FuncOp) -> list[float]:
+    """
+    Return the relative error to expect of each result of an elementary function.
+
+    At least that of one rounding to the result's element type.
+    """
+    block = function.body.block
+    errors = _errors(block, dict.fromkeys(block.args, 0.0))
+    terminator = block.last_op
+    assert terminator is not None
+    return [
+        max(error, eps(element_type_of(value)))
+        for value, error in zip(terminator.operands, errors, strict=True)
+    ]
+
+
+def eps(element: Attribute) -> float:
+    """Return the distance of 1 from the next number of a floating-point type."""
+    match element:
+        case BFloat16Type():
+            return 2.0**-7
+        case Float16Type():
+            return 2.0**-10
+        case Float64Type():
+            return 2.0**-52
+        case _:
+            return 2.0**-23
+
+
+def _errors(block: Block, errors: Mapping[SSAValue, float]) -> list[float]:
+    """Return the errors of what a block returns or yields, given its arguments'."""
+    found = dict(errors)
+    *ops, terminator = block.ops
+    for op in ops:
+        operands = [found[value] for value in op.operands]
+        if isinstance(op, compound.FoldOp):
+            inside = dict(zip(op.step.block.args, operands, strict=True))
+            found |= zip(op.results, _errors(op.step.block, inside), strict=True)
+        else:
+            found[op.results[0]] = _passed_on(op, operands) + _own(op)
+    return [found[value] for value in terminator.operands]
+
+
+def _passed_on(op: Operation, errors: Sequence[float]) -> float:
+    """Return the error that operands of these errors lead to."""
+    kind = op.kind.data if isinstance(op, compound.MapOp) else None
+    if isinstance(op, compound.ContractOp) or kind in PRODUCTS:
+        return sum(errors)
+    return max(errors, default=0.0) * (0.5 if kind in ROOTS else 1.0)
+
+
+def _own(op: Operation) -> float:
+    """Return the error that an operation adds."""
+    unit = eps(element_type_of(op.results[0]))
+    match op:
+        case compound.ContractOp():
+            return math.sqrt(_extent(op.lhs, op.contracted)) * unit
+        case compound.ReduceOp() if op.kind.data is ReduceKind.ADD:
+            return math.sqrt(_extent(op.input, op.reduced)) * unit
+        case compound.CastOp():
+            return unit if unit > eps(element_type_of(op.input)) else 0.0
+        case compound.MapOp() if op.kind.data in CHOICES:
+            return 0.0
+        case compound.ReduceOp():
+            return 0.0
+        case _:
+            return 0.0 if isinstance(op, EXACT) else unit
+
+
+def _extent(value: SSAValue, names: Sequence[str]) -> int:
+    extents = extents_of(value)
+    return math.prod(extents[name] for name in names)
