@@ -16,6 +16,7 @@ from comet.dialects.compound_dims import COUNT_TENSOR
 from comet.interpreter import FoldTree, run
 from comet.interpreter.chunking import whole
 from comet.interpreter.tensor import Array
+from comet.tools.definitions import verify_definitions
 
 TOLERANCE = 1e-10
 """Largest difference, relative to the largest magnitude of a result, in float64."""
@@ -34,6 +35,7 @@ def parse_module(text: str, verify: bool = True) -> ModuleOp:
     """Parse IR, and verify it unless told not to."""
     module = Parser(comet_context(), text).parse_module()
     if verify:
+        verify_definitions(module)
         module.verify()
     return module
 
@@ -43,6 +45,7 @@ def run_passes(module: ModuleOp, pipeline: str) -> ModuleOp:
     after = module.clone()
     passes = Universe.get_multiverse().all_passes
     PassPipeline.parse_spec(passes, pipeline).apply(comet_context().clone(), after)
+    verify_definitions(after)
     after.verify()
     return after
 

@@ -91,8 +91,9 @@ def test_each_result_has_the_tolerance_of_its_type(shifts: tuple[float, float]):
     ],
 )
 def test_kernels_take_only_what_they_were_compiled_for(
-    tensor: torch.Tensor, message: str
+    tensor: torch.Tensor, message: str, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
     expect_tensor("x", torch.zeros(3, 4), (3, 4), "float32")
     with pytest.raises(ValueError, match=message):
         expect_tensor("x", tensor, (3, 4), "float32")

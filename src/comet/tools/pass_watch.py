@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from comet.passes.pipeline import Pipeline
+from comet.tools.definitions import verify_definitions
 from comet.tools.diagnostics import UsageError
 from comet.tools.option_check import unknown_name
 from comet.tools.structure import check_structure
@@ -115,6 +116,7 @@ class Watch:
         if after is None:
             check_structure(module)
         try:
+            verify_definitions(module)
             module.verify()
         except VerifyException as error:
             if after is None:
