@@ -63,9 +63,8 @@ def retile_node(op: NodeOp, tile_of: TileOf = even_tile) -> None:
     """Recompute the types and combiners of one tile tree, as `retile` does of all."""
     block = op.parent
     assert block is not None
-    scope = _scope(block)
-    for value in op.outs:
-        scope |= extents_of(value)
+    # Of a node that reads nothing, only what it makes says how large that is.
+    scope = _scope(block) if op.operands else _result_extents(op)
     _retile_node(op, scope, tile_of)
     assign_combiners(op)
 
@@ -92,6 +91,13 @@ def _scope(block: Block) -> dict[str, int]:
     extents: dict[str, int] = {}
     for argument in block.args:
         extents |= extents_of(argument)
+    return extents
+
+
+def _result_extents(op: Operation) -> dict[str, int]:
+    extents: dict[str, int] = {}
+    for result in op.results:
+        extents |= extents_of(result)
     return extents
 
 
