@@ -101,7 +101,7 @@ def _leaf(state: Latency, tile: Tile) -> None:
         for unit in {entry.destination for entry in tile.entries}
     }
     settings = {
-        unit: Setting(u32(iterations * step), step, 0, uneven)
+        unit: Setting(iterations, u32(iterations * step), step, 0, uneven)
         for unit, step in steps.items()
     }
     streams = [
@@ -139,11 +139,12 @@ def _spatial(state: Latency, tile: Tile) -> None:
 
 def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
     work = u32(sum(state.cycles[node.index] for node in group.members))
-    windows = np.full(state.iterations(tile), work, dtype=np.int64)
+    iterations = state.iterations(tile)
+    windows = np.full(iterations, work, dtype=np.int64)
     shrink(state, tile, group, windows)
     movements = state.nests.movements[tile.index]
     uneven = len({m.iterations for m in movements}) > 1
-    setting = Setting(u32(int(windows.sum())), None, work, uneven)
+    setting = Setting(iterations, u32(int(windows.sum())), None, work, uneven)
     own = binding_of(state.problem.parent.get(tile.index), tile)
     streams: list[Stream] = []
     for member in group.members:

@@ -64,6 +64,8 @@ class Stream:
 class Setting:
     """What a node fixes for all its streams."""
 
+    iterations: int
+    """The most of any entry."""
     compute: int
     """Cycles of work below, all iterations."""
     step_window: int | None
@@ -79,12 +81,19 @@ def make_stream(
     hardware: Hardware, movement: Movement, setting: Setting, hidden: bool
 ) -> Stream:
     """
-    The stream of one entry; raises `CostError` where no link joins its levels or the
-    mesh has no hop count.
+    The stream of one entry; raises `CostError` where no link joins its levels, the mesh
+    has no hop count, or the tool reads or writes outside its vectors.
     """
     entry = movement.entry
     route = Route.of(hardware, entry.source, entry.destination)
     reuse, moves = movement.reuse, movement.moves
+    if setting.iterations % reuse:
+        raise CostError(
+            f"tensor {entry.tensor} at {entry.source} stays for {reuse} iterations, "
+            f"which do not divide the {setting.iterations} of other tensors, and the "
+            "COMET tool reads past the end of its windows; give all entries of the "
+            "node the same factors"
+        )
     times, energy = _transfer_times(route, movement, setting.uneven)
     up, down, transfers = _split_ramps(movement, times, reuse, setting.uneven)
     work = (

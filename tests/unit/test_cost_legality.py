@@ -22,6 +22,7 @@ from comet.cost.from_ir import (
 from comet.cost.hardware import Hardware, Level, Memory
 from comet.cost.legality import check, check_live, check_tool
 from comet.cost.mappings import Mappings
+from comet.cost.model import price
 from comet.cost.problem import (
     Binding,
     BindingKind,
@@ -210,6 +211,35 @@ def test_a_collective_that_the_tool_skips() -> None:
 
     with pytest.raises(CostError, match="where the COMET tool crashes"):
         check_tool(with_tiles(problem, bind), hardware)
+
+
+def with_other_iterations(problem: Problem) -> Problem:
+    """A product whose leaf keeps A for 3 iterations of 6, beside 8 of B and C."""
+    sizes = {"A": ({"N": 3, "K": 2}, {"N": 4, "K": 16})}
+    others = {"N": 1, "K": 8}, {"N": 12, "K": 4}
+
+    def change(tile: Tile) -> Tile:
+        if not tile.is_leaf:
+            return tile
+        entries = tuple(
+            replace(e, factors=({"M": 1, **sizes.get(e.tensor, others)[0]},))
+            for e in tile.entries
+        )
+        steps = {t: {"M": 1, **sizes.get(t, others)[1]} for t in tile.leaf.tensors}
+        leaf = replace(tile.leaf, steps=steps)
+        return replace(tile, entries=entries, children=(leaf,))
+
+    dims = {**problem.dims, "N": 3 * problem.dims["N"]}
+    return replace(with_tiles(problem, change), dims=dims)
+
+
+def test_reuse_that_does_not_divide_the_iterations() -> None:
+    problem, hardware = recorded("gemm")
+    uneven = with_other_iterations(problem)
+    check_tool(uneven, hardware)
+    with pytest.raises(CostError, match=r"A at IB stays for 3 iterations, .* the 8 of"):
+        price(uneven, hardware, "tool")
+    assert price(uneven, hardware, "paper").latency > 0
 
 
 # Capacity.
