@@ -5,8 +5,7 @@ Checks COMET files against the rules of the format, those the tool leaves unchec
 
 * `format`: a field is missing, misspelt or of the wrong length;
 * `problem`: names, projections and the flow of tensors between the operations, where
-  only what no node fetches, or what is made later on and no root fetches, may come
-  from an iteration before;
+  only what no root fetches may come from an iteration before;
 * `tree`: which node may stand below which; each operation exactly once;
 * `parent`: every (tensor, tag) of a spatial node stands in its parent, levels match;
 * `tags`: a tag under one child, each tensor once, tags that have the tensor;
@@ -112,16 +111,9 @@ def _check_problem(files: Files) -> Iterator[str]:
 
 def _carried(files: Files) -> set[tuple[str, str]]:
     """Return tensors with operations that can read them as an iteration before left."""
-    nodes = [tile for tile in files.tiles if leaf_of(tile) is None]
-    fetched = {e.tensor for t in nodes for e in t.entries if not files.writes(e)}
-    at_root = {(e.tensor, e.tag) for e in nodes[0].entries}
-    made = {op.out.data for op in files.operations.values()}
+    at_root = {(e.tensor, e.tag) for e in files.mapping.root.entries}
     reads = {(t.data, tag) for tag, op in files.operations.items() for t in op.ins}
-    return {
-        (tensor, tag)
-        for tensor, tag in reads
-        if tensor not in fetched or (tensor in made and (tensor, tag) not in at_root)
-    }
+    return reads - at_root
 
 
 def _check_tree(files: Files) -> Iterator[str]:

@@ -115,6 +115,13 @@ def test_the_files_break_no_rule(op: str, hardware: str, strategy: str):
     assert check(write_files(after)) == []
 
 
+def test_a_carry_that_the_shared_buffer_keeps_breaks_no_rule():
+    before = parse_module(graph_text("gemm_softmax", (2, 11, 512)))
+    options = "strategy=none stream=true"
+    after = run_passes(before, f"{edge},comet-accelerator{{{options}}}")
+    assert check(write_files(after)) == []
+
+
 def decomposed(sizes: Sequence[int], hardware: str = edge) -> ModuleOp:
     module = parse_module(graph_text("gemm_softmax", sizes))
     return run_passes(module, f"{hardware},decompose{{accumulator=input}}")
