@@ -90,6 +90,11 @@ class BspToDataflowPass(ChoosingPass):
     inputs: Literal["copied", "symmetric"] = "copied"
     """Whether kernels copy inputs to symmetric memory, or find them there: `pull`."""
 
+    def __post_init__(self) -> None:
+        parse_blocks(self.blocks)
+        if self.tiles is not None and self.tiles != "auto":
+            parse_plan(self.tiles)
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
         functions = functions_at(op, self.name, IRLevel.DATAFLOW)

@@ -18,11 +18,13 @@ from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.comet import MappingOp
 from comet.dialects.compound_dims import extents_of, names_of
 from comet.dialects.cost import estimate_of
+from comet.passes.collective_levels import explicit_level
 from comet.passes.functions import compute_functions
 from comet.passes.fuse import CHUNKS, STRATEGY
 from comet.passes.hardware_kind import require_accelerator
 from comet.passes.memory_chain import memory_chain
 from comet.passes.pipeline import Pipeline, run_settled
+from comet.passes.plan_string import FOLD, check_plan, parse_plan
 
 STREAM = "comet.stream"
 """The attribute of a mapping that says whether the cheaper way was the streamed one."""
@@ -108,12 +110,17 @@ class CometAcceleratorPass(Pipeline):
     model: Literal["tool", "paper", "ideal"] = "paper"
     """See `annotate-cost`."""
 
+    def __post_init__(self) -> None:
+        """Check the options that are text, as the passes that they are for do."""
+        _ = tuple(self.map())
+
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
         from comet.passes.decompose import DecomposePass
 
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")
+        self.check_names(module, attached_system(module))
         if self.stream == "auto" and has_attention(module):
             way = self.cheaper(ctx, module)
         else:
@@ -121,6 +128,20 @@ class CometAcceleratorPass(Pipeline):
         for func in compute_functions(module):
             func.attributes.update(way.notes)
         yield from way.passes
+
+    def check_names(self, module: ModuleOp, system: SystemOp) -> None:
+        """
+        Check the levels and dimensions that options name, before any search.
+
+        Raises PassFailedException for one that `module` or `system` does not have.
+        """
+        if self.at is not None and system.axes:
+            mesh = MeshOp(system.system_name, system.axes, system.axis_levels)
+            explicit_level(mesh, self.at)
+        if self.factors != "auto":
+            levels = [level.level_name for level in system.levels]
+            dims = tuple(sorted(names_in(module)))
+            check_plan(parse_plan(self.factors), (*levels, FOLD), dims)
 
     def cheaper(self, ctx: Context, module: ModuleOp) -> Way:
         """

@@ -79,6 +79,28 @@ def _parse_entry(text: str) -> PlanEntry:
     return PlanEntry(entry["level"], entry["kind"], tuple(rows))
 
 
+def check_plan(
+    entries: Sequence[PlanEntry], levels: Sequence[str], dims: Sequence[str]
+) -> None:
+    """
+    Raise PassFailedException if a plan names a level or a dimension that is not there.
+
+    `dims` are those of the program; a pass may give one of them a number, as in N1.
+    """
+    for entry in entries:
+        if entry.level not in levels:
+            raise PassFailedException(
+                f"tile: plan entry '{entry}' is for the unknown level {entry.level}; "
+                f"there are {', '.join(levels)}"
+            )
+        for dim, _ in entry.rows:
+            if dim not in dims and dim.rstrip("0123456789") not in dims:
+                raise PassFailedException(
+                    f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
+                    f"there are {', '.join(dims)}"
+                )
+
+
 def format_plan(entries: Sequence[PlanEntry]) -> str:
     """Return the plan string of `entries`."""
     return "; ".join(str(entry) for entry in entries)

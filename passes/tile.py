@@ -52,6 +52,10 @@ class TilePass(ChoosingPass):
     that the cost model ranks first.
     """
 
+    def __post_init__(self) -> None:
+        if self.factors != "auto":
+            parse_plan(self.factors)
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):

@@ -80,6 +80,12 @@ class TritonDistributedPass(Pipeline):
     to: Literal["tl", "dataflow"] = "tl"
     """The level to stop at: `dataflow` leaves the launch plan, for `-t taxes`."""
 
+    def __post_init__(self) -> None:
+        """Check the options that are text, as the passes that they are for do."""
+        _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
+        if self.split not in ("none", "auto"):
+            parse_split(self.split)
+
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """
         Yield the passes of the pipeline for `module`, in order.
@@ -197,8 +203,7 @@ def parse_split(text: str) -> tuple[str, int]:
     dim, _, parts = text.partition("=")
     if not dim.strip().isidentifier() or not parts.strip().isdecimal():
         raise PassFailedException(
-            f"triton-distributed: split is DIM=PARTS, such as S=64, none or auto, not "
-            f"'{text}'"
+            f"the option 'split' is DIM=PARTS, such as S=64, none or auto, not '{text}'"
         )
     return dim.strip(), int(parts)
 

@@ -208,7 +208,7 @@ def test_a_split_may_be_said() -> None:
     text = DECODING.format(S=512)
     assert splits(text, 4, "S=8") == ['split{dim="S" parts=8}']
     assert splits(DECODING.format(S=65536), 4, "none") == []
-    with pytest.raises(PassFailedException, match="split is DIM=PARTS, such as S=64"):
+    with pytest.raises(PassFailedException, match="'split' is DIM=PARTS, such as S=64"):
         splits(text, 4, "8")
 
 

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TypeVar, get_type_hints
 
 from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, ParameterListType
+from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from comet.tools.diagnostics import UsageError
@@ -31,6 +32,8 @@ def checked(kind: str, spec: ArgSpec, made: type[MadeT]) -> MadeT:
         return made.from_spec(spec)
     except ValueError as error:
         raise UsageError(f"{kind} '{spec.name}': {_readable(error, given)}") from error
+    except PassFailedException as error:  # a pass checks the text of its options
+        raise UsageError(f"{kind} '{spec.name}': {error}") from error
 
 
 def with_lists(spec: ArgSpec, made: type[ArgSpecConvertible]) -> ArgSpec:
