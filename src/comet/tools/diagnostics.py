@@ -83,8 +83,51 @@ def failing_op(error: BaseException) -> Operation | None:
     return around if found is None else found
 
 
+LONGEST = 780
+"""The most characters of a sentence, without the name of the tool before it."""
+
+QUOTED = 120
+"""The most characters of a map, a dictionary or a region that a sentence quotes."""
+
+
 def sentence(error: BaseException) -> str | None:
-    """Describe a mistake of the user in one line; None if it is a bug of ours."""
+    """
+    Describe a mistake of the user in one line; None if it is a bug of ours.
+
+    The line is brief, whatever the error says: see `brief`.
+    """
+    return None if (text := _described(error)) is None else brief(text)
+
+
+def brief(text: str) -> str:
+    """
+    Return `text` in one line of `LONGEST` characters at most, without what it dumps.
+
+    Of what stands in braces, modules and dictionaries among it, only short things stay.
+    """
+    text = "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in _one_line(text))
+    text = _without_dumps(text)
+    if len(text) <= LONGEST:
+        return text
+    # A message starts with the place and ends with the way out.
+    head = LONGEST * 2 // 3
+    return f"{text[:head]} .. {text[head + 4 - LONGEST :]}"
+
+
+def _without_dumps(text: str) -> str:
+    kept, opened = "", list[int]()
+    for character in text:
+        kept += character
+        if character == "{":
+            opened.append(len(kept))
+        elif character == "}" and opened:
+            start = opened.pop()
+            if len(kept) - start > QUOTED:
+                kept = f"{kept[:start]}..}}"
+    return kept
+
+
+def _described(error: BaseException) -> str | None:
     match error:
         case ParseError():
             return f"{error.span.get_location()}: error: {_clear(error.msg)}"
@@ -98,8 +141,13 @@ def sentence(error: BaseException) -> str | None:
             return f"error: {name}: {reason}"
         case UnicodeDecodeError():
             return "error: the input is not UTF-8 text"
+        case RecursionError():
+            return (
+                f"{_place(error)}error: this is nested too deep; nest it less, or set "
+                "COMET_TRACEBACK=1 to see the traceback"
+            )
         case _:
-            return _yaml_mistake(error)
+            return None
 
 
 CLEARER = (
@@ -132,12 +180,16 @@ def _one_line(text: str) -> str:
 
 
 def _at_op(error: DiagnosticException) -> str:
-    message = _clear(str(error))
+    return f"{_place(error)}error: {_clear(str(error))}"
+
+
+def _place(error: BaseException) -> str:
+    """Return the place of the op that an error is about, to stand before `error: `."""
     if (op := failing_op(error)) is not None:
-        return f"{place_of_op(op)}: error: {message}"
+        return f"{place_of_op(op)}: "
     if (location := _parsed_location(error)) is not None:
-        return f"{_location_text(location)}: error: {message}"
-    return f"error: {message}"
+        return f"{_location_text(location)}: "
+    return ""
 
 
 def _parsed_location(error: BaseException) -> FileLineColLoc | None:
@@ -165,27 +217,15 @@ def _pipeline_mistake(error: ArgSpecParseError) -> str:
     )
 
 
-def _yaml_mistake(error: BaseException) -> str | None:
-    """Describe an error of PyYAML, which is asked for only if it was ever loaded."""
-    if "yaml" not in sys.modules:
-        return None
-    from yaml import MarkedYAMLError
-
-    if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
-        return None
-    mark = error.problem_mark
-    return f"{mark.name}:{mark.line + 1}:{mark.column + 1}: error: {error.problem}"
-
-
 def _bug(error: BaseException) -> str:
     """Describe an exception that nobody foresaw, and say whose pass or target it is."""
     *_, frame = traceback.extract_tb(error.__traceback__)
     ran = _running(error)
     if ran is not None and (place := _place_in_plugin(type(ran), error)):
         return _plugin_mistake(ran, place, error)
-    return (
+    return brief(
         f"error: a bug in comet, please report it: {type(error).__name__}: "
-        f"{_one_line(str(error))} ({frame.filename}:{frame.lineno}); "
+        f"{error} ({frame.filename}:{frame.lineno}); "
         "set COMET_TRACEBACK=1 to see the traceback"
     )
 

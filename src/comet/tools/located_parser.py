@@ -1,9 +1,20 @@
 """A parser that remembers where in the file every operation stands."""
 
+import re
+
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnknownLoc
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    UnknownLoc,
+)
 from xdsl.ir import Operation
 from xdsl.parser import Parser
+
+LONG_NUMBER = re.compile(r"(?<![\"\w])(?:0x[0-9A-Fa-f]{1000}|[0-9]{1000})")
+"""A number of so many digits that Python refuses to convert it."""
 
 
 class LocatedParser(Parser):
@@ -21,6 +32,14 @@ class LocatedParser(Parser):
         self.line_offset = line_offset
         self._counted_to = 0
         self._newlines = 0
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """Parse the whole text."""
+        if (found := LONG_NUMBER.search(self.lexer.input.content)) is not None:
+            self.raise_error(
+                "a number has more than 1000 digits; write a smaller one", *found.span()
+            )
+        return super().parse_module(allow_implicit_module)
 
     def parse_operation(self) -> Operation:
         """Parse one operation and record where it starts."""
