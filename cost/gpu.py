@@ -149,8 +149,8 @@ def _compute(work: KernelWork, device: Device) -> Real:
     if (rate := device.tensor.get(work.element)) is None:
         known = ", ".join(device.tensor)
         raise CostError(
-            f"the GPU has no matrix rate for element type {work.element}; it has "
-            f"{known}"
+            f"the hardware file has no tensor_tflops for {work.element}; it has "
+            f"{known}; add it, or take one of these element types"
         )
     return work.tensor_operations / rate + vector
 

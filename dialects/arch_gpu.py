@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -104,6 +105,16 @@ class GpuOp(IRDLOperation):
     def verify_(self) -> None:
         for _, mistake in mistakes(fields_of(self.fields), GPU):
             raise VerifyException(f"'{self.name}' op {mistake}")
+
+
+def rate_name(element: Attribute) -> str:
+    """
+    Return the name under which hardware files give the rates of an element type.
+
+    All floats of 8 bits, such as f8E4M3FN, are f8; other types have their own names.
+    """
+    name = str(element)
+    return "f8" if name.startswith("f8") else name
 
 
 def _number(value: Field) -> float:

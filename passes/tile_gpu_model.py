@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from comet.cost.reals import Real, longest, product, total
+from comet.dialects.arch_gpu import rate_name
 from comet.dialects.compound import ContractOp, FillOp, MapKind, MapOp, ReduceOp
 from comet.dialects.compound_dims import (
     element_type_of,
@@ -305,7 +306,7 @@ class _Walk:
         copied = (self._held(value) for value in op.operands)
         operands = (copy or read for copy, read in zip(copied, reads, strict=True))
         self.fragments.append((*self._in_registers(together), *operands))
-        self.dot_type = str(element_type_of(op.lhs))
+        self.dot_type = rate_name(element_type_of(op.lhs))
         self.dot_reads += reads
 
 

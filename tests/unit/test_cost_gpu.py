@@ -78,7 +78,7 @@ def test_programs_that_do_not_fit_take_for_ever() -> None:
 
 def test_an_element_type_without_a_rate() -> None:
     work = replace(IDLE, tensor_operations=1, element="f64")
-    with pytest.raises(CostError, match="element type f64; it has f16"):
+    with pytest.raises(CostError, match="tensor_tflops for f64; it has f16"):
         kernel_time(work, GPU)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rank_plans import BODIES, hardware_pass, program_text
 from semantics import parse_module, run_passes
+from tool_run import comet_opt
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
@@ -144,3 +145,23 @@ def test_rejects_hardware_without_a_gpu():
     text = program_text("bsp", mesh="edge")
     with pytest.raises(DiagnosticException, match="@edge is no GPU"):
         table(run_passes(parse_module(text), edge))
+
+
+PRODUCT = """
+func.func @main(%a: tensor<64x64xf8E4M3FN>, %b: tensor<64x64xf8E4M3FN>)
+    -> tensor<64x64xf8E4M3FN> {
+  %c = compound.gemm_softmax %a, %b : (tensor<64x64xf8E4M3FN>,
+      tensor<64x64xf8E4M3FN>) -> tensor<64x64xf8E4M3FN>
+  func.return %c : tensor<64x64xf8E4M3FN>
+}
+"""
+
+
+def test_floats_of_8_bits_are_called_as_in_the_hardware_file(tmp_path: Path):
+    path = Path(__file__).parents[2] / "samples" / "hardware" / "h200x1.yaml"
+    lacking = tmp_path / "h200x1.yaml"
+    lacking.write_text(path.read_text().replace(", f8: 1978.9", ""))
+    pipeline = 'attach-hardware{{path="{}"}},triton-distributed{{to=dataflow}}'
+    assert "total" in comet_opt(PRODUCT, pipeline.format(path), "taxes").out
+    found = comet_opt(PRODUCT, pipeline.format(lacking), "taxes").sentence
+    assert "no tensor_tflops for f8; it has f64, f32, f16, bf16, i8; add it" in found
