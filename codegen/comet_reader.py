@@ -79,7 +79,7 @@ def read_constants(text: str, file: str = "constants.yaml") -> dict[str, int | s
     node = top.node("const")
     values = {name: node.text(name) for name in node.fields}
     return {
-        name: node.fitting(int(value), name) if value.isdecimal() else value
+        name: node.fitting(value, name) if value.isdecimal() else value
         for name, value in values.items()
     }
 

@@ -145,16 +145,17 @@ class Node:
                 f"'{text}' ({what}) is neither a number nor a constant; write a whole "
                 "number or a name from the constants file"
             )
-        return self.fitting(int(match.group(1)), what)
+        return self.fitting(match.group(1), what)
 
-    def fitting(self, value: int, what: str) -> int:
-        """Return `value`, which must fit the COMET tool's integers."""
-        if value > LARGEST:
+    def fitting(self, digits: str, what: str) -> int:
+        """Return the number of `digits`, which must fit the COMET tool's integers."""
+        digits = digits.lstrip("0") or "0"
+        if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
             raise self.fail(
-                f"{value} ({what}) overflows the COMET tool's 32-bit integers; take at "
-                f"most {LARGEST}"
+                f"{digits} ({what}) overflows the COMET tool's 32-bit integers; take "
+                f"at most {LARGEST}"
             )
-        return value
+        return int(digits)
 
     def _truth(self, text: str, key: str) -> bool:
         if text.lower() in ("true", "yes", "on", "y"):
