@@ -57,13 +57,16 @@ def name_axes(system: SystemOp) -> None:
     """
     Name the mesh axes of an accelerator whose file names none: GB_x and GB_y at GB.
 
-    Siblings with the same mesh share the axes of the one that holds results.
+    Siblings with the same mesh share the axes of the one that holds results. Levels of
+    one instance get axes only where all levels are such.
     """
     if system.axes or system.gpu is not None:
         return
-    for level in sorted(system.levels, key=_is_filled):
+    below = [level for level in system.levels if level.parent_level is not None]
+    several = [level for level in system.levels if level.instances > 1]
+    for level in sorted(several or below, key=_is_filled):
         name = level.level_name
-        if level.instances > 1 and not system.axes_of(name):
+        if not system.axes_of(name):
             axes = (StringAttr(f"{name}_x"), StringAttr(f"{name}_y"))
             level.properties["axes"] = ArrayAttr(axes)
 

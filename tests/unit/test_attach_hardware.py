@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from programs import graph_text
+from tool_run import comet_opt
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException, PassFailedException
@@ -45,11 +47,13 @@ def test_axes_that_the_file_does_not_name_are_called_after_their_levels(
     assert system.axes_of("IB") == ("OB_x", "OB_y")
 
 
-def test_hardware_of_one_instance_adds_no_mesh(tmp_path: Path):
+def test_hardware_of_one_instance_has_axes_of_one(tmp_path: Path):
     file = tmp_path / "plain.yaml"
     text = EDGE[: EDGE.index("# Read by comet only")].replace("[0..3]", "")
     file.write_text(text.replace("meshX: 2, meshY: 2", "mesh: [1, 1]"))
-    assert [op.name for op in attach(file).ops] == ["arch.system"]
+    assert attached_system(attach(file)).axes == dict.fromkeys(
+        ("GB_x", "GB_y", "OB_x", "OB_y"), 1
+    )
 
 
 WRONG = {
@@ -148,3 +152,13 @@ def test_a_mesh_that_matches_is_kept_and_another_rejected():
     module = ModuleOp([MeshOp("h200x8", {"rank": 4}, levels)])
     with pytest.raises(PassFailedException, match=r"rank = 4 at HBM.*rank = 8 at HBM"):
         attach(HARDWARE / "h200x8.yaml", module)
+
+
+def test_a_file_without_our_section_compiles_for_an_accelerator(tmp_path: Path):
+    file = tmp_path / "plain.yaml"
+    file.write_text(EDGE[: EDGE.index("# Read by comet only")])
+    pipeline = f'attach-hardware{{path="{file}"}},comet-accelerator{{strategy=full}}'
+    run = comet_opt(graph_text("gemm_softmax", (8, 4, 64)), pipeline, "comet")
+    assert run.code == 0, run.err
+    assert "CollectiveOperation" in run.out
+    assert "    - OB_x\n" in run.out
