@@ -61,7 +61,7 @@ class FusePass(ChoosingPass):
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from comet.passes import fuse_accelerator, fuse_auto, fuse_gpu
+        from comet.passes import fuse_accelerator, fuse_auto, fuse_gpu_choice
 
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
@@ -71,7 +71,8 @@ class FusePass(ChoosingPass):
                         "fuse: strategy=apart is for accelerators; use partial, which "
                         "gives a product a kernel of its own, on GPUs"
                     )
-                fuse_gpu.fuse_function(func, system, self.strategy, self.between)
+                options = self.strategy, self.between
+                fuse_gpu_choice.fuse_function(func, system, *options)
                 continue
             first, *others = fuse_auto.ways(func, self.strategy, self.chunks)
             if others:

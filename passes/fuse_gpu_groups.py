@@ -103,20 +103,20 @@ def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def steps_of(
-    ops: Sequence[Operation], apart: bool
+    ops: Sequence[Operation], apart: bool, cuts: AbstractSet[int] = frozenset()
 ) -> Iterator[Group | RenameOp | CollectiveOp]:
     """
     Yield the groups of ops that kernels compute, with views and collectives between.
 
-    `apart` gives every contraction a kernel of its own. A view of a computed value
-    parts kernels too, and so does a dimension of which one op sees a share and another
-    the whole.
+    `apart` gives every contraction a kernel of its own; `cuts` are the places, by
+    stages, of ops that begin another kernel. A view of a computed value parts kernels
+    too, and so does a dimension of which one op sees a share and another the whole.
     """
     group: list[Operation] = []
-    for op in in_stages(ops):
+    for place, op in enumerate(in_stages(ops)):
         between = isinstance(op, RenameOp | CollectiveOp)
         alone = apart and isinstance(op, ContractOp)
-        if group and (between or alone or _disagrees(group, op)):
+        if group and (between or alone or place in cuts or _disagrees(group, op)):
             yield tuple(group)
             group = []
         if isinstance(op, RenameOp | CollectiveOp):

@@ -46,6 +46,8 @@ class Choice:
     """Products that two sweeps need go through device memory, else twice computed."""
     again: bool = False
     """Products that kernels on both sides of a collective need are twice computed."""
+    cuts: frozenset[int] = frozenset()
+    """The places of ops that begin another kernel, see `steps_of`."""
 
     @property
     def strategy(self) -> Literal["none", "partial", "full"]:
@@ -66,7 +68,7 @@ def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
     Raises PassFailedException for an op of another level, or a collective that GPUs do
     not carry out.
     """
-    found = tuple(steps_of(elementary_ops(func), choice.apart))
+    found = tuple(steps_of(elementary_ops(func), choice.apart, choice.cuts))
     if choice.again:
         found = _again(found)
     reads = {value for step in found for value in values_read(step)}

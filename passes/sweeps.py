@@ -63,8 +63,9 @@ def nested_loops(
     A loop that reduces a value stands inside the loops over what the value keeps: sums
     are carried in registers, of which no tile can be assembled. Else the order stays.
     Where each of two dimensions is kept by what reduces the other, the one with the
-    smallest of `extents` is no loop, and so held whole.
+    smallest of `extents` is no loop, and so held whole; one of a fold only if all are.
     """
+    folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
     outer = {dim: _kept_when_reduced(ops, dim) & set(dims) for dim in dims}
     left, nest = list(dims), list[str]()
     while left:
@@ -75,7 +76,7 @@ def nested_loops(
             continue
         blocking = set[str]().union(*(outer[dim] for dim in left))
         cyclic = [dim for dim in left if dim in blocking]
-        left.remove(min(cyclic, key=extents.__getitem__))
+        left.remove(min(cyclic, key=lambda dim: (dim in folds, extents[dim])))
     return tuple(nest)
 
 

@@ -43,6 +43,9 @@ from comet.passes.tile_gpu_model import (
 )
 from comet.passes.tile_gpu_plan import plan_entries
 
+LESS_FUSION = "fuse less, with strategy=partial or auto"
+"""The way out where a kernel does not fit."""
+
 GROUP = 8
 """Programs along the first grid axis that run together, where that pays."""
 STAGES = (3, 4, 2, 1)
@@ -92,10 +95,19 @@ def choose(func: FuncOp, system: SystemOp) -> str:
     """
     levels = gpu_levels(system)
     gpu = device(system, levels)
-    rows: dict[NodeOp, Rows] = {}
+    tilings: dict[SpatialOp, KernelTiling] = {}
     for node in grid_nodes(func):
         if (tiling := best_tiling(node, levels, gpu)) is None:
-            raise PassFailedException(f"tile: {misfit(node, levels, gpu)}")
+            reason = misfit(node, levels, gpu)
+            raise PassFailedException(f"tile: {reason}; {LESS_FUSION}")
+        tilings[node] = tiling
+    return plan_of(tilings)
+
+
+def plan_of(tilings: Mapping[SpatialOp, KernelTiling]) -> str:
+    """Return the plan string of the kernels of a function with their tiles."""
+    rows: dict[NodeOp, Rows] = {}
+    for node, tiling in tilings.items():
         for op in node.walk():
             if isinstance(op, NodeOp):
                 rows[op] = _rows(op, tiling.blocks)
@@ -103,7 +115,7 @@ def choose(func: FuncOp, system: SystemOp) -> str:
 
 
 def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
-    """Say why no tiling of a kernel fits, and what to do, in one sentence."""
+    """Say why no tiling of a kernel fits."""
     summary = summarize(node, levels)
     smallest = {
         dim: min(_block_sizes(summary, dim, SHORT_DEPTHS)) for dim in summary.extents
@@ -115,7 +127,7 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
         f"the kernel that makes {made} needs {registers} bytes of {levels.registers} "
         f"and {shared} bytes of {levels.shared} with its smallest tiles, more than fit "
         f"beside addresses and buffers in the {gpu.register_bytes} and "
-        f"{gpu.shared_bytes} bytes there; fuse less, with strategy=partial or auto"
+        f"{gpu.shared_bytes} bytes there"
     )
 
 
@@ -199,10 +211,10 @@ def _block_sizes(
     in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
     if in_dot:
         whole = max(whole, MIN_DOT_BLOCK)
-    if in_grid and dim in summary.batch_dims:
-        return (1,)
     if not in_grid and dim not in summary.loops:
         return (whole,)
+    if dim in summary.batch_dims:
+        return (1,)
     sizes = GRID_BLOCKS if in_grid else LOOP_BLOCKS
     if in_dot:
         sizes = DOT_BLOCKS

@@ -93,7 +93,7 @@ class KernelSummary:
     inner_dims: frozenset[str]
     """Those of loops that stand in other loops."""
     batch_dims: frozenset[str]
-    """Dimensions that all values of a contraction have; their blocks are 1."""
+    """Dimensions of which a contraction takes one element; their blocks are 1."""
     tensors: tuple[Term, ...]
     """Inputs and results in device memory, bytes."""
     loads: tuple[Term, ...]
@@ -296,7 +296,7 @@ class _Walk:
             return
         self.dots.append(Term(dims, 2, loops))
         kept, summed = set(names_of(op.result)), set(names_of(op.lhs))
-        batch = kept & summed & set(names_of(op.rhs))
+        batch = _batch_dims(op)
         self.dot_dims |= set(dims) - batch
         self.dot_rows |= (kept & summed) - batch
         self.dot_depths |= summed - kept
@@ -308,6 +308,22 @@ class _Walk:
         self.fragments.append((*self._in_registers(together), *operands))
         self.dot_type = rate_name(element_type_of(op.lhs))
         self.dot_reads += reads
+
+
+def _batch_dims(op: ContractOp) -> set[str]:
+    """
+    Return the dimensions of which a product of two matrices has one element.
+
+    These are the ones that all three values have; and of several rows, columns or
+    summed dimensions all but the last, whose elements lie nearest to each other.
+    """
+    lhs, rhs, out = (extents_of(value) for value in (op.lhs, op.rhs, op.result))
+    shared = lhs.keys() & rhs.keys()
+    rows = [dim for dim in lhs if lhs[dim] > 1 and dim not in shared]
+    columns = [dim for dim in rhs if rhs[dim] > 1 and dim not in shared]
+    summed = [dim for dim in rhs if rhs[dim] > 1 and dim in shared - out.keys()]
+    others = {*rows[:-1], *columns[:-1], *summed[:-1]}
+    return (shared & out.keys()) | others
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:

@@ -80,12 +80,13 @@ def test_none_gives_the_contraction_a_kernel_of_its_own() -> None:
     assert list(rest.factors) == ["M"]
 
 
-def test_a_wide_row_is_swept_by_auto_and_refused_by_full() -> None:
+def test_a_wide_row_is_swept_by_auto_and_cut_by_full() -> None:
     text = SOFTMAX.format(M=64, N=100_000, K=64)
     chosen = kernels(fused(text, "strategy=auto", "decompose,stream"))
     assert "N" in loops(chosen[-1])
-    with pytest.raises(PassFailedException, match=r"bytes of REG .*strategy=partial"):
-        fused(text, "strategy=full")
+    cut = kernels(fused(text, "strategy=full"))
+    assert len(cut) > len(kernels(fused(text, "strategy=partial")))
+    assert all(len(set(loops(kernel))) <= 1 for kernel in cut)
 
 
 def test_auto_takes_the_cheapest_strategy() -> None:

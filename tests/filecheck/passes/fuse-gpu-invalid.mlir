@@ -9,10 +9,23 @@ func.func @named(%a: tensor<8x4xf16>, %b: tensor<4x16xf16>) -> tensor<8x16xf16> 
 
 // -----
 
-func.func @wide(%x: tensor<4x200000xf32, #compound.dims<M, N>>) -> tensor<4x200000xf32, #compound.dims<M, N>> {
-  %l = compound.reduce add %x : tensor<4x200000xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
-  %p = compound.map div %x, %l : tensor<4x200000xf32, #compound.dims<M, N>>, tensor<4xf32, #compound.dims<M>> -> tensor<4x200000xf32, #compound.dims<M, N>>
-  func.return %p : tensor<4x200000xf32, #compound.dims<M, N>>
+func.func @wide(%x: tensor<4x8xf32, #compound.dims<M, N>>, %v: tensor<8x65536xf32, #compound.dims<N, E>>) -> (tensor<4xf32, #compound.dims<M>>, tensor<4x65536xf32, #compound.dims<M, E>>) {
+  %zero = compound.fill 0.0 : tensor<4xf32, #compound.dims<M>>
+  %none = compound.fill 0.0 : tensor<4x65536xf32, #compound.dims<M, E>>
+  %l, %o = compound.fold over "N" ins(%x, %v : tensor<4x8xf32, #compound.dims<M, N>>, tensor<8x65536xf32, #compound.dims<N, E>>) init(%zero, %none : tensor<4xf32, #compound.dims<M>>, tensor<4x65536xf32, #compound.dims<M, E>>) step {
+  ^bb0(%xs: tensor<4x8xf32, #compound.dims<M, N>>, %vs: tensor<8x65536xf32, #compound.dims<N, E>>, %l_old: tensor<4xf32, #compound.dims<M>>, %o_old: tensor<4x65536xf32, #compound.dims<M, E>>):
+    %added = compound.reduce add %xs : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+    %l_new = compound.map add %l_old, %added : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+    %xv = compound.contract %xs, %vs : tensor<4x8xf32, #compound.dims<M, N>>, tensor<8x65536xf32, #compound.dims<N, E>> -> tensor<4x65536xf32, #compound.dims<M, E>>
+    %o_new = compound.map add %o_old, %xv : tensor<4x65536xf32, #compound.dims<M, E>>, tensor<4x65536xf32, #compound.dims<M, E>> -> tensor<4x65536xf32, #compound.dims<M, E>>
+    compound.yield %l_new, %o_new : tensor<4xf32, #compound.dims<M>>, tensor<4x65536xf32, #compound.dims<M, E>>
+  } merge {
+  ^bb1(%l1: tensor<4xf32, #compound.dims<M>>, %o1: tensor<4x65536xf32, #compound.dims<M, E>>, %l2: tensor<4xf32, #compound.dims<M>>, %o2: tensor<4x65536xf32, #compound.dims<M, E>>):
+    %l3 = compound.map add %l1, %l2 : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+    %o3 = compound.map add %o1, %o2 : tensor<4x65536xf32, #compound.dims<M, E>>, tensor<4x65536xf32, #compound.dims<M, E>> -> tensor<4x65536xf32, #compound.dims<M, E>>
+    compound.yield %l3, %o3 : tensor<4xf32, #compound.dims<M>>, tensor<4x65536xf32, #compound.dims<M, E>>
+  } -> tensor<4xf32, #compound.dims<M>>, tensor<4x65536xf32, #compound.dims<M, E>>
+  func.return %l, %o : tensor<4xf32, #compound.dims<M>>, tensor<4x65536xf32, #compound.dims<M, E>>
 }
 
-// CHECK: fuse: the kernel that makes %p needs 1048580 bytes of REG and 0 bytes of SMEM with its smallest tiles, more than fit beside addresses and buffers in the 262144 and 232448 bytes there; fuse less, with strategy=partial or auto
+// CHECK: fuse: the kernel that makes %l, %o needs {{[0-9]+}} bytes of REG and {{[0-9]+}} bytes of SMEM with its smallest tiles, more than fit beside addresses and buffers in the 262144 and 232448 bytes there; fuse less, with strategy=partial or auto
