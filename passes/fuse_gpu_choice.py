@@ -29,7 +29,7 @@ from comet.passes.fuse_gpu_plan import Choice, Step, plan_steps
 from comet.passes.fuse_gpu_trial import Trials
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.levels import spmd_region
-from comet.passes.tile_gpu import LESS_FUSION, grid_nodes, set_estimate
+from comet.passes.tile_gpu import grid_nodes, set_estimate
 
 Strategy: TypeAlias = Literal["none", "partial", "full", "auto"]
 Between: TypeAlias = Literal["recompute", "spill", "auto"]
@@ -45,7 +45,8 @@ def fuse_function(
     Rewrite the elementary ops of `func` as the kernels of a GPU.
 
     Of the choices that the options leave, takes the one with the smallest estimated
-    time. Raises PassFailedException if none fits, or for ops of another level.
+    time. Raises PassFailedException if an op alone does not fit or cannot be lowered,
+    or is of another level.
     """
     cse(func)
     trials, levels = Trials(system), gpu_levels(system)
@@ -53,7 +54,7 @@ def fuse_function(
     open_choices = _choices(strategy, between, ranks)
     best = _cheapest(func, trials, _different(func, open_choices))
     if best.failure:
-        raise PassFailedException(f"fuse: {best.failure}; {_way_out(strategy)}")
+        raise PassFailedException(best.failure)
     rewrite(func, best.steps, levels)
     if strategy == "auto":
         func.attributes[STRATEGY] = StringAttr(best.choice.strategy)
@@ -62,12 +63,6 @@ def fuse_function(
     kernels = [step for step in best.steps if isinstance(step, KernelPlan)]
     for node, kernel in zip(grid_nodes(func), kernels, strict=True):
         set_estimate(node, trials.seconds(kernel) - trials.gpu.launch)
-
-
-def _way_out(strategy: Strategy) -> str:
-    if strategy != "auto":
-        return LESS_FUSION
-    return "see a long dimension in parts, with split"
 
 
 def _choices(strategy: Strategy, between: Between, ranks: bool) -> Iterator[Choice]:
@@ -136,7 +131,7 @@ def _fitted(func: FuncOp, trials: Trials, choice: Choice) -> _Candidate:
     """Return a choice with kernels that do not fit cut in two, as often as needed."""
     steps = plan_steps(func, choice)
     for kernel in _kernels(steps):
-        if (reason := trials.misfit(kernel)) is not None:
+        if reason := trials.misfit(kernel):
             return _cut(func, trials, choice, kernel, reason)
     seconds = sum(map(trials.seconds, _kernels(steps)))
     return _Candidate(choice, steps, seconds)

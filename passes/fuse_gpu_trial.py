@@ -66,12 +66,13 @@ class Trials:
         tiling = self._tried(kernel).tiling
         return inf if tiling is None else tiling.seconds
 
-    def misfit(self, kernel: KernelPlan) -> str | None:
-        """Return why no tiles of a kernel fit the GPU, None if some do."""
+    def misfit(self, kernel: KernelPlan) -> str:
+        """Return why no tiles of a kernel fit the GPU, empty if some do."""
         trial = self._tried(kernel)
         if trial.tiling is not None:
-            return None
-        return misfit(trial.node, self._levels, self.gpu)
+            return ""
+        reason = misfit(trial.node, self._levels, self.gpu)
+        return f"fuse: {reason}; make a dimension smaller, or see it in parts by split"
 
     def refusal(self, kernel: KernelPlan) -> str:
         """Return why a kernel with its best tiles is not lowered, empty if it is."""
@@ -134,7 +135,7 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
             if isinstance(op, KernelOp):
                 lower_kernel(op, 1)
     except PassFailedException as error:
-        return str(error)
+        return f"fuse: {error}"
     return ""
 
 

@@ -43,9 +43,6 @@ from comet.passes.tile_gpu_model import (
 )
 from comet.passes.tile_gpu_plan import plan_entries
 
-LESS_FUSION = "fuse less, with strategy=partial or auto"
-"""The way out where a kernel does not fit."""
-
 GROUP = 8
 """Programs along the first grid axis that run together, where that pays."""
 STAGES = (3, 4, 2, 1)
@@ -98,8 +95,9 @@ def choose(func: FuncOp, system: SystemOp) -> str:
     tilings: dict[SpatialOp, KernelTiling] = {}
     for node in grid_nodes(func):
         if (tiling := best_tiling(node, levels, gpu)) is None:
-            reason = misfit(node, levels, gpu)
-            raise PassFailedException(f"tile: {reason}; {LESS_FUSION}")
+            raise PassFailedException(
+                f"tile: {misfit(node, levels, gpu)}; fuse less, with strategy=auto"
+            )
         tilings[node] = tiling
     return plan_of(tilings)
 

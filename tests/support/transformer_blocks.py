@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-SIZES: Mapping[str, int] = {"M": 5, "N": 5, "D": 8, "H": 2, "E": 4, "G": 4, "F": 12}
+SIZES: Mapping[str, int] = {"M": 3, "N": 3, "D": 4, "H": 2, "E": 3, "G": 3, "F": 6}
 """Tokens as queries and as keys, model, heads, a head's keys and values, the MLP."""
 
 
@@ -176,24 +176,10 @@ def norm_and_mlp(sizes: Mapping[str, int] = SIZES, element: str = "f32") -> str:
     return p.returning(p.map("z", "add", x, swiglu(p, rms_norm(p, x, "h"), "d")))
 
 
-def norm_and_products() -> str:
-    """RMSNorm and the products for queries, keys and values."""
-    p = Program()
-    h = rms_norm(p, p.argument("x", "MD"), "h")
-    keys = p.rename("keys", h, "ND")
-    return p.returning(
-        p.contract("q", h, p.argument("wq", "DHE"), "HME"),
-        p.contract("k", keys, p.argument("wk", "DHE"), "HNE"),
-        p.contract("v", keys, p.argument("wv", "DHG"), "HNG"),
-    )
-
-
 GRAPHS: Mapping[str, str] = {
     "two_rms_norms": two_norms("rms"),
     "two_layer_norms": two_norms("layer"),
     "two_softmaxes": two_norms("softmax"),
-    "norm_and_products": norm_and_products(),
-    "norm_and_mlp": norm_and_mlp(),
     "llama_block": llama_block(),
     "gpt2_block": gpt2_block(),
 }

@@ -1,0 +1,104 @@
+"""Whole graphs in elementary form, such as blocks of transformers, become kernels."""
+
+from pathlib import Path
+
+import pytest
+from gpu_graphs import H200
+from rank_runs import outcomes
+from semantics import assert_same_meaning, parse_module, run_passes
+from transformer_blocks import GRAPHS, Program, llama_block, norm_and_mlp
+from triton_modules import check_all, emitted, hardware
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from comet.dialects.compound_dims import extents_of
+from comet.dialects.schedule import SpatialOp
+from comet.passes.functions import compute_functions
+from comet.passes.fuse_gpu_cut import added_bytes, cheapest_cut
+from comet.passes.fuse_gpu_plan import Choice, plan_steps
+from comet.passes.levels import compute_block
+
+ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+LONG = {"M": 33, "N": 33, "D": 256, "H": 4, "E": 32, "G": 32, "F": 300}
+"""Sizes with which a block does not fit one kernel."""
+
+
+def on_two_gpus(dim: str) -> str:
+    """Return the pipeline for two GPUs that share a dimension."""
+    return f"{hardware('h200x8.yaml')},triton-distributed{{ranks=2 dim={dim}}}"
+
+
+def kernels(module: ModuleOp) -> list[SpatialOp]:
+    return [op for op in module.walk() if isinstance(op, SpatialOp)]
+
+
+def function(text: str) -> FuncOp:
+    (found,) = compute_functions(parse_module(text))
+    return found
+
+
+def test_every_graph_runs_on_one_gpu(tmp_path: Path):
+    sources = {name: emitted(text, ONE_GPU) for name, text in GRAPHS.items()}
+    reports = check_all(sources, tmp_path)
+    assert [report for report in reports.values() if not report["ok"]] == []
+
+
+def test_graphs_run_on_two_gpus(tmp_path: Path):
+    shared = {
+        "two_layer_norms": "D",
+        "llama_block": "H",
+    }
+    sources = {
+        name: emitted(GRAPHS[name], on_two_gpus(dim)) for name, dim in shared.items()
+    }
+    assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(shared, "right")
+
+
+@pytest.mark.parametrize("strategy", ["partial", "full"])
+def test_a_block_that_does_not_fit_a_kernel_is_cut(strategy: str):
+    before = run_passes(parse_module(llama_block(LONG)), H200)
+    after = run_passes(before, f"fuse{{strategy={strategy}}},tile")
+    apart = run_passes(before, "fuse{strategy=none}")
+    assert 2 < len(kernels(after)) < len(kernels(apart))
+    assert_same_meaning(before, after, "main")
+
+
+def test_a_kernel_is_cut_where_least_goes_through_memory():
+    """Behind the root of a row, which is shorter than the row that it scales."""
+    func = function(norm_and_mlp())
+    choice = Choice(apart=False, whole=True, spill=False)
+    (kernel,) = plan_steps(func, choice)
+    place = cheapest_cut(func, choice, kernel)
+    assert place is not None
+    first, second = plan_steps(
+        func, Choice(False, True, False, cuts=frozenset({place}))
+    )
+    assert [value.name_hint for value in first.outs] == ["h_scale"]
+    assert [value.name_hint for value in second.outs] == ["z"]
+
+
+def test_what_a_cut_costs():
+    """%h is 3 x 4 numbers of 4 bytes: stored and read; %x is read once more."""
+    ops = list(compute_block(function(norm_and_mlp())).ops)[:-1]
+    place = next(i for i, op in enumerate(ops) if op.results[0].name_hint == "h") + 1
+    result = ops[-1].results[0]
+    assert added_bytes(ops[:place], ops[place:], [result]) == 3 * 3 * 4 * 4
+    h = ops[place - 1].results[0]
+    assert added_bytes(ops[:place], ops[place:], [result, h]) == 2 * 3 * 4 * 4
+
+
+def test_a_product_with_two_column_dimensions_is_one_of_matrices():
+    p = Program({"M": 64, "D": 128, "H": 4, "E": 32})
+    q = p.contract("q", p.argument("h", "MD"), p.argument("w", "DHE"), "HME")
+    module = run_passes(parse_module(p.returning(q)), f"{H200},fuse,tile")
+    (kernel,) = kernels(module)
+    assert all(extents_of(tile).get("H", 1) == 1 for tile in kernel.tiles)
+    assert "tl.dot(" in emitted(p.returning(q), ONE_GPU)
+
+
+def test_a_product_with_two_summed_dimensions_is_one_of_matrices():
+    p = Program({"M": 64, "D": 128, "H": 4, "G": 32})
+    o = p.contract("o", p.argument("mixed", "HMG"), p.argument("w", "HGD"), "MD")
+    source = emitted(p.returning(o), ONE_GPU)
+    assert "tl.dot(" in source
+    assert "for h in range(" in source
