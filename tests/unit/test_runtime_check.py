@@ -99,6 +99,17 @@ def test_kernels_take_only_what_they_were_compiled_for(
         expect_tensor("x", tensor, (3, 4), "float32")
 
 
+def test_tensors_on_the_cpu_need_the_interpreter(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "0")
+    expect_tensor("x", torch.zeros(3, 4, device="meta"), (3, 4), "float32")
+    message = (
+        "x is on the CPU, where only Triton's interpreter runs kernels: use comet-run, "
+        "or set TRITON_INTERPRET=1 before triton is imported"
+    )
+    with pytest.raises(ValueError, match=message):
+        expect_tensor("x", torch.zeros(3, 4), (3, 4), "float32")
+
+
 def test_counts_are_drawn_from_one_to_their_bound():
     counts = replace(program(), inputs=(Tensor((1000,), "int32", at_most=7), MATRIX))
     drawn, matrix = random_inputs(counts, seed=0, device="cpu")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from comet.runtime.program import Program, RankProgram, Tensor
+from comet.runtime.progress import PROGRESS
 
 if TYPE_CHECKING:
     from comet.runtime.program import Array
@@ -117,11 +118,13 @@ def check(program: Program, seed: int, device: str) -> CheckResult:
     Raises `ValueError` where results differ in number or shape from what is promised.
     """
     inputs = random_inputs(program, seed, device)
+    PROGRESS.enter("the launch")
     start = time.perf_counter()
     results = as_tuple(program.launch(*inputs))
     if device != "cpu":
         torch.cuda.synchronize()
     seconds = time.perf_counter() - start
+    PROGRESS.enter("the reference in numpy")
     references = expected(program, inputs)
     judged = [
         CheckResult(

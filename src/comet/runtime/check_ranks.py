@@ -22,6 +22,7 @@ from comet.runtime.check import (
 )
 from comet.runtime.heap import Heap
 from comet.runtime.program import RankProgram, Tensor, load_module, program_of
+from comet.runtime.progress import PROGRESS
 from comet.runtime.ranks import Launch, Rank
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def played(
     for epoch in range(epochs):
         for session in sessions:
             session.write(epoch)
+        PROGRESS.enter(f"launch {epoch + 1} of {epochs}")
         launch()
         for session in sessions:
             session.read()
@@ -213,6 +215,7 @@ def check_ranks(path: str, seed: int, epochs: int, run: Run) -> CheckResult:
     """
     program, host = rank_program(path), Host(path, seed, epochs)
     start = time.perf_counter()
+    PROGRESS.enter("the launches")
     ranks = run(host)
     seconds = (time.perf_counter() - start) / epochs
     judged = [
@@ -231,6 +234,7 @@ def _judged(
     seconds: float,
 ) -> list[CheckResult]:
     """Compare what all ranks computed in one launch with the reference."""
+    PROGRESS.enter(f"the reference of launch {epoch + 1} in numpy")
     references = expected(program, inputs)
     return [
         CheckResult(

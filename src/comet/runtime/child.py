@@ -7,10 +7,12 @@ import math
 import os
 import sys
 import traceback
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from comet.runtime.program import Program, RankProgram, load_module, program_of
-from comet.runtime.request import INTERPRETED, Request, request_of
+from comet.runtime.progress import PROGRESS, WORTH_SAYING, expected_time, reported
+from comet.runtime.request import INTERPRETED, TARGETS, Request, request_of
 
 if TYPE_CHECKING:
     from comet.runtime.check import CheckResult
@@ -34,9 +36,21 @@ def report(request: Request) -> Facts:
     if request.backend not in INTERPRETED:
         expect_gpu()
     program = program_of(load_module(request.module), request.module)
-    if isinstance(program, RankProgram):
-        return _report_of_ranks(program, request)
-    return _report_of_one(program, request)
+    run = _report_of_ranks if isinstance(program, RankProgram) else _report_of_one
+    if request.backend not in INTERPRETED:
+        return run(program, request)
+    announce(program, request)
+    with reported():
+        return run(program, request)
+
+
+def announce(program: Program | RankProgram, request: Request) -> None:
+    """Say on stderr how long the run will take, where that is long."""
+    launches = request.epochs if isinstance(program, RankProgram) else 1
+    time = expected_time(program, launches)
+    if time.total > WORTH_SAYING:
+        sentence = time.sentence(" or ".join(TARGETS))
+        print(f"comet-run: {sentence}", file=sys.stderr, flush=True)
 
 
 def _report_of_one(program: Program, request: Request) -> Facts:
@@ -46,15 +60,22 @@ def _report_of_one(program: Program, request: Request) -> Facts:
     from comet.runtime.check import check
     from comet.runtime.rank_backends import FAILURES
 
+    counting: AbstractContextManager[None] = nullcontext()
     if request.backend == "scheduler":
         from comet.runtime.check_scheduled import scheduled
 
         program = scheduled(program, request.seed, request.resident)
+    elif request.backend in INTERPRETED:
+        from comet.runtime.interpreted import counted
+
+        counting = counted(PROGRESS)
     device = "cpu" if request.backend in INTERPRETED else "cuda"
     try:
-        facts = _facts(check(program, request.seed, device), 1, request)
+        with counting:
+            result = check(program, request.seed, device)
     except FAILURES as error:
         return _failed(error, 1, request)
+    facts = _facts(result, 1, request)
     if request.bench:
         from comet.runtime.bench import bench_microseconds
 
@@ -157,6 +178,9 @@ def main() -> int:
     request = request_of(sys.argv[1])
     try:
         ok, text = outcome(request)
+    except KeyboardInterrupt:
+        print(f"comet-run: stopped at {PROGRESS.text()}", file=sys.stderr, flush=True)
+        os._exit(130)  # without waiting for the threads of other ranks
     except ValueError as error:
         print(f"comet-run: error: {error}", file=sys.stderr)
         return 1

@@ -200,4 +200,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     interpret = request.backend in INTERPRETED and not request.targets
     environment = {"TRITON_DEFAULT_FP_FUSION": "1", **os.environ}
     environment["TRITON_INTERPRET"] = str(int(interpret))
-    return subprocess.run(command, env=environment, check=False).returncode
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:  # the terminal interrupts the child as well
+            return process.wait()

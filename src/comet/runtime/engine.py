@@ -20,6 +20,7 @@ from comet.runtime.memory import (
     OutOfBoundsError,
     addresses_of,
 )
+from comet.runtime.progress import PROGRESS
 from comet.runtime.races import Operation, RaceDetector, RaceError
 from comet.runtime.ranks import Launch
 
@@ -136,6 +137,7 @@ class Engine:
             for kernel in kernels
             for index in kernel.indices()
         ]
+        PROGRESS.launch(len(actors))
         self._run_group(host, actors)
         if self._detector is not None:
             for actor in actors:
@@ -297,6 +299,7 @@ class Engine:
                 kernel.run()
             except Exception as error:
                 raise self._error(actor, kernel.place_of(error), str(error)) from error
+            PROGRESS.end()
             group.running -= 1
             self._start_next(group)
             self.conductor.notify(group)

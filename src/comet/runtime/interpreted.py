@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,7 @@ from triton.runtime.interpreter import GridExecutor, InterpretedFunction, Tensor
 from comet.runtime.flags import INTEGERS, flag_value
 from comet.runtime.memory import Access, Kind, Scope
 from comet.runtime.polling import polled_by
+from comet.runtime.progress import Progress
 from comet.runtime.ranks import Launch
 from comet.runtime.replay import replayed
 
@@ -285,3 +287,25 @@ def observed(observer: Observer) -> Iterator[None]:
             stack.callback(delattr, builder, name)
         stack.enter_context(polled_by(observer.poll))
         yield
+
+
+@contextmanager
+def counted(progress: Progress) -> Iterator[None]:
+    """Count the programs of kernels that Triton launches itself, one by one."""
+    builder = interpreter.interpreter_builder
+    set_grid, set_index = builder.set_grid_dim, builder.set_grid_idx
+
+    def launched(*grid: int) -> None:
+        progress.launch(math.prod(grid))
+        set_grid(*grid)
+
+    def entered(*index: int) -> None:
+        if any(index):  # the program before it has ended
+            progress.end()
+        set_index(*index)
+
+    builder.set_grid_dim, builder.set_grid_idx = launched, entered
+    try:
+        yield
+    finally:
+        del builder.set_grid_dim, builder.set_grid_idx
