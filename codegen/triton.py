@@ -96,7 +96,8 @@ def _parts(module: ModuleOp) -> _Parts:
     if not references:
         raise DiagnosticException(
             f"@{name} has no private @{name}__reference to check against; run "
-            "decompose, which writes it, before fuse"
+            "decompose, which writes it, before insert-collectives and fuse, or write "
+            "it in elementary ops, with the attribute comet.reference"
         )
     kernels = tuple(op for op in module.body.block.ops if isinstance(op, tl.KernelOp))
     for op in (*kernels, plans[0], references[0]):

@@ -6,7 +6,7 @@ choice rests on nothing but the program that would be launched. All patterns are
 with the tiles that kernels have; then, always from the cheapest on, one thing after
 another is varied: the tiles of each kernel, then how each dimension of messages is cut.
 No pattern alone is cheaper than what is found; that it is the cheapest of all, a search
-of this kind does not prove.
+of this kind does not prove. What is found has been lowered on such a copy, too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
@@ -137,12 +138,11 @@ def choose_pattern(
     search.descend(
         tuple(_kinds(module, patterns, asked)), tuple(_variations(module, asked))
     )
-    refused = search.refused
+    best, refused = search.cheapest_lowered(), search.refused
+    if best is None:
+        raise PassFailedException(f"no pattern does: {'; '.join(refused.values())}")
     for candidate in search.costs:
         refused.pop(candidate.pattern, None)
-    if not search.costs:
-        raise PassFailedException(f"no pattern does: {'; '.join(refused.values())}")
-    best = min(search.costs, key=search.cost)
     return Choice(best, search.costs, refused)
 
 
@@ -245,6 +245,26 @@ class _Search:
             tried = islice(first.of(cheapest), most - len(self._tried))
             better = min((cheapest, *tried), key=self.cost)
             left[better] = todo
+
+    def cheapest_lowered(self) -> Candidate | None:
+        """
+        Return the cheapest candidate that can be written in Triton, None if none can.
+
+        The cheapest is tried first; what is refused is no candidate any more.
+        """
+        from comet.passes.lower_channels import LowerChannelsPass
+        from comet.passes.lower_to_triton import LowerToTritonPass
+
+        lower = PassPipeline((LowerChannelsPass(), LowerToTritonPass()))
+        while self.costs:
+            best = min(self.costs, key=self.cost)
+            try:
+                lower.apply(Context(), with_pattern(self._module, best, self._asked))
+                return best
+            except PassFailedException as error:
+                self.refused.setdefault(best.pattern, str(error))
+                del self.costs[best]
+        return None
 
     def _price(self, candidate: Candidate) -> Taxes:
         """Return the sum over the programs of the module."""

@@ -6,6 +6,7 @@ import pytest
 from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
 from rank_plans import hardware_pass, program_text
 from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
@@ -22,6 +23,7 @@ from comet.passes.choose_pattern import (
     with_pattern,
 )
 from comet.passes.functions import compute_functions
+from comet.passes.lower_to_triton import LowerToTritonPass
 
 
 def bsp() -> ModuleOp:
@@ -50,6 +52,29 @@ def test_a_cost_is_that_of_the_program_that_would_be_launched():
         again = program_cost(program, system, resident=True)
         assert taxes.total == pytest.approx(again.total)
         assert program_cost(program, system).total > again.total
+
+
+def test_what_cannot_be_lowered_is_not_chosen(monkeypatch: pytest.MonkeyPatch):
+    """As if Triton had no word for what the cheapest pattern does."""
+    first = choose_pattern(bsp()).best
+    lower = LowerToTritonPass.apply
+
+    def refuse(self: LowerToTritonPass, ctx: Context, op: ModuleOp) -> None:
+        if str(op) == lowered_channels(first):
+            raise PassFailedException("lower-to-triton: no")
+        lower(self, ctx, op)
+
+    monkeypatch.setattr(LowerToTritonPass, "apply", refuse)
+    choice = choose_pattern(bsp())
+    assert choice.best != first
+    assert first not in choice.costs
+    cheapest = min(choice.costs.values(), key=lambda taxes: taxes.total)
+    assert choice.costs[choice.best].total == cheapest.total
+
+
+def lowered_channels(candidate: Candidate) -> str:
+    """Return the program of a candidate as `lower-to-triton` sees it."""
+    return str(run_passes(with_pattern(bsp(), candidate), "lower-channels"))
 
 
 def test_tiles_of_the_messages_are_part_of_the_space():

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from gpu_graphs import H200
+from gpu_graphs import H200, REDUCED_THEN_KEPT, SOFTMAX
 from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import GRAPHS, Program, llama_block, norm_and_mlp
@@ -13,6 +13,7 @@ from xdsl.dialects.func import FuncOp
 
 from comet.dialects.compound_dims import extents_of
 from comet.dialects.schedule import SpatialOp
+from comet.passes import fuse_gpu_trial
 from comet.passes.functions import compute_functions
 from comet.passes.fuse_gpu_cut import added_bytes, cheapest_cut
 from comet.passes.fuse_gpu_plan import Choice, plan_steps
@@ -47,9 +48,11 @@ def test_graphs_run_on_two_gpus(tmp_path: Path):
     shared = {
         "two_layer_norms": "D",
         "llama_block": "H",
+        "reduced_then_kept": "N",
     }
+    texts = {**GRAPHS, "reduced_then_kept": REDUCED_THEN_KEPT}
     sources = {
-        name: emitted(GRAPHS[name], on_two_gpus(dim)) for name, dim in shared.items()
+        name: emitted(texts[name], on_two_gpus(dim)) for name, dim in shared.items()
     }
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(shared, "right")
 
@@ -61,6 +64,22 @@ def test_a_block_that_does_not_fit_a_kernel_is_cut(strategy: str):
     apart = run_passes(before, "fuse{strategy=none}")
     assert 2 < len(kernels(after)) < len(kernels(apart))
     assert_same_meaning(before, after, "main")
+
+
+def test_a_kernel_that_is_not_lowered_is_cut(monkeypatch: pytest.MonkeyPatch):
+    """As if Triton took no product and no exponential in one kernel."""
+
+    def refused(node: SpatialOp, tiling: object, system: object) -> str:
+        text = str(node)
+        return "no" if "contract" in text and "map exp" in text else ""
+
+    monkeypatch.setattr(fuse_gpu_trial, "refusal", refused)
+    before = run_passes(
+        parse_module(SOFTMAX.format(M=7, N=13, K=5)), f"{H200},decompose"
+    )
+    after = run_passes(before, "fuse{strategy=full}")
+    assert len(kernels(after)) == 2
+    assert_same_meaning(before, after, "f")
 
 
 def test_a_kernel_is_cut_where_least_goes_through_memory():
