@@ -8,9 +8,12 @@ from typing import ClassVar, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
+from comet.dialects.compound import FoldOp
+from comet.dialects.compound_dims import extents_of
 from comet.passes.levels import IRLevel, functions_at
 from comet.passes.pipeline import ChoosingPass
 
@@ -65,6 +68,7 @@ class FusePass(ChoosingPass):
 
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
+            check_folds(func)
             if system.gpu is not None:
                 if self.strategy == "apart":
                     raise PassFailedException(
@@ -79,3 +83,20 @@ class FusePass(ChoosingPass):
                 fuse_auto.fuse_function(func, system, (first, *others))
             else:
                 fuse_accelerator.fuse_function(func, system, *first)
+
+
+def check_folds(func: FuncOp) -> None:
+    """
+    Check that no fold takes one element at a time, as loops have tiles of any size.
+
+    Raises PassFailedException if one does.
+    """
+    for op in func.walk():
+        if isinstance(op, FoldOp) and op.element_by_element:
+            dim = op.dim.data
+            if any(extents_of(value).get(dim, 1) > 1 for value in op.ins):
+                raise PassFailedException(
+                    f"fuse: the step of a fold over {dim} takes one element at a time, "
+                    "and a loop takes tiles of any size; write the step for chunks of "
+                    f"the whole extent of {dim}"
+                )

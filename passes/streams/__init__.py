@@ -24,7 +24,7 @@ def _has_form(fold: FoldOp, form: Form) -> bool:
         return False
     inputs, dim = [value.type for value in fold.ins], fold.dim.data
     steps: list[Region] = []
-    if len(inputs) == len(form.inputs) and not fold.element_by_element:
+    if len(inputs) == len(form.inputs):
         steps.append(form.step_region(dim, inputs, carries))
     if len(inputs) == len(carries) and all(dim in names_of(type_) for type_ in inputs):
         steps.append(form.join_region(dim, inputs, carries))

@@ -167,7 +167,77 @@ def test_a_fold_that_uses_a_value_from_outside():
         pipeline = f"distribute{{dim={dim} axes=rank}},insert-collectives"
         after = check_meaning(parse_module(text), pipeline)
         folds = [op for op in after.walk() if isinstance(op, FoldOp)]
-        assert any(fold.element_by_element for fold in folds) == (dim == "N")
+        assert len(folds) == (2 if dim == "N" else 1)
+        assert not any(fold.element_by_element for fold in folds)
+
+
+TWO_CARRIES = """
+    func.func @main(%x: tensor<7xf32, #compound.dims<N>>)
+        -> (tensor<f32, #compound.dims<>>, tensor<f32, #compound.dims<>>) {{
+      %one = compound.fill 1.0 : tensor<f32, #compound.dims<>>
+      %zero = compound.fill 0.0 : tensor<f32, #compound.dims<>>
+      %s, %p = compound.fold over "N" ins(%x : tensor<7xf32, #compound.dims<N>>)
+          init(%zero, %zero : tensor<f32, #compound.dims<>>,
+               tensor<f32, #compound.dims<>>) step {{
+      ^bb0(%c: tensor<7xf32, #compound.dims<N>>, %s: tensor<f32, #compound.dims<>>,
+           %p: tensor<f32, #compound.dims<>>):
+        %r = compound.reduce add %c : tensor<7xf32, #compound.dims<N>>
+            -> tensor<f32, #compound.dims<>>
+        %t = compound.map add %s, %r : tensor<f32, #compound.dims<>>,
+            tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+        compound.yield %t, %t : tensor<f32, #compound.dims<>>,
+            tensor<f32, #compound.dims<>>
+      }} merge {{
+      ^bb0(%a: tensor<f32, #compound.dims<>>, %b: tensor<f32, #compound.dims<>>,
+           %c: tensor<f32, #compound.dims<>>, %d: tensor<f32, #compound.dims<>>):
+        %t = compound.map add %a, %c : tensor<f32, #compound.dims<>>,
+            tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+        %u = compound.map {kind} {operands} : tensor<f32, #compound.dims<>>,
+            tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+        compound.yield %t, %u : tensor<f32, #compound.dims<>>,
+            tensor<f32, #compound.dims<>>
+      }} -> tensor<f32, #compound.dims<>>, tensor<f32, #compound.dims<>>
+      func.return %s, %p : tensor<f32, #compound.dims<>>, tensor<f32, #compound.dims<>>
+    }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "operands", "one_by_one"),
+    [("add", "%b, %d", False), ("add", "%a, %c", True), ("add", "%a, %d", True)],
+)
+def test_partials_are_merged_together_where_each_carry_has_a_reduction(
+    kind: str, operands: str, one_by_one: bool
+):
+    text = mesh_text({"rank": 2}) + TWO_CARRIES.format(kind=kind, operands=operands)
+    pipeline = "distribute{dim=N axes=rank},insert-collectives"
+    after = check_meaning(parse_module(text), pipeline)
+    folds = [op for op in after.walk() if isinstance(op, FoldOp)]
+    assert any(fold.element_by_element for fold in folds) == one_by_one
+
+
+def test_shares_of_one_element_are_merged_as_others():
+    text = (
+        mesh_text({"rank": 2})
+        + """
+    func.func @main(%x: tensor<2xf32, #compound.dims<N>>)
+        -> tensor<f32, #compound.dims<>> {
+      %m = compound.reduce max %x : tensor<2xf32, #compound.dims<N>>
+          -> tensor<f32, #compound.dims<>>
+      %s = compound.map sub %x, %m : tensor<2xf32, #compound.dims<N>>,
+          tensor<f32, #compound.dims<>> -> tensor<2xf32, #compound.dims<N>>
+      %e = compound.map exp %s : tensor<2xf32, #compound.dims<N>>
+          -> tensor<2xf32, #compound.dims<N>>
+      %l = compound.reduce add %e : tensor<2xf32, #compound.dims<N>>
+          -> tensor<f32, #compound.dims<>>
+      func.return %l : tensor<f32, #compound.dims<>>
+    }
+    """
+    )
+    pipeline = "stream,distribute{dim=N axes=rank},insert-collectives"
+    after = check_meaning(parse_module(text), pipeline)
+    merging = [op for op in after.walk() if isinstance(op, FoldOp)][1]
+    assert not merging.element_by_element
 
 
 @pytest.mark.parametrize("dim", ["M", "K", "N"])

@@ -47,3 +47,24 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<f16, #compoun
 }
 
 // CHECK: fuse: %d is computed from numbers alone, and the rows of an accelerator's nodes name a dimension; compute it on a tensor that has one, of extent 1 if need be
+
+// -----
+
+// A step for one element at a time.
+
+func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<f16, #compound.dims<>> {
+  %zero = compound.fill 0.0 : tensor<f16, #compound.dims<>>
+  %y = compound.fold over "N" ins(%x : tensor<8xf16, #compound.dims<N>>) init(%zero : tensor<f16, #compound.dims<>>) step {
+  ^bb0(%c: tensor<1xf16, #compound.dims<N>>, %old: tensor<f16, #compound.dims<>>):
+    %n = compound.reduce add %c : tensor<1xf16, #compound.dims<N>> -> tensor<f16, #compound.dims<>>
+    %new = compound.map add %old, %n : tensor<f16, #compound.dims<>>, tensor<f16, #compound.dims<>> -> tensor<f16, #compound.dims<>>
+    compound.yield %new : tensor<f16, #compound.dims<>>
+  } merge {
+  ^bb0(%a: tensor<f16, #compound.dims<>>, %b: tensor<f16, #compound.dims<>>):
+    %new = compound.map add %a, %b : tensor<f16, #compound.dims<>>, tensor<f16, #compound.dims<>> -> tensor<f16, #compound.dims<>>
+    compound.yield %new : tensor<f16, #compound.dims<>>
+  } -> tensor<f16, #compound.dims<>>
+  func.return %y : tensor<f16, #compound.dims<>>
+}
+
+// CHECK: fuse: the step of a fold over N takes one element at a time, and a loop takes tiles of any size; write the step for chunks of the whole extent of N
