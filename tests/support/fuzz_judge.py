@@ -8,9 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from comet_rules import check
-from fuzz_case import ROOT, Case, Verdict
-from fuzz_corpus import split_specs
-from fuzz_meaning import Hang, difference, limited, results_of, sensitivity, stages
+from fuzz_case import FOLDER, ROOT, Case, Verdict
+from fuzz_meaning import Hang, OtherMeaning, compiled, limited, results_of, sensitivity
 from semantics import comet_context, parse_module
 from tool_run import ToolRun, comet_cost_command, comet_opt_command
 from xdsl.dialects import func
@@ -93,7 +92,6 @@ def _read_again(text: str, folder: Path) -> Verdict | None:
 def _meaning(case: Case, folder: Path) -> Verdict | None:
     """Judge what a program computes after each pass, and when it is run."""
     module = parse_module(case.text)
-    reached = module
     try:
         expected = results_of(module) if case.family in MEANT else {}
     except InterpretationError:
@@ -102,10 +100,10 @@ def _meaning(case: Case, folder: Path) -> Verdict | None:
         return Verdict(
             "wrong", f"the interpreter fails with {type(error).__name__}: {error}"
         )
-    passes = case.passes.replace("%folder", str(folder))
-    for spec, reached in stages(module, list(split_specs(passes))):
-        if expected and (what := difference(expected, reached)):
-            return Verdict("wrong", f"after {spec.partition('{')[0]}: {what}")
+    try:
+        reached = compiled(module, case.passes.replace(FOLDER, str(folder)), expected)
+    except OtherMeaning as error:
+        return Verdict("wrong", str(error))
     if case.family not in RUN:
         return None
     if case.target == "comet" and (broken := check(write_files(reached))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -15,7 +15,7 @@ from semantics import comet_context, random_inputs
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, SSAValue
-from xdsl.passes import PassPipeline
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.traits import IsTerminator, SymbolTable
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import InterpretationError
@@ -24,12 +24,16 @@ from comet.dialects.compound_dims import element_type_of
 from comet.interpreter.machine import Machine, Values, dims_of, evaluate, run
 from comet.interpreter.tensor import Array, Tensor
 from comet.passes.functions import compute_functions
+from comet.passes.pipeline import Pipeline, run_passes
 from comet.runtime.check import relative_error
 
 LARGEST = 200_000
 """Elements of one value that is still interpreted."""
 TOLERANCE = 1e-9
 """The largest difference of a result in float64, see `relative_error`."""
+
+Results = dict[str, list[Array]]
+"""What functions compute, by name."""
 
 
 class Hang(BaseException):
@@ -53,19 +57,34 @@ def limited(seconds: float) -> Generator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def stages(module: ModuleOp, specs: Sequence[str]) -> Iterator[tuple[str, ModuleOp]]:
-    """Yield every pass with what it makes of a copy of `module`."""
-    known = Universe.get_multiverse().all_passes
-    module = module.clone()
-    for spec in specs:
-        PassPipeline.parse_spec(known, spec).apply(comet_context().clone(), module)
-        module.verify()
-        yield spec, module
+class OtherMeaning(Exception):
+    """A pass has changed what a function computes; the message says which and how."""
 
 
-def results_of(module: ModuleOp) -> dict[str, list[Array]]:
+def compiled(module: ModuleOp, pipeline: str, expected: Results) -> ModuleOp:
+    """
+    Return what passes make of a copy of `module`.
+
+    Raises `OtherMeaning` after the first pass, also inside a pipeline, with which
+    functions do not compute what is expected of them.
+    """
+
+    @contextmanager
+    def watched(each: ModulePass, module: ModuleOp) -> Generator[None]:
+        yield
+        if not isinstance(each, Pipeline) and (what := difference(expected, module)):
+            raise OtherMeaning(f"after {each.name}: {what}")
+
+    known, copy = Universe.get_multiverse().all_passes, module.clone()
+    passes = PassPipeline.parse_spec(known, pipeline).passes
+    run_passes(passes, comet_context().clone(), copy, watched)
+    copy.verify()
+    return copy
+
+
+def results_of(module: ModuleOp) -> Results:
     """Return what each function computes on random inputs; nothing if one is large."""
-    found: dict[str, list[Array]] = {}
+    found: Results = {}
     if _largest(module) > LARGEST:
         return found
     for name in _functions(module):
@@ -106,7 +125,7 @@ def _values(module: ModuleOp) -> Iterator[SSAValue]:
             yield from block.args
 
 
-def difference(before: Mapping[str, list[Array]], after: ModuleOp) -> str:
+def difference(before: Results, after: ModuleOp) -> str:
     """Say how the functions of `after` differ from the results before; empty if not."""
     for name, expected in before.items():
         if name not in _functions(after) or not all(map(_is_finite, expected)):

@@ -54,7 +54,7 @@ def accelerator(random: Random, dims: Sequence[str], decompose: bool) -> Specs:
     """Return the passes to COMET files, one by one; `decompose` where ops are named."""
     machine = random.choice(("edge", "edge", "cloud"))
     axes = AXES[machine][: random.randint(0, len(AXES[machine]))]
-    spread = f"distribute{{dim={random.choice(dims)} axes={','.join(axes)}}}"
+    spread = f"distribute{{dim={random.choice(dims or ['M'])} axes={','.join(axes)}}}"
     return (
         attach(machine),
         *(("decompose{accumulator=input}",) if decompose else ()),
