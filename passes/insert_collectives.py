@@ -44,7 +44,7 @@ from comet.passes.boundary import (
     says_sharding,
 )
 from comet.passes.levels import IRLevel, functions_at
-from comet.passes.local_body import LocalBody, local_type, restricted
+from comet.passes.local_body import LocalBody, is_constant, local_type, restricted
 from comet.passes.local_fold import merge_partials
 from comet.passes.shardings import (
     ITERATING,
@@ -131,7 +131,13 @@ def _shardings_of(
             wish = wishes[0] if wishes else None
             if wish is not None and wishes.count(wish) == len(wishes):
                 tail[op] = wish
-    return {op: tail.get(op) or sharding_of_op(op) for op in ops}
+    return {op: tail.get(op) or _own_sharding(op) for op in ops}
+
+
+def _own_sharding(op: Operation) -> Sharding:
+    """Return what an op says; every instance folds whole constants."""
+    whole = isinstance(op, FoldOp) and all(map(is_constant, op.ins))
+    return {} if whole else sharding_of_op(op)
 
 
 def _wish(
@@ -156,7 +162,8 @@ def _returned(
 
 def _follows(op: Operation) -> bool:
     """Return whether `op` is put where it is used, in the sharding wanted there."""
-    return isinstance(op, FillOp | IndexOp | RenameOp)
+    follow = isinstance(op, FillOp | IndexOp | RenameOp)
+    return follow or any(map(is_constant, op.results))
 
 
 def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:

@@ -25,7 +25,17 @@ from comet.dialects.collective_analysis import result_states
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding
 from comet.dialects.collective_state import State, States, state_of_sharding
-from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    IndexOp,
+    MapOp,
+    ReduceKind,
+    ReduceOp,
+    RenameOp,
+)
 from comet.dialects.compound_dims import extents_of, names_of, with_extents
 
 Held = tuple[tuple[str, tuple[str, ...]], ...]
@@ -34,6 +44,18 @@ Key = tuple[SSAValue, Held]
 """A global value and the sharding under which it is held."""
 Input = tuple[BlockArgument, Held]
 """An argument of the function and the sharding in which the region takes it."""
+
+
+OF_CONSTANTS = (MapOp, CastOp, ReduceOp, ContractOp, ExtentOp)
+"""Ops that compute a constant from constants, in any shares of their result."""
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Return whether a value depends on no argument and on no position."""
+    op = value.owner
+    return isinstance(op, FillOp) or (
+        isinstance(op, OF_CONSTANTS) and all(map(is_constant, op.operands))
+    )
 
 
 def sharding_of_state(state: State) -> Sharding:
@@ -124,6 +146,13 @@ class LocalBody:
                 axes = wanted.get(index.dim, ())
                 whole = index.extent if axes else None
                 return self.insert(IndexOp(type_, whole, axes), outer.name_hint)
+            case Operation() as op if is_constant(outer):
+                local = type(op).create(
+                    operands=[self.fetch(value, wanted) for value in op.operands],
+                    result_types=[type_],
+                    properties=op.properties,
+                )
+                return self.insert(local, outer.name_hint)
             case RenameOp() as rename if self._keeps_shares(rename, wanted):
                 old = {new: name for name, new in rename.renaming.items()}
                 inner = {old[dim]: axes for dim, axes in wanted.items()}

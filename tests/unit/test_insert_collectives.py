@@ -345,3 +345,44 @@ def test_a_wrong_collective_is_caught(change: str, message: str):
     wrong = parse_module(text, verify=False)
     with pytest.raises(AssertionError):
         assert_same_meaning(right, wrong, "main")
+
+
+OF_CONSTANTS = {
+    "elements": "%v = compound.map add %a, %d : !m, !m -> !m",
+    "a sum": "%r = compound.reduce add %d : !m -> !s\n"
+    "%v = compound.map add %a, %r : !m, !s -> !m",
+    "a product": "%r = compound.contract %c, %d : !m, !m -> !s\n"
+    "%v = compound.map add %a, %r : !m, !s -> !m",
+    "an extent": '%r = compound.extent "M" of %d : !m -> !s\n'
+    "%v = compound.map add %a, %r : !m, !s -> !m",
+    "a fold": """%r = compound.fold over "M" ins(%d : !m) init(%zero : !s) step {
+      ^bb0(%x: !m, %old: !s):
+        %t = compound.reduce add %x : !m -> !s
+        %new = compound.map add %old, %t : !s, !s -> !s
+        compound.yield %new : !s
+      } merge {
+      ^bb0(%x: !s, %y: !s):
+        %new = compound.map add %x, %y : !s, !s -> !s
+        compound.yield %new : !s
+      } -> !s
+      %v = compound.map add %a, %r : !m, !s -> !m""",
+}
+
+
+@pytest.mark.parametrize("what", OF_CONSTANTS)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_is_made_of_constants_is_there_in_any_shares(what: str, ranks: int):
+    text = f"""
+    !m = tensor<7xf32, #compound.dims<M>>
+    !s = tensor<f32, #compound.dims<>>
+    {mesh_text({"rank": ranks})}
+    func.func @main(%a: !m) -> !m {{
+      %zero = compound.fill 0.0 : !s
+      %c = compound.fill 1.5 : !m
+      %d = compound.map mult %c, %c : !m, !m -> !m
+      {OF_CONSTANTS[what]}
+      func.return %v : !m
+    }}
+    """
+    pipeline = "distribute{dim=M axes=rank},insert-collectives"
+    assert collectives(check_meaning(parse_module(text), pipeline)) == []
