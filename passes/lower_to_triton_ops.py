@@ -335,7 +335,9 @@ def lower_fill(op: FillOp, scope: Scope) -> Tile:
 
 def lower_extent(op: ExtentOp, scope: Scope) -> Tile:
     """Write the number of elements of the current slice."""
-    return Tile(scope.slices[op.dim.data].count(), ())
+    count, element = scope.slices[op.dim.data].count(), element_type_of(op.result)
+    hint = op.result.name_hint
+    return Tile(converted(scope, count, element, hint, "compound.extent"), ())
 
 
 OpT = TypeVar("OpT", bound=Operation)

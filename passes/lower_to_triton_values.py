@@ -251,7 +251,7 @@ def aligned(scope: Scope, tile: Tile, dims: Sequence[str]) -> SSAValue:
 
 def widened(scope: Scope, value: SSAValue) -> SSAValue:
     """Return the block in f32: the interpreter cannot compute in bf16."""
-    return value if element_of(value.type) == f32 else converted(scope, value, f32)
+    return converted(scope, value, f32)
 
 
 def converted(
@@ -261,7 +261,9 @@ def converted(
     hint: str | None = None,
     comment: str | None = None,
 ) -> SSAValue:
-    """Return the value with another element type; a constant stays one."""
+    """Return the value with an element type; a constant stays one."""
+    if element_of(value.type) == element:
+        return value
     if isinstance(constant := value.owner, tl.ConstantOp):
         return scope.constant(constant.value.value.data, element)
     return scope.insert(tl.CastOp(value, element), hint, comment)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from gpu_ranks import H200X8, SHARED_TEXTS
+from rank_runs import outcomes
 from semantics import parse_module, run_passes
-from triton_modules import LOWER, check_all, compile_all, emitted
+from triton_modules import LOWER, check_all, compile_all, emitted, hardware
 from triton_schedules import even, schedule
 
 from comet.dialects import tl
@@ -203,6 +204,23 @@ def test_functions_of_constants_are_constants():
     )
     assert "a = x_tile * 0.5  # compound.map mult" in source
     assert "low = tl.log(tl.zeros((), dtype=tl.float32))" in source
+
+
+def test_extents_have_their_element_type(tmp_path: Path):
+    text = """
+    !x = tensor<37xf16, #compound.dims<M>>
+    !s = tensor<f16, #compound.dims<>>
+    func.func @main(%x: !x) -> (!s, !s) {
+      %t = compound.reduce add %x : !x -> !s
+      %n = compound.extent "M" of %x : !x -> !s
+      %y = compound.map div %t, %n : !s, !s -> !s
+      func.return %y, %n : !s, !s
+    }
+    """
+    one = emitted(text, f"{hardware('h200x1.yaml')},triton-distributed")
+    assert check_all({"one": one}, tmp_path)["one"]["ok"]
+    two = emitted(text, f"{H200X8},triton-distributed{{ranks=2 dim=M}}")
+    assert outcomes({"two": two}, tmp_path) == {"two": "right"}
 
 
 def test_tables_are_total():
