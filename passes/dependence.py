@@ -4,8 +4,27 @@ from __future__ import annotations
 
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
-from comet.dialects.compound import ExtentOp, FillOp, FoldOp
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    FoldOp,
+    MapOp,
+    ReduceOp,
+)
 from comet.dialects.compound_dims import names_of
+
+OF_CONSTANTS = (MapOp, CastOp, ReduceOp, ContractOp, ExtentOp)
+"""Ops that compute a constant from constants, in any shares of their result."""
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Return whether a value depends on no argument and on no position."""
+    op = value.owner
+    return isinstance(op, FillOp) or (
+        isinstance(op, OF_CONSTANTS) and all(map(is_constant, op.operands))
+    )
 
 
 def dims_behind(value: SSAValue) -> frozenset[str]:

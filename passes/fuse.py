@@ -12,8 +12,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
-from comet.dialects.compound import FoldOp
+from comet.dialects.compound import ContractOp, FoldOp, ReduceOp
 from comet.dialects.compound_dims import extents_of
+from comet.passes.dependence import is_constant
 from comet.passes.levels import IRLevel, functions_at
 from comet.passes.pipeline import ChoosingPass
 
@@ -69,6 +70,7 @@ class FusePass(ChoosingPass):
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             check_folds(func)
+            check_constants(func)
             if system.gpu is not None:
                 if self.strategy == "apart":
                     raise PassFailedException(
@@ -100,3 +102,19 @@ def check_folds(func: FuncOp) -> None:
                     "and a loop takes tiles of any size; write the step for chunks of "
                     f"the whole extent of {dim}"
                 )
+
+
+def check_constants(func: FuncOp) -> None:
+    """
+    Check that no constants are reduced: a loop has the extent of what it loads.
+
+    Raises PassFailedException if some are.
+    """
+    for op in func.walk():
+        reduces = isinstance(op, ReduceOp | ContractOp | FoldOp)
+        if reduces and all(map(is_constant, op.operands)):
+            name = op.results[0].name_hint or op.name
+            raise PassFailedException(
+                f"fuse: %{name} is a number that is reduced from constants alone; "
+                "write it as a compound.fill"
+            )

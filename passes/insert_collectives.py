@@ -43,8 +43,9 @@ from comet.passes.boundary import (
     drop_boundary,
     says_sharding,
 )
+from comet.passes.dependence import is_constant
 from comet.passes.levels import IRLevel, functions_at
-from comet.passes.local_body import LocalBody, is_constant, local_type, restricted
+from comet.passes.local_body import LocalBody, local_type, restricted
 from comet.passes.local_fold import merge_partials
 from comet.passes.shardings import (
     ITERATING,

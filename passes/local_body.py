@@ -25,18 +25,9 @@ from comet.dialects.collective_analysis import result_states
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.collective_spmd import Sharding
 from comet.dialects.collective_state import State, States, state_of_sharding
-from comet.dialects.compound import (
-    CastOp,
-    ContractOp,
-    ExtentOp,
-    FillOp,
-    IndexOp,
-    MapOp,
-    ReduceKind,
-    ReduceOp,
-    RenameOp,
-)
+from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
 from comet.dialects.compound_dims import extents_of, names_of, with_extents
+from comet.passes.dependence import is_constant
 
 Held = tuple[tuple[str, tuple[str, ...]], ...]
 """A sharding that can be a key."""
@@ -44,18 +35,6 @@ Key = tuple[SSAValue, Held]
 """A global value and the sharding under which it is held."""
 Input = tuple[BlockArgument, Held]
 """An argument of the function and the sharding in which the region takes it."""
-
-
-OF_CONSTANTS = (MapOp, CastOp, ReduceOp, ContractOp, ExtentOp)
-"""Ops that compute a constant from constants, in any shares of their result."""
-
-
-def is_constant(value: SSAValue) -> bool:
-    """Return whether a value depends on no argument and on no position."""
-    op = value.owner
-    return isinstance(op, FillOp) or (
-        isinstance(op, OF_CONSTANTS) and all(map(is_constant, op.operands))
-    )
 
 
 def sharding_of_state(state: State) -> Sharding:

@@ -68,3 +68,14 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<f16, #compound.dims
 }
 
 // CHECK: fuse: the step of a fold over N takes one element at a time, and a loop takes tiles of any size; write the step for chunks of the whole extent of N
+
+// -----
+
+func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<8xf16, #compound.dims<N>> {
+  %two = compound.fill 2.0 : tensor<8xf16, #compound.dims<N>>
+  %sum = compound.reduce add %two : tensor<8xf16, #compound.dims<N>> -> tensor<f16, #compound.dims<>>
+  %y = compound.map add %x, %sum : tensor<8xf16, #compound.dims<N>>, tensor<f16, #compound.dims<>> -> tensor<8xf16, #compound.dims<N>>
+  func.return %y : tensor<8xf16, #compound.dims<N>>
+}
+
+// CHECK: fuse: %sum is a number that is reduced from constants alone; write it as a compound.fill
