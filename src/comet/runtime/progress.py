@@ -68,7 +68,7 @@ def expected_time(program: Program | RankProgram, launches: int) -> Expected:
     That is all of a product of matrices, and half of attention.
     """
     elements = sum(math.prod(output.shape) for output in program.outputs)
-    products = elements * program.terms
+    products = elements * max((tensor.terms for tensor in program.inputs), default=1)
     return Expected(products / INTERPRETED, products / REFERENCE, launches)
 
 
