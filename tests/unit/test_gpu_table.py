@@ -2,13 +2,22 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 import gpu_model
 import pytest
 from gpu_goals import LADDER, MICROSECONDS
 from gpu_run.case import Case, Manifest, Predicted
-from gpu_run.results import Alternative, Results, Times, results_for
+from gpu_run.results import (
+    Alternative,
+    Report,
+    Result,
+    Results,
+    Run,
+    Times,
+    results_for,
+)
 from gpu_table import tables
 
 GOLDEN = Path(__file__).parents[1] / "data" / "gpu_table.md"
@@ -185,3 +194,11 @@ def test_goals_are_of_cases_that_there_are() -> None:
     goals = {(kind, size) for kind, sizes in MICROSECONDS.items() for size in sizes}
     assert goals <= timed
     assert {("ag_gemm", about) for about in LADDER} <= timed
+
+
+def test_every_field_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "gpu-benchmarks.md").read_text()
+    kinds = (Report, Run, Result, Alternative, Times)
+    names = {name for kind in kinds for name in kind.__annotations__}
+    names |= {field.name for kind in (Case, Manifest) for field in fields(kind)}
+    assert not {name for name in names if f"`{name}`" not in page}
