@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,9 +61,21 @@ def perform(order: Order) -> Result:
         from gpu_device.calibrate import measure
 
         return Result(calibration=measure(order.dry_run).as_json())
+    done = _done(order)
+    if not order.dry_run:
+        _give_back()
     missing = {**order.case.refused, **order.left_out}
     absent = {name: Alternative(missing=reason) for name, reason in missing.items()}
-    return Result(alternatives=_done(order) | absent)
+    return Result(alternatives=done | absent)
+
+
+def _give_back() -> None:
+    """Give memory of the GPU back, so that the next case of this process finds it."""
+    import torch
+
+    torch.compiler.reset()
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def _done(order: Order) -> dict[str, Alternative]:
