@@ -92,7 +92,7 @@ MAKERS = {
     "target": "lower-to-triton",
 }
 BEFORE = {
-    "decompose": ("elementary", "spmd", "schedule", "dataflow", "target"),
+    "decompose": ("spmd", "schedule", "dataflow", "target"),
     "stream": ("spmd", "schedule", "dataflow", "target"),
     "distribute{dim=N axes=cx}": ("spmd", "schedule"),
     "insert-collectives": ("spmd", "schedule", "dataflow", "target"),
@@ -104,7 +104,7 @@ BEFORE = {
     "outline-kernels": ("dataflow", "target"),
     "lower-to-comet": ("dataflow", "target"),
     "lower-to-triton": ("target",),
-    "comet-accelerator": ("elementary", "spmd", "schedule"),
+    "comet-accelerator": ("spmd", "schedule"),
 }
 TOO_LATE = {(level, spec) for spec, levels in BEFORE.items() for level in levels}
 
