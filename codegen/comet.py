@@ -57,7 +57,7 @@ class CometTarget(Target):
 
 def headline(figures: Figures) -> str:
     """Return latency and energy of a mapping, by which model, in one line."""
-    model = figures.model.value
+    model = str(figures.model)
     parts = [f"model {model}: latency {figures.latency:,.0f} {figures.unit}"]
     if figures.energy is not None:
         parts.append(f"energy {figures.energy:,.0f} pJ {energy_scope(model)}")

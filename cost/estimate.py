@@ -14,7 +14,7 @@ no network.
 """
 
 
-def energy_scope(model: ModelName, *, network_energy: bool = True) -> str:
+def energy_scope(model: str, *, network_energy: bool = True) -> str:
     """Say of an energy whether networks are in it; `ideal` knows none."""
     included = network_energy and model != "ideal"
     return f"{'with' if included else 'without'} the energy of networks"

@@ -21,6 +21,7 @@ from comet.dialects.collective import (
     AllReduceOp,
     AllToAllOp,
     ReduceScatterOp,
+    ScatterOp,
 )
 from comet.dialects.collective_base import CollectiveOp
 from comet.dialects.compound import CastOp, ContractOp, IndexOp, MapOp, RenameOp
@@ -64,12 +65,28 @@ def _check_beside_region(func: FuncOp) -> None:
             )
 
 
+def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
+    """Say on which op a sharding is missing, so that a value has to be scattered."""
+    name, dim = op.input.name_hint or "the value", op.dim.data
+    axes = ", ".join(f'"{axis}"' for axis in op.axis_names)
+    shard = f"{{collective.shard = {{{dim} = [{axes}]}}}}"
+    return (
+        f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out: "
+        f"every rank computes all of %{name} and keeps its share in {dim}; say on the "
+        f"op that makes it that ranks share {dim}, as in %y = compound.gemm %a, %b "
+        f"{shard}, and where a dimension is split, take equally many parts for each "
+        "rank"
+    )
+
+
 def _check_op(func: FuncOp, op: Operation) -> None:
     if isinstance(op, AllReduceOp | ReduceScatterOp):
         raise PassFailedException(
             f"fuse: @{func.sym_name.data} has {op.name}, and on GPUs collectives only "
             "move data; run exchange-terms before fuse"
         )
+    if isinstance(op, ScatterOp):
+        raise PassFailedException(_scatter_mistake(func, op))
     if isinstance(op, CollectiveOp) and not isinstance(op, MOVES):
         raise PassFailedException(
             f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out; "

@@ -6,8 +6,9 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 
 import pytest
+from named_ops import NAMED_OPS, NamedOp
 from semantics import parse_module, run_passes
-from tool_run import comet_opt_command
+from tool_run import comet_opt, comet_opt_command
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
@@ -24,6 +25,7 @@ from comet.tools.mapping_table import format_table, mapping_rows
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```mlir\n(.*?)```", (ROOT / "docs/ir.md").read_text(), re.S)
+HARDWARE = f'attach-hardware{{path="{ROOT}/samples/hardware'
 OPS = (ROOT / "docs/ops.md").read_text()
 ROWS = {
     row[0].strip(" `"): row[1].strip()
@@ -71,6 +73,20 @@ def test_the_named_ops_are_listed_with_their_dimensions():
         kind.name.removeprefix("compound."): [list(kind.OPERANDS), [kind.RESULT]]
         for kind in kinds
     }
+
+
+@pytest.mark.parametrize("op", NAMED_OPS, ids=lambda op: op.title)
+def test_the_named_ops_go_to_the_targets_that_are_listed(op: NamedOp):
+    (said,) = re.findall(rf"^\| `{op.name}` \|.*\| ([^|]*) \|$", OPS, re.M)
+    listed = {"yes": True, "no": False, "unless causal": not op.positions}[said]
+    batch = [dim for dim in op.kind.RESULT[:-2] if op.even[dim] > 1]
+    options = "strategy=full stream=false chunks=shared dim=" + op.kind.RESULT[-1]
+    loops = " ".join(f"{dim}={op.even[dim]}" for dim in batch)
+    options += f' factors="{f"DRAM: {loops}" if batch else ""}"'
+    edge = f'{HARDWARE}/edge.yaml"}},comet-accelerator{{{options}}}'
+    assert (comet_opt(op.text(op.even), edge, "comet").code == 0) == listed
+    gpu = f'{HARDWARE}/h200x1.yaml"}},triton-distributed'
+    assert comet_opt(op.text(op.even), gpu, "triton").code == 0
 
 
 def _dims(cell: str) -> list[tuple[str, ...]]:

@@ -21,6 +21,7 @@ from comet.passes.pipeline import run_settled
 from comet.passes.references import keep_reference
 from comet.passes.triton_distributed import TritonDistributedPass
 
+ROOT = Path(__file__).parents[2]
 SIZES = {
     "one": {"M": 1, "N": 1, "K": 1},
     "prime": {"M": 37, "N": 101, "K": 53},
@@ -202,6 +203,20 @@ def test_ranks_have_equally_many_parts() -> None:
     match = "has collective.scatter, which GPUs do not .* equally many parts for each"
     with pytest.raises(PassFailedException, match=match):
         emitted(text, f'{H200X8},triton-distributed{{ranks=2 split="K=3"}}')
+
+
+@pytest.mark.parametrize("name", ["gemm_reduce_scatter", "ring_attention"])
+def test_an_op_that_lacks_the_sharding_of_its_result_is_named(name: str) -> None:
+    text = (ROOT / f"samples/{name}.mlir").read_text()
+    line = next(line for line in text.splitlines() if "= compound." in line)
+    bare = text.replace(line, re.sub(r" \{collective.shard = .*?\}\}", "", line))
+    match = (
+        r"every rank computes all of %\w+ and keeps its share in M; say on the op that "
+        r"makes it that ranks share M, as in %y = compound.gemm %a, %b "
+        r'{collective.shard = {M = \["rank"\]}}'
+    )
+    with pytest.raises(PassFailedException, match=match):
+        emitted(bare, f"{H200X8},triton-distributed{{ranks=4}}")
 
 
 def test_a_split_may_be_said() -> None:

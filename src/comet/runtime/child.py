@@ -36,12 +36,17 @@ def report(request: Request) -> Facts:
     if request.backend not in INTERPRETED:
         expect_gpu()
     program = program_of(load_module(request.module), request.module)
-    run = _report_of_ranks if isinstance(program, RankProgram) else _report_of_one
     if request.backend not in INTERPRETED:
-        return run(program, request)
+        return _report(program, request)
     announce(program, request)
     with reported():
-        return run(program, request)
+        return _report(program, request)
+
+
+def _report(program: Program | RankProgram, request: Request) -> Facts:
+    if isinstance(program, RankProgram):
+        return _report_of_ranks(program, request)
+    return _report_of_one(program, request)
 
 
 def announce(program: Program | RankProgram, request: Request) -> None:

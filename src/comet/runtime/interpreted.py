@@ -304,8 +304,8 @@ def counted(progress: Progress) -> Iterator[None]:
             progress.end()
         set_index(*index)
 
-    builder.set_grid_dim, builder.set_grid_idx = launched, entered
-    try:
+    with ExitStack() as stack:
+        for name, method in (("set_grid_dim", launched), ("set_grid_idx", entered)):
+            setattr(builder, name, method)
+            stack.callback(delattr, builder, name)
         yield
-    finally:
-        del builder.set_grid_dim, builder.set_grid_idx

@@ -82,7 +82,7 @@ def _figures(module: ModuleOp) -> Figures:
 
 def format_figures(figures: Figures) -> str:
     """Lay out an estimate below its model, one figure a line, each with its unit."""
-    model = figures.model.value
+    model = str(figures.model)
     scope = energy_scope(model)
     lines = [f"What the cost model '{model}' predicts, {scope}:", ""]
     for name, value in figures.numbers.items():
