@@ -48,10 +48,20 @@ def looped_dims(ops: Sequence[Operation]) -> tuple[str, ...]:
     Return the reduced dimensions in the order in which loops over them nest.
 
     What is reduced last stands outermost: the loop over K that makes a tile of a
-    product runs inside the loop over N that reduces the product.
+    product runs inside the loop over N that reduces the product. A loop that cuts the
+    carries of a fold stands outside of the fold's: each tile has carries of its own.
     """
     last = {dim: index for index, op in enumerate(ops) for dim in reduced_dims(op)}
-    return tuple(sorted(last, key=last.__getitem__, reverse=True))
+    order = sorted(last, key=last.__getitem__, reverse=True)
+    for op in ops:
+        if isinstance(op, FoldOp) and (dim := op.dim.data) in order:
+            inside = order[order.index(dim) + 1 :]
+            cut = {name for value in op.outs for name in names_of(value)}
+            moved = [name for name in inside if name in cut]
+            outside = [name for name in order if name not in inside and name != dim]
+            rest = [name for name in inside if name not in cut]
+            order = [*outside, *moved, dim, *rest]
+    return tuple(order)
 
 
 def nested_loops(
