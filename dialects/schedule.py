@@ -252,6 +252,16 @@ class SpatialOp(NodeOp):
         """The symbol of the mesh, None on a launch grid."""
         return None if self.mesh is None else self.mesh.string_value()
 
+    @property
+    def splitting(self) -> tuple[LoopAttr, ...]:
+        """All rows on a grid; on a mesh those whose axis does not idle."""
+        if self.mesh_name is None:
+            return super().splitting
+        extents = lookup_mesh(self, self.mesh_name).axis_extents
+        return tuple(
+            row for row in self.loops if row.factor == extents.get(row.axis or "")
+        )
+
     def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
         if self.mesh_name is not None:
             return tile == -(-extent // self.factors.get(dim, 1))

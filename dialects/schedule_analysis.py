@@ -93,7 +93,7 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
 
 def _axes(op: NodeOp, depth: int) -> dict[str, str]:
     """Return the dimension of each row, by the mesh axis or a name of our own."""
-    return {row.axis or f"loop {row.dim} ({depth})": row.dim for row in op.loops}
+    return {row.axis or f"loop {row.dim} ({depth})": row.dim for row in op.splitting}
 
 
 def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:

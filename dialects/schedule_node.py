@@ -46,6 +46,11 @@ class NodeOp(IRDLOperation, ABC):
             factors[row.dim] = factors.get(row.dim, 1) * row.factor
         return factors
 
+    @property
+    def splitting(self) -> tuple[LoopAttr, ...]:
+        """The rows that split something, or will once their factor is chosen."""
+        return tuple(self.loops)
+
     def last_cut(self, dim: str, extent: int) -> tuple[int, int]:
         """
         Return the extent that the last row of `dim` cuts, and that row's factor.
@@ -169,7 +174,8 @@ def _verify_tile(
 
 
 def _verify_combiner(op: NodeOp, result: SSAValue, combiner: Combiner) -> None:
-    lost = [dim for dim in op.factors if dim not in extents_of(result)]
+    dims = dict.fromkeys(row.dim for row in op.splitting)
+    lost = [dim for dim in dims if dim not in extents_of(result)]
     if lost and combiner is Combiner.NONE:
         raise VerifyException(
             f"'{op.name}' op result {result.type} lacks the looped dimension {lost[0]} "
