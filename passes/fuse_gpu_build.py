@@ -24,6 +24,7 @@ from comet.passes.sweeps import (
     combiner_of,
     iteration_dims,
     plan_sweeps,
+    reduced_dims,
     without_constants,
 )
 
@@ -295,7 +296,7 @@ def _close_sweep(
             for tile, keeps in zip(yielded, kept, strict=True)
         ],
         [
-            Combiner.NONE if keeps else combiner_of(_producer(value))
+            Combiner.NONE if keeps else _loop_combiner(value, dim)
             for value, keeps in zip(sweep.outputs, kept, strict=True)
         ],
         Region(inner.block),
@@ -303,6 +304,12 @@ def _close_sweep(
     scope.block.add_op(node)
     for value, result in zip(sweep.outputs, node.outs, strict=True):
         scope.add(value, result)
+
+
+def _loop_combiner(value: SSAValue, dim: str) -> Combiner:
+    """Return how a loop over `dim` combines a result that has no such dimension."""
+    op = _producer(value)
+    return combiner_of(op) if dim in reduced_dims(op) else Combiner.SAME
 
 
 def _producer(value: SSAValue) -> Operation:

@@ -120,3 +120,31 @@ def test_a_shallow_hierarchy_is_no_gpu() -> None:
     system = SystemOp("toy", [LevelOp("HBM", "HBM")])
     with pytest.raises(PassFailedException, match="device memory, shared memory"):
         gpu_levels(system)
+
+
+def test_an_extent_is_the_same_in_a_loop_over_another_dimension():
+    text = """
+    !n = tensor<3xf32, #compound.dims<N>>
+    !m = tensor<3xf32, #compound.dims<M>>
+    !x = tensor<3x3xf32, #compound.dims<N, M>>
+    !s = tensor<f32, #compound.dims<>>
+    func.func @f(%a: !n, %b: !x) -> (!x, !n) {
+      %p = compound.contract %a, %b : !n, !x -> !m
+      %c = compound.map max %p, %a : !m, !n -> !x
+      %k = compound.extent "M" of %c : !x -> !s
+      %t = compound.reduce add %c : !x -> !n
+      %u = compound.map div %t, %k : !n, !s -> !n
+      %d = compound.map sub %c, %u : !x, !n -> !x
+      %q = compound.map mult %d, %d : !x, !x -> !x
+      %v = compound.reduce add %q : !x -> !n
+      %w = compound.map div %v, %k : !n, !s -> !n
+      %r = compound.map exp %w : !n -> !n
+      %y = compound.map mult %d, %r : !x, !n -> !x
+      %z = compound.map mult %a, %y : !n, !x -> !x
+      func.return %z, %w : !x, !n
+    }
+    """
+    before = parse_module(text)
+    fuse = f"{H200},fuse{{strategy=partial between=recompute}}"
+    for passes in (fuse, f"{fuse},tile"):
+        assert_same_meaning(before, run_passes(before, passes), "f")
