@@ -67,7 +67,8 @@ def _errors(block: Block, errors: Mapping[SSAValue, float]) -> list[float]:
     for op in ops:
         operands = [found[value] for value in op.operands]
         if isinstance(op, compound.FoldOp):
-            inside = dict(zip(op.step.block.args, operands, strict=True))
+            inside: dict[SSAValue, float] = {}
+            inside.update(zip(op.step.block.args, operands, strict=True))
             found |= zip(op.results, _errors(op.step.block, inside), strict=True)
         else:
             found[op.results[0]] = _passed_on(op, operands) + _own(op)

@@ -238,11 +238,11 @@ def launched_by(launch: Callable[..., object]) -> Iterator[None]:
         launch(kernel, grid, *arguments, **keywords)
 
     original = InterpretedFunction.run
-    InterpretedFunction.run = run
+    setattr(InterpretedFunction, "run", run)
     try:
         yield
     finally:
-        InterpretedFunction.run = original
+        setattr(InterpretedFunction, "run", original)
 
 
 def _show_language() -> Any:

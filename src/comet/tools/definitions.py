@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.utils.exceptions import VerifyException
 
@@ -37,10 +37,10 @@ def _reaches(value: SSAValue, user: Operation, numbers: dict[Operation, int]) ->
 
     `numbers` are those of ops in the order of the text.
     """
-    home = value.owner if isinstance(value, BlockArgument) else value.owner.parent
+    made = value.owner
+    home = made if isinstance(made, Block) else made.parent
     for op, block in _around(user):
         if block is home:
-            made = value.owner
             return isinstance(made, Block) or numbers[made] < numbers[op]
         if home is not None and block.parent is home.parent:
             region = block.parent

@@ -113,10 +113,10 @@ class Watch:
         """Verify the IR; the error names the pass that has made it."""
         if not self._shown.verify:
             return
-        if after is None:
-            check_structure(module)
         try:
             verify_definitions(module)
+            if after is None:
+                check_structure(module)
             module.verify()
         except VerifyException as error:
             if after is None:
