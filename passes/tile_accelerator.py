@@ -10,7 +10,7 @@ is decided by energy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from typing import TypeAlias
 
@@ -120,6 +120,10 @@ def divisors(extent: int) -> list[int]:
 class _Descent:
     template: Template
     model: ModelName
+    known: dict[tuple[tuple[Key, Rows], ...], Estimate | None] = field(
+        default_factory=dict[tuple[tuple[Key, Rows], ...], Estimate | None]
+    )
+    """What `estimate` has returned: every step tries the same loop orders again."""
 
     def step(self, current: Choice) -> Choice | None:
         """Return the best neighbour of `current`, None where none is better."""
@@ -173,6 +177,12 @@ class _Descent:
 
     def estimate(self, plan: Plan) -> Estimate | None:
         """Return what a plan that fits costs, None where the tool rejects it."""
+        key = tuple(plan.items())
+        if key not in self.known:
+            self.known[key] = self._price(plan)
+        return self.known[key]
+
+    def _price(self, plan: Plan) -> Estimate | None:
         hardware = self.template.hardware
         try:
             problem = self.template.problem_for(plan)

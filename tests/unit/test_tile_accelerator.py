@@ -7,8 +7,11 @@ from tile_trees import fused, only_function
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.factors import with_factors
+from comet.cost.hardware import Hardware
+from comet.cost.legality import check_tool
 from comet.cost.mappings import Mappings
 from comet.cost.model import price, price_many
+from comet.cost.problem import Problem
 from comet.dialects.arch import attached_system
 from comet.passes.annotate_cost import lowered_estimate
 from comet.passes.plan_string import parse_plan
@@ -113,3 +116,17 @@ def test_without_factors_nothing_changes():
     same = with_factors(template.problem, {})
     assert price(same, template.hardware) == price(template.problem, template.hardware)
     assert price_many(Mappings(same), template.hardware).latency.ndim == 0
+
+
+def test_a_search_prices_no_plan_twice(monkeypatch: pytest.MonkeyPatch):
+    module = fused("none")
+    template = make_template(only_function(module), attached_system(module))
+    priced: list[str] = []
+
+    def noted(problem: Problem, hardware: Hardware) -> None:
+        priced.append(str(problem))
+        check_tool(problem, hardware)
+
+    monkeypatch.setattr("comet.passes.tile_accelerator.check_tool", noted)
+    search(template)
+    assert len(priced) == len(set(priced))
