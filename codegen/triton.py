@@ -89,7 +89,7 @@ def _parts(module: ModuleOp) -> _Parts:
     if len(plans) != 1:
         raise DiagnosticException(
             f"the triton target prints one function per module, this one has "
-            f"{len(plans)}"
+            f"{len(plans)}; keep one, and its reference"
         )
     name = plans[0].sym_name.data
     references = [f for f in functions if f.sym_name.data == f"{name}__reference"]

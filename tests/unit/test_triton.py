@@ -179,7 +179,10 @@ def test_shortest_decimal(number: float, text: str):
     [
         ("", "prints one function per module, this one has 0"),
         (HOST.split("func.func private")[0].replace("@k", "@f2"), "no private"),
-        ("func.func @f() { func.return }\n" + HOST.replace("@f(", "@g("), "has 2"),
+        (
+            "func.func @f() { func.return }\n" + HOST.replace("@f(", "@g("),
+            "has 2; keep one",
+        ),
         (
             "func.func @f() { func.return }\n"
             "func.func private @f__reference() attributes {comet.reference} "
