@@ -70,6 +70,47 @@ def test_all_cases_are_done_and_right(results: Path) -> None:
             assert all(alternatives[name].get("times") for name in case.modules)
 
 
+ELSEWHERE = """
+import sys
+from pathlib import Path
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+class Absent:
+    def get_current_target(self): return GPUTarget("cuda", 90, 32)
+    def get_current_device(self): return 0
+    def get_current_stream(self, device): return 0
+
+driver.set_active(Absent())
+from gpu_run.work import compile_module
+print(*(compile_module(Path(path)) for path in sys.argv[1:]))
+"""
+"""Compiles modules as if there were a GPU."""
+
+
+def test_modules_are_compiled_before_they_are_run(folder: Path) -> None:
+    """Of one rank, and for all ranks together; with kernels in Triton's cache."""
+    cases = {case.kind: case for case in manifest_in(folder).cases if case.modules}
+    files = (cases["gemm"].modules["comet"], cases["ag_gemm"].modules["push"])
+    paths = [str(folder / MODULES / file) for file in files]
+    cache = folder.parent / "cache"
+    environment = os.environ | {
+        "PYTHONPATH": str(folder),
+        "TRITON_CACHE_DIR": str(cache),
+        "TRITON_DEFAULT_FP_FUSION": "1",
+        "TRITON_INTERPRET": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, *paths],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "1 2\n", done.stderr
+    assert len(list(cache.rglob("*.cubin"))) == 3
+
+
 def test_tables_of_a_dry_run(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["table", str(results)]) == 0
     text = capsys.readouterr().out
@@ -79,6 +120,18 @@ def test_tables_of_a_dry_run(results: Path, capsys: pytest.CaptureFixture[str]) 
     assert titles[:3] == ["Summary", "Machine", "Correctness"]
     for op in ("gemm_softmax", "attention_causal", "flash_decode", "ag_gemm"):
         assert f"### {op}\n" in text
+
+
+def test_plots_need_matplotlib(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "gpu_plot", raising=False)
+    assert gpu.main(["plot", str(results)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("gpu: error: matplotlib")
+    assert error.endswith("is not installed; pip install comet-compiler[plot]\n")
 
 
 def test_what_is_no_result_is_refused(

@@ -279,6 +279,7 @@ def test_programs_that_wait_for_each_other_run_together_where_they_fit(
     assert recorder.seen == [
         ((6,), COOPERATIVE if together else {}) for together in expected
     ]
+    assert len(gpu.in_order) == (error is not None)
 
 
 def test_other_errors_of_a_launch_are_errors(modules: Mapping[str, Path]) -> None:
