@@ -143,7 +143,8 @@ def lookup_mesh(op: Operation, symbol: str) -> MeshOp:
     """
     Return the mesh named `symbol` that `op` sees.
 
-    Raises VerifyException if there is none.
+    Raises VerifyException if there is none, or if it is not valid itself: what uses it
+    may be verified first.
     """
     mesh = SymbolTable.lookup_symbol(op, symbol)
     if not isinstance(mesh, MeshOp):
@@ -151,6 +152,7 @@ def lookup_mesh(op: Operation, symbol: str) -> MeshOp:
             f"'{op.name}' op there is no mesh @{symbol}; declare it with "
             f"collective.mesh @{symbol} {{..}} or attach hardware that has it"
         )
+    mesh.verify_()
     return mesh
 
 
