@@ -104,7 +104,7 @@ class MeshOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         name = parser.parse_symbol_name().data
-        axes = _parse_table(parser, parser.parse_integer)
+        axes = _parse_table(parser, lambda: _parse_extent(parser))
         levels = None
         if parser.parse_optional_keyword("at") is not None:
             levels = _parse_table(parser, parser.parse_str_literal)
@@ -123,6 +123,13 @@ class MeshOp(IRDLOperation):
             levels = (f'{axis} = "{lv}"' for axis, lv in self.axis_levels.items())
             printer.print_string(f" at {{{', '.join(levels)}}}")
         printer.print_op_attributes(self.attributes)
+
+
+def _parse_extent(parser: Parser) -> int:
+    extent = parser.parse_integer()
+    if extent >= 2**63:
+        parser.raise_error(f"the extent {extent} of an axis has more than 63 bits")
+    return extent
 
 
 def _parse_table(parser: Parser, parse_value: Callable[[], T]) -> dict[str, T]:

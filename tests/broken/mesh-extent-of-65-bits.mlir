@@ -1,0 +1,3 @@
+// RUN:
+
+collective.mesh @edge {x = 18446744073709551616}
