@@ -31,19 +31,20 @@ PRODUCTS = (MapKind.MULT, MapKind.DIV)
 ROOTS = (MapKind.SQRT, MapKind.RSQRT)
 
 
-def expected_roundings(function: func.FuncOp) -> list[float]:
+def expected_roundings(
+    function: func.FuncOp, results: Sequence[Attribute]
+) -> list[float]:
     """
-    Return the relative error to expect of each result of an elementary function.
+    Return the relative error to expect of results that an elementary function means.
 
-    At least that of one rounding to the result's element type.
+    `results` are the types that they are stored in. At least one rounding to that
+    element type is expected.
     """
     block = function.body.block
     errors = _errors(block, dict.fromkeys(block.args, 0.0))
-    terminator = block.last_op
-    assert terminator is not None
     return [
-        max(error, eps(element_type_of(value)))
-        for value, error in zip(terminator.operands, errors, strict=True)
+        max(error, eps(element_type_of(stored)))
+        for stored, error in zip(results, errors, strict=True)
     ]
 
 

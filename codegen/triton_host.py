@@ -122,11 +122,11 @@ def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
             plan.body.block.args, reference.body.block.args, strict=True
         )
     ]
+    stored = tuple(plan.function_type.outputs)
+    roundings = expected_roundings(reference, stored)
     outputs = [
         tensor_text(type, rounding=rounding)
-        for type, rounding in zip(
-            plan.function_type.outputs, expected_roundings(reference), strict=True
-        )
+        for type, rounding in zip(stored, roundings, strict=True)
     ]
     fields = [
         f"launch={plan.sym_name.data}",

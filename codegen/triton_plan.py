@@ -256,13 +256,12 @@ def _program_lines(
             zip(plan.ins, plan.ins_split, numbers, strict=True)
         )
     ]
+    stored = tuple(function.function_type.outputs)
+    roundings = expected_roundings(reference, stored)
     outputs = [
         tensor_text(type, split=split_axis(type, split), rounding=rounding)
         for type, (_, split), rounding in zip(
-            function.function_type.outputs,
-            _returned(function, plan),
-            expected_roundings(reference),
-            strict=True,
+            stored, _returned(function, plan), roundings, strict=True
         )
     ]
     fields = [

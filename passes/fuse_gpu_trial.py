@@ -123,7 +123,7 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
 
     It is tried on a copy, which is lowered by the same code.
     """
-    from comet.passes.lower_to_triton_kernel import lower_kernel
+    from comet.passes.lower_to_triton_kernel import lower_kernel, unwritable
     from comet.passes.tile import apply_plan
 
     func = _copied(node)
@@ -132,7 +132,8 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
         apply_plan(func, parse_plan(plan_of({copy: tiling})), system)
         outline(func, plan_launches(func))
         for op in list(func.walk()):
-            if isinstance(op, KernelOp):
+            # No other kernels would change the element types.
+            if isinstance(op, KernelOp) and unwritable(op) is None:
                 lower_kernel(op, 1)
     except PassFailedException as error:
         return f"fuse: {error}"

@@ -103,7 +103,11 @@ class Part:
 
 def lower_kernel(kernel: dataflow.KernelOp, world: int) -> LoweredKernel:
     """Write one kernel in Triton, for so many ranks."""
-    _check_types(kernel)
+    if (value := unwritable(kernel)) is not None:
+        raise PassFailedException(
+            f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
+            "take elements of f16, bf16 and f32"
+        )
     parts = _parts(kernel, world)
     types = [pointer_type(value) for value in pointed(kernel)]
     made = tl.KernelOp(kernel.sym_name.data, types)
@@ -333,17 +337,15 @@ def _shares(kernel: dataflow.KernelOp) -> dict[str, int]:
     }
 
 
-def _check_types(kernel: dataflow.KernelOp) -> None:
-    for op in kernel.walk():
-        for value in op.results:
-            if isinstance(value.type, EpochType):
-                continue
-            element = element_type_of(value)
-            if not isinstance(element, Float16Type | BFloat16Type | Float32Type):
-                raise PassFailedException(
-                    f"lower-to-triton: {op.name} makes {value.type}; Triton kernels "
-                    "take elements of f16, bf16 and f32"
-                )
+def unwritable(kernel: dataflow.KernelOp) -> SSAValue | None:
+    """Return a value whose element type no Triton kernel takes, None if all are."""
+    for value in (result for op in kernel.walk() for result in op.results):
+        if isinstance(value.type, EpochType):
+            continue
+        element = element_type_of(value)
+        if not isinstance(element, Float16Type | BFloat16Type | Float32Type):
+            return value
+    return None
 
 
 def _erase_unused(kernel: tl.KernelOp) -> None:

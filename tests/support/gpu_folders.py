@@ -15,8 +15,7 @@ PROGRAM = Program(
     launch=lambda x: {launch},
     reference=lambda x: 2 * x,
     inputs=(Tensor((8,), "float32"),),
-    outputs=(Tensor((8,), "float32"),),
-    terms=1,
+    outputs=(Tensor((8,), "float32", rounding=2.0**-23),),
 )
 """
 

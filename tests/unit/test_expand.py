@@ -15,6 +15,7 @@ from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
 
+from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.distribute import DistributePass
 from comet.passes.pipeline import run_settled
 from comet.passes.tile import TilePass
@@ -96,11 +97,12 @@ def test_a_pass_that_chooses_is_spelled_with_its_choice() -> None:
 
 
 def test_options_are_spelled_so_that_they_can_be_read() -> None:
-    passes = (DistributePass("N", ("cx", "cy")), TilePass('say "M=2"; \\'))
-    line = spelled(passes)
-    assert line == r'distribute{dim=N axes=cx,cy},tile{factors="say \"M=2\"; \\"}'
+    first, second = DistributePass("N", ("cx", "cy")), AttachHardwarePass('a "b"; \\')
+    line = spelled((first, second))
+    assert line == r'distribute{dim=N axes=cx,cy},attach-hardware{path="a \"b\"; \\"}'
     one, other = parse_pipeline(line)
-    assert (DistributePass.from_spec(one), TilePass.from_spec(other)) == passes
+    assert DistributePass.from_spec(one) == first
+    assert AttachHardwarePass.from_spec(other) == second
 
 
 def test_two_functions_with_different_plans_are_left_to_the_search() -> None:

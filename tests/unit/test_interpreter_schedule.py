@@ -1,5 +1,7 @@
 """The reference interpreter on tile trees: every combiner, carries, ragged tiles."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -216,7 +218,10 @@ func.func @f(%c: !MN) -> !MN {
 
 
 def test_an_idle_axis_is_one_instance():
+    """Nothing is split along it, so nothing is combined over it."""
     text = SAME.replace("[x: N = 2]", "[x: N = 1]").replace("5x6", "5x11")
+    text = text.replace(' combine ["same"]', "").replace("yield %all", "yield %part")
+    text = re.sub(r"%all = .*\n", "", text)
     c = A @ B
     assert_close(results(text, c), [c.sum(axis=1)])
 

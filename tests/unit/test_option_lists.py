@@ -3,6 +3,7 @@
 import pytest
 from xdsl.utils.arg_spec import parse_spec
 
+from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.comet_accelerator import CometAcceleratorPass
 from comet.passes.distribute import DistributePass
 from comet.tools.diagnostics import UsageError
@@ -25,8 +26,8 @@ def test_a_list_that_may_be_left_out_may_be_quoted() -> None:
 
 
 def test_text_with_commas_is_no_list() -> None:
-    spec = parse_spec('comet-accelerator{factors="DRAM: M=2, GB: M=4"}')
-    assert checked("pass", spec, CometAcceleratorPass).factors == "DRAM: M=2, GB: M=4"
+    spec = parse_spec('attach-hardware{path="one, two.yaml"}')
+    assert checked("pass", spec, AttachHardwarePass).path == "one, two.yaml"
 
 
 def test_a_list_of_the_wrong_type_is_refused() -> None:

@@ -104,7 +104,7 @@ def test_progress_is_printed_now_and_then(monkeypatch: pytest.MonkeyPatch) -> No
     with reported(every=0.01):
         while said.getvalue().count("\n") < 2:
             time.sleep(0.01)
-    assert re.match(r"comet-run: .* \(\d+ s so far\)\n", said.getvalue())
+    assert re.match(r"comet-run: .* \(.* so far\)\n", said.getvalue())
 
 
 def test_an_interrupted_run_says_how_far_it_was(attention: Path) -> None:

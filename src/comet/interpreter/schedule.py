@@ -170,7 +170,9 @@ def _combined(
             return instance(value, axes, 0)
         case Combiner.ROOT:
             return instance(value, axes, 0)
-        case Combiner.NONE | Combiner.FOLD:
+        case Combiner.NONE:  # axes that idle have one instance
+            return instance(value, {a: n for a, n in axes.items() if n == 1}, 0)
+        case Combiner.FOLD:
             return value
 
 

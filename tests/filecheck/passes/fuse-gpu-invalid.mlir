@@ -29,13 +29,3 @@ func.func @wide(%x: tensor<4x8xf32, #compound.dims<M, N>>, %v: tensor<8x65536xf3
 }
 
 // CHECK: fuse: the kernel that makes %l, %o needs {{[0-9]+}} bytes of REG and {{[0-9]+}} bytes of SMEM with its smallest tiles, more than fit beside addresses and buffers in the 262144 and 232448 bytes there; make a dimension smaller, or see it in parts by split
-
-// -----
-
-func.func @double(%x: tensor<4x8xf64, #compound.dims<M, N>>) -> tensor<4xf64, #compound.dims<M>> {
-  %e = compound.map exp %x : tensor<4x8xf64, #compound.dims<M, N>> -> tensor<4x8xf64, #compound.dims<M, N>>
-  %l = compound.reduce add %e : tensor<4x8xf64, #compound.dims<M, N>> -> tensor<4xf64, #compound.dims<M>>
-  func.return %l : tensor<4xf64, #compound.dims<M>>
-}
-
-// CHECK: fuse: lower-to-triton: {{.*}} makes tensor<{{.*}}xf64{{.*}}>; Triton kernels take elements of f16, bf16 and f32
