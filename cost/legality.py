@@ -128,10 +128,14 @@ def _check_entry(
             f"{tile.name} lists tensor {entry.tensor} for operation {entry.tag}, which "
             "does not touch it; mend the tag"
         )
-    if all(entry.tensor not in op.access for op in problem.operations):
+    _check_tensor(problem, tile.name, "lists", entry.tensor)
+
+
+def _check_tensor(problem: Problem, node: str, does: str, tensor: str) -> None:
+    if all(tensor not in op.access for op in problem.operations):
         raise CostError(
-            f"{tile.name} lists tensor {entry.tensor}, which no operation of the "
-            "problem has; mend the name"
+            f"{node} {does} tensor {tensor}, which no operation of the problem has; "
+            "mend the name"
         )
 
 
@@ -185,6 +189,7 @@ def _check_collective(
     problem: Problem, hardware: Hardware, tile: Tile, node: Collective
 ) -> None:
     _check_exchange(hardware, node)
+    _check_tensor(problem, node.name, "makes", node.output)
     if node.input not in problem.made:
         raise CostError(
             f"{node.name} exchanges tensor {node.input}, which no operation produces; "

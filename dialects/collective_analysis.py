@@ -44,6 +44,11 @@ def verify_results(op: SpmdOp, mesh: MeshOp, states: States) -> None:
     Raises VerifyException where it does not.
     """
     for _, value, sharding in op.boundary()[len(op.ins) :]:
+        if value not in states:
+            raise VerifyException(
+                f"'{op.name}' op yields a value from outside of its region; hand it in "
+                "as an operand"
+            )
         _verify_yield(op, mesh, states[value], sharding)
 
 

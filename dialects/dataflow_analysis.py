@@ -27,8 +27,14 @@ def states_after(op: Operation, states: States) -> States:
     """
     Return the states of the results of an op of any level, and of all it holds.
 
-    Raises VerifyException where `op` uses a value as what it is not.
+    Raises VerifyException where `op` uses a value as what it is not, or one from
+    outside of the region.
     """
+    if any(value not in states for value in op.operands):
+        raise VerifyException(
+            f"'{op.name}' op uses a value from outside of its region; hand it in as an "
+            "operand of the op around it"
+        )
     match op:
         case NodeOp():
             return node_states(op, states)

@@ -143,12 +143,19 @@ def _left(
     left = _without(state, tuple(axes))
     if not folded:
         return left
-    if op.combiners[index] is Combiner.FOLD:
+    combiner = op.combiners[index]
+    if combiner is Combiner.FOLD:
         return replace(left, partial={**left.partial, **dict.fromkeys(folded, FOLD)})
     again = {axis: dim for v in op.ins for axis, dim in states[v].sharded.items()}
     names = names_of(op.outs[index])
     kept = {axis: again[axis] for axis in folded if again[axis] in names}
-    return replace(left, sharded={**left.sharded, **kept})
+    summed = folded if combiner in (Combiner.ADD, Combiner.MAX) else ()
+    partial = {axis: str(combiner) for axis in summed if axis not in kept}
+    return replace(
+        left,
+        sharded={**left.sharded, **kept},
+        partial={**left.partial, **partial},
+    )
 
 
 def _combiners(

@@ -136,6 +136,13 @@ class ReturnOp(IRDLOperation):
         super().__init__()
 
 
+def _end_regions(op: IRDLOperation) -> None:
+    """End the regions of an op; a clone has none yet when it is made."""
+    if all(region.blocks for region in op.regions):
+        for trait in op.get_traits_of_type(SingleBlockImplicitTerminator):
+            ensure_terminator(op, trait)
+
+
 @irdl_op_definition
 class KernelOp(IRDLOperation):
     """
@@ -167,8 +174,7 @@ class KernelOp(IRDLOperation):
 
     def __post_init__(self):
         super().__post_init__()
-        for trait in self.get_traits_of_type(SingleBlockImplicitTerminator):
-            ensure_terminator(self, trait)
+        _end_regions(self)
 
     def constexprs(self) -> Mapping[int, int]:
         """Return the value of every constexpr parameter, by its position."""
@@ -245,8 +251,7 @@ class IfOp(IRDLOperation):
 
     def __post_init__(self):
         super().__post_init__()
-        for trait in self.get_traits_of_type(SingleBlockImplicitTerminator):
-            ensure_terminator(self, trait)
+        _end_regions(self)
 
 
 @irdl_op_definition
@@ -290,8 +295,7 @@ class ForOp(IRDLOperation):
 
     def __post_init__(self):
         super().__post_init__()
-        for trait in self.get_traits_of_type(SingleBlockImplicitTerminator):
-            ensure_terminator(self, trait)
+        _end_regions(self)
 
     def print(self, printer: Printer) -> None:
         print_for_op_like(

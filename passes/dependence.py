@@ -12,6 +12,7 @@ from comet.dialects.compound import (
     FoldOp,
     MapOp,
     ReduceOp,
+    RenameOp,
 )
 from comet.dialects.compound_dims import names_of
 
@@ -25,6 +26,27 @@ def is_constant(value: SSAValue) -> bool:
     return isinstance(op, FillOp) or (
         isinstance(op, OF_CONSTANTS) and all(map(is_constant, op.operands))
     )
+
+
+def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
+    """
+    Return the dimensions of each value of a block that are not those of constants.
+
+    A map of a constant and a number has the dimensions of the constant, and nothing
+    that a kernel loads has them.
+    """
+    loaded: dict[SSAValue, frozenset[str]] = {}
+    loaded.update((argument, frozenset(names_of(argument))) for argument in block.args)
+    for op in block.ops:
+        operands = frozenset[str]().union(*(loaded[v] for v in op.operands))
+        for result in op.results:
+            names = frozenset(names_of(result))
+            if isinstance(op, FillOp) or (isinstance(op, RenameOp) and not operands):
+                names = frozenset[str]()
+            elif isinstance(op, MapOp | CastOp | ReduceOp | ContractOp):
+                names &= operands
+            loaded[result] = names
+    return loaded
 
 
 def dims_behind(value: SSAValue) -> frozenset[str]:

@@ -12,11 +12,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
-from comet.dialects.compound import ContractOp, FoldOp, ReduceOp
+from comet.dialects.compound import ExtentOp, FoldOp
 from comet.dialects.compound_dims import extents_of
-from comet.passes.dependence import is_constant
-from comet.passes.levels import IRLevel, functions_at
+from comet.passes.dependence import loaded_dims
+from comet.passes.levels import IRLevel, compute_block, functions_at
 from comet.passes.pipeline import ChoosingPass
+from comet.passes.sweeps import reduced_dims
 
 STRATEGY = "comet.strategy"
 """The attribute of a function that names the strategy that was chosen."""
@@ -106,15 +107,19 @@ def check_folds(func: FuncOp) -> None:
 
 def check_constants(func: FuncOp) -> None:
     """
-    Check that no constants are reduced: a loop has the extent of what it loads.
+    Check that no dimension of constants is reduced: a loop has that of what it loads.
 
-    Raises PassFailedException if some are.
+    Raises PassFailedException if one is.
     """
-    for op in func.walk():
-        reduces = isinstance(op, ReduceOp | ContractOp | FoldOp)
-        if reduces and all(map(is_constant, op.operands)):
-            name = op.results[0].name_hint or op.name
-            raise PassFailedException(
-                f"fuse: %{name} is a number that is reduced from constants alone; "
-                "write it as a compound.fill"
-            )
+    block = compute_block(func)
+    loaded = loaded_dims(block)
+    for op in block.ops:
+        known = frozenset[str]().union(*(loaded[value] for value in op.operands))
+        counts = isinstance(op, ExtentOp) or not op.results
+        for dim in () if counts else reduced_dims(op):
+            if dim not in known:
+                name = op.results[0].name_hint or op.name
+                raise PassFailedException(
+                    f"fuse: %{name} is reduced over {dim}, which only constants have; "
+                    "write what it is without a reduction"
+                )

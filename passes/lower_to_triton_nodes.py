@@ -33,9 +33,9 @@ from comet.passes.lower_to_triton_channels import (
     wait_for_all,
 )
 from comet.passes.lower_to_triton_ops import (
-    COMBINE,
     NEUTRAL,
-    filled,
+    accumulated,
+    accumulator_of,
     lower_contract,
     lower_op,
 )
@@ -338,9 +338,9 @@ class TemporalLowering:
 
     def _neutral(self, result: _Result, scope: Scope) -> Tile:
         if result.combiner is Combiner.SAME:
-            return filled(scope, 0.0, result.inner, None)
+            return accumulator_of(scope, 0.0, result.inner)
         kind = ReduceKind(str(result.combiner))
-        return filled(scope, NEUTRAL[kind], result.inner, None)
+        return accumulator_of(scope, NEUTRAL[kind], result.inner)
 
     def _all_arrived(
         self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], row: Row
@@ -441,9 +441,9 @@ class TemporalLowering:
         if is_pure and len(list(result.inner.uses)) == 1 and not tile.value.uses:
             # Nothing else needs it: the sum stands on one line.
             tile.value.name_hint = None
-        kind = COMBINE[ReduceKind(str(result.combiner))]
-        combined = tl.BinaryOp(kind, accumulator.value, tile.value)
-        return Tile(scope.insert(combined), tile.dims)
+        kind = ReduceKind(str(result.combiner))
+        value = accumulated(scope, kind, accumulator.value, tile.value)
+        return Tile(value, tile.dims)
 
     def _close(
         self,

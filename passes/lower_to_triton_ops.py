@@ -141,8 +141,26 @@ def lower_contract(op: ContractOp, scope: Scope, acc: SSAValue | None = None) ->
     hint = None if fused is not None else op.result.name_hint
     result = narrowed(scope, value, op.result, hint, comment)
     if acc is not None and fused is None:
-        result = scope.insert(tl.BinaryOp(BinaryKind.ADD, acc, result))
+        result = accumulated(scope, ReduceKind.ADD, acc, result)
     return Tile(result, axes, _contract_padding(op, scope))
+
+
+def accumulated(
+    scope: Scope, kind: ReduceKind, accumulator: SSAValue, value: SSAValue
+) -> SSAValue:
+    """Add a value to an accumulator, or take the larger one: in f32, as maps are."""
+    wide = (widened(scope, each) for each in (accumulator, value))
+    result = scope.insert(tl.BinaryOp(COMBINE[kind], *wide))
+    return converted(scope, result, element_of(accumulator.type))
+
+
+def accumulator_of(scope: Scope, number: float, like: SSAValue) -> Tile:
+    """Write the start of an accumulator: a loop keeps its type, a constant has none."""
+    tile = filled(scope, number, like, None)
+    if tile.dims or element_type_of(like) == f32:
+        return tile
+    full = tl.FullOp(FloatAttr(number, element_type_of(like)), [])
+    return Tile(scope.insert(full), ())
 
 
 def _contract_padding(op: ContractOp, scope: Scope) -> dict[str, float]:

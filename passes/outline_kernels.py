@@ -203,7 +203,8 @@ class _Plan:
             buffers.append(buffer.result)
         ins = [self._values[value] for value in launch.ins]
         kernel = dataflow.KernelOp(launch.name, ins, buffers, _kernel_body(launch))
-        if shares := _shares((*launch.ins, *launch.op.results), self._ragged):
+        views = (view.result for view in launch.views)
+        if shares := _shares((*launch.ins, *views, *launch.op.results), self._ragged):
             kernel.attributes[SHARES] = shares
         self._builder.insert(kernel)
         for result, filled in zip(launch.op.results, kernel.results_, strict=True):

@@ -18,6 +18,7 @@ from comet.dialects.collective_mesh import MeshOp, lookup_mesh
 from comet.dialects.collective_spmd import SpmdOp
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound_index import IndexOp
 
 Ragged: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
 """The extent over all ranks of a value's dimensions whose shares are not equal."""
@@ -42,6 +43,8 @@ def global_extents(region: SpmdOp) -> dict[str, int]:
     for op in region.body.block.ops:
         if isinstance(op, AllGatherOp):
             extents |= {op.dim.data: extents_of(op.result)[op.dim.data]}
+        if isinstance(op, IndexOp):
+            extents |= {op.dim: op.extent}
         if isinstance(op, AllToAllOp):
             extents |= {op.split.data: extents_of(op.input)[op.split.data]}
         if isinstance(op, RenameOp):

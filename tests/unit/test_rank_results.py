@@ -95,3 +95,62 @@ def test_every_result_comes_back(tmp_path: Path) -> None:
 def test_a_returned_input_does_not_lie_in_place() -> None:
     with pytest.raises(PassFailedException, match="inputs=symmetric does not apply"):
         compiled(GATHERED, "ranks=2 pattern=pull inputs=symmetric")
+
+
+SHARED = {
+    "positions": """
+func.func @main(%a: tensor<17xf32, #compound.dims<M>>)
+    -> tensor<f32, #compound.dims<>> {
+  %i = compound.index : tensor<17xf32, #compound.dims<M>>
+  %m = compound.reduce max %i : tensor<17xf32, #compound.dims<M>>
+      -> tensor<f32, #compound.dims<>>
+  func.return %m : tensor<f32, #compound.dims<>>
+}""",
+    "narrow sums": """
+func.func @main(%a: tensor<16x5xbf16, #compound.dims<M, N>>)
+    -> (tensor<5xbf16, #compound.dims<N>>, tensor<bf16, #compound.dims<>>) {
+  %s = compound.reduce add %a : tensor<16x5xbf16, #compound.dims<M, N>>
+      -> tensor<5xbf16, #compound.dims<N>>
+  %n = compound.extent "M" of %a : tensor<16x5xbf16, #compound.dims<M, N>>
+      -> tensor<bf16, #compound.dims<>>
+  %c = compound.map mult %n, %n : tensor<bf16, #compound.dims<>>,
+      tensor<bf16, #compound.dims<>> -> tensor<bf16, #compound.dims<>>
+  func.return %s, %c : tensor<5xbf16, #compound.dims<N>>,
+      tensor<bf16, #compound.dims<>>
+}""",
+    "a fold beside a sum": """
+func.func @main(%a: tensor<1xf32, #compound.dims<M>>,
+                %b: tensor<1xf32, #compound.dims<M>>)
+    -> tensor<1xf32, #compound.dims<M>> {
+  %v0 = compound.fill -3.0e+38 : tensor<f32, #compound.dims<>>
+  %v1 = compound.fold over "M" ins(%a : tensor<1xf32, #compound.dims<M>>)
+      init(%v0 : tensor<f32, #compound.dims<>>) step {
+  ^bb0(%chunk: tensor<1xf32, #compound.dims<M>>, %old: tensor<f32, #compound.dims<>>):
+    %now = compound.reduce max %chunk : tensor<1xf32, #compound.dims<M>>
+        -> tensor<f32, #compound.dims<>>
+    %new = compound.map max %old, %now : tensor<f32, #compound.dims<>>,
+        tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+    compound.yield %new : tensor<f32, #compound.dims<>>
+  } merge {
+  ^bb1(%x: tensor<f32, #compound.dims<>>, %y: tensor<f32, #compound.dims<>>):
+    %new = compound.map max %x, %y : tensor<f32, #compound.dims<>>,
+        tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+    compound.yield %new : tensor<f32, #compound.dims<>>
+  } -> tensor<f32, #compound.dims<>>
+  %v3 = compound.reduce add %b : tensor<1xf32, #compound.dims<M>>
+      -> tensor<f32, #compound.dims<>>
+  %v4 = compound.map add %v3, %v1 : tensor<f32, #compound.dims<>>,
+      tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+  %v5 = compound.map sub %b, %v4 : tensor<1xf32, #compound.dims<M>>,
+      tensor<f32, #compound.dims<>> -> tensor<1xf32, #compound.dims<M>>
+  func.return %v5 : tensor<1xf32, #compound.dims<M>>
+}""",
+}
+"""Of the elementary level, without shardings."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_ranks_share_what_is_reduced(name: str, tmp_path: Path) -> None:
+    text, options = with_reference(SHARED[name]), "ranks=3 dim=M strategy=none"
+    sources = {"three": compiled(text, f"{options} pattern=push")}
+    assert outcomes(sources, tmp_path, seeds=1) == {"three": "right"}

@@ -16,6 +16,19 @@ from xdsl.parser import Parser
 LONG_NUMBER = re.compile(r"(?<![\"\w])(?:0x[0-9A-Fa-f]{1000}|[0-9]{1000})")
 """A number of so many digits that Python refuses to convert it."""
 
+UNCLOSED = re.compile(r'(?:[^"/\n]|/(?!/)|//.*|"(?:[^"\\\n]|\\.)*"|\n)*+(")')
+"""A quote that begins no string; xDSL's lexer takes exponential time to find that."""
+
+BROKEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What parsers and constructors of ops raise on text that they do not foresee."""
+
 
 class LocatedParser(Parser):
     """
@@ -39,12 +52,17 @@ class LocatedParser(Parser):
             self.raise_error(
                 "a number has more than 1000 digits; write a smaller one", *found.span()
             )
+        if (found := UNCLOSED.match(self.lexer.input.content)) is not None:
+            self.raise_error("a string is not closed; add a quote", *found.span(1))
         return super().parse_module(allow_implicit_module)
 
     def parse_operation(self) -> Operation:
         """Parse one operation and record where it starts."""
-        location = self._location_at(self.pos)
-        op = super().parse_operation()
+        location, start = self._location_at(self.pos), self.pos
+        try:
+            op = super().parse_operation()
+        except BROKEN as error:
+            self.raise_error(f"this is not parsed: {error}; mend it", start, self.pos)
         if isinstance(op.location, UnknownLoc):
             op.location = location
         return op

@@ -78,4 +78,4 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<8xf16, #compound.di
   func.return %y : tensor<8xf16, #compound.dims<N>>
 }
 
-// CHECK: fuse: %sum is a number that is reduced from constants alone; write it as a compound.fill
+// CHECK: fuse: %sum is reduced over N, which only constants have; write what it is without a reduction

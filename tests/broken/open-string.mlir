@@ -1,0 +1,4 @@
+// RUN:
+func.func @f() -> () {
+  "test.op"() {a = "open} : () -> ()
+}
