@@ -5,13 +5,14 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.comet-installed
 
-.PHONY: help venv demo test matrix fuzz pytest filecheck lint format types typing coverage clean
+.PHONY: help venv demo test matrix fuzz oracle pytest filecheck lint format types typing coverage clean
 
 help:
 	@echo "make demo   compile a sample to COMET files and to a Triton kernel, and run it"
 	@echo "make test   run lint, types, lit and pytest"
 	@echo "make matrix run every program of several ranks on the CPU, for an hour or more"
 	@echo "make fuzz   try random and mutated inputs for a minute, or FUZZ_SECONDS"
+	@echo "make oracle compare what all samples compile to with what was frozen, half an hour"
 	@echo "make venv   only make the virtual environment in $(VENV)"
 
 venv: $(STAMP)
@@ -35,6 +36,10 @@ matrix: venv
 # FUZZ_SECONDS says for how long, FUZZ_SEED repeats a run; findings go to out/fuzz
 fuzz: venv
 	$(BIN)/python tests/support/fuzz.py $(FUZZ)
+
+# ORACLE names a part of it, or freezes anew: make oracle ORACLE='--only comet/edge'
+oracle: venv
+	$(BIN)/python tests/support/oracle.py $(ORACLE)
 
 pytest: venv
 	$(BIN)/pytest -n auto --dist loadfile
