@@ -18,6 +18,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.compound_dims import element_type_of, extents_of, level_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule_transfers import views
 from comet.passes.carries import folds, in_place
 from comet.passes.levels import compute_block
 
@@ -125,28 +126,28 @@ class _Walk:
     sizes: Sizes
 
     def block(
-        self, block: Block, outer: Held, views: AbstractSet[SSAValue], buffers: Bytes
+        self, block: Block, outer: Held, viewed: AbstractSet[SSAValue], buffers: Bytes
     ) -> Iterator[Demand]:
         """
         Yield the demands of the ops in `block`, on top of what outer blocks hold.
 
-        A value is alive from its definition to its last use in the block. `views` are
+        A value is alive from its definition to its last use in the block. `viewed` are
         part of values that outer blocks hold already; the first value of a carry that
         is overwritten is where the result will be. Tiles that come in from another
         level take two buffers where a loop repeats, so that transfers can overlap.
         """
         last_use = _last_uses(block)
         size_of = self.sizes.bytes_of
-        alive: Held = {a: buffers * size_of(a) for a in block.args if a not in views}
+        alive: Held = {a: buffers * size_of(a) for a in block.args if a not in viewed}
         for op in block.ops:
-            made = [r for r in op.results if r not in views and not _overwritten(r)]
+            made = [r for r in op.results if r not in viewed and not _overwritten(r)]
             alive |= {result: self.result(result) for result in made}
             held = outer | alive
             if isinstance(op, NodeOp):
                 inner = buffers
                 if not isinstance(op, SpatialOp):
                     inner = np.minimum(self.sizes.iterations(op), 2)
-                yield from self.block(op.body.block, held, _views(op), inner)
+                yield from self.block(op.body.block, held, views(op), inner)
             yield from _level_demands(op, held)
             for value in [value for value in alive if last_use.get(value) is op]:
                 del alive[value]
@@ -194,17 +195,6 @@ def _last_uses(block: Block) -> dict[SSAValue, Operation]:
     for op in block.ops:
         last |= dict.fromkeys(op.operands, op)
     return last
-
-
-def _views(node: NodeOp) -> frozenset[SSAValue]:
-    """Return what in the body of `node` is part of one of its operands or results."""
-    outer = (*node.ins, *node.initial_carries(), *node.outs)
-    inner = (*node.body.block.args, *node.yielded)
-    return frozenset(
-        tile
-        for whole, tile in zip(outer, inner, strict=True)
-        if level_of(whole) == level_of(tile)
-    )
 
 
 def _level_demands(op: Operation, held: Held) -> Iterator[Demand]:

@@ -50,8 +50,8 @@ from comet.passes.lower_to_comet_tree import (
     Item,
     Notes,
     Spatial,
+    TaggedTransfer,
     Temporal,
-    Transfer,
     notes_of,
 )
 from comet.passes.lower_to_comet_units import roles_of, unit_for
@@ -199,7 +199,7 @@ class _Nodes:
         return self._tile(TileKind.SPATIAL, order, entries, children, node.notes)
 
     def _busy(
-        self, transfer: Transfer, node: Spatial, rows: tuple[Sizes, ...]
+        self, transfer: TaggedTransfer, node: Spatial, rows: tuple[Sizes, ...]
     ) -> tuple[Sizes, ...]:
         """Return `rows` with factor 1 where one instance does it all."""
         idle = self.plan.idle.get(transfer.op, frozenset[str]())
@@ -235,7 +235,7 @@ class _Nodes:
         return tile
 
     def _summed(
-        self, transfer: Transfer, item: Item, sums: Mapping[ComputeOp, bool]
+        self, transfer: TaggedTransfer, item: Item, sums: Mapping[ComputeOp, bool]
     ) -> bool:
         op = transfer.op
         return (
@@ -243,7 +243,9 @@ class _Nodes:
             and accumulation(op, item.summed_rows, sums.get(op, False)).here
         )
 
-    def _entry(self, transfer: Transfer, rows: tuple[Sizes, ...], rmw: bool) -> Entry:
+    def _entry(
+        self, transfer: TaggedTransfer, rows: tuple[Sizes, ...], rmw: bool
+    ) -> Entry:
         return Entry(
             self.plan.tensor(transfer.value),
             self.plan.names.tags[transfer.op],

@@ -18,10 +18,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
-from comet.dialects.compound_dims import element_type_of, level_of
+from comet.dialects.compound_dims import element_type_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule_attributes import BindingAttr, BindingKind, LoopAttr
 from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule_transfers import Border, transfers
 from comet.passes.lower_to_comet_values import Values
 
 ComputeOp: TypeAlias = ContractOp | ReduceOp | MapOp
@@ -35,8 +36,8 @@ COMPUTE = (ContractOp, ReduceOp, MapOp)
 
 
 @dataclass(frozen=True)
-class Transfer:
-    """A value that changes its level at the border of a node, on behalf of an op."""
+class TaggedTransfer:
+    """A transfer of a value, and the op that reads or makes it: its tag."""
 
     value: SSAValue
     outer: str
@@ -58,7 +59,7 @@ class Spatial:
     """Instances of a mesh; without rows there is one of them."""
 
     rows: Rows
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[TaggedTransfer, ...]
     children: tuple[Child, ...]
     notes: Notes = ()
 
@@ -206,31 +207,30 @@ class _Builder:
         """Whether `op` is a temporal node at whose border no level changes."""
         return isinstance(op, TemporalOp) and not self._transfers(op)
 
-    def _transfers(self, op: NodeOp) -> tuple[Transfer, ...]:
+    def _transfers(self, op: NodeOp) -> tuple[TaggedTransfer, ...]:
         """Return what enters and leaves `op` by a change of level, each value once."""
-        found: dict[tuple[SSAValue, bool], Transfer] = {}
-        for outer, inner in zip(op.ins, op.tiles, strict=True):
-            self._add(found, op, outer, inner, written=False)
-        for outer, inner in zip(op.outs, op.yielded, strict=True):
-            self._add(found, op, outer, inner, written=True)
+        found: dict[tuple[SSAValue, bool], TaggedTransfer] = {}
+        for border in transfers(op):
+            if not self.values.is_constant(border.outer):
+                self._add(found, op, border)
         return tuple(found.values())
 
     def _add(
         self,
-        found: dict[tuple[SSAValue, bool], Transfer],
+        found: dict[tuple[SSAValue, bool], TaggedTransfer],
         op: NodeOp,
-        outer: SSAValue,
-        inner: SSAValue,
-        *,
-        written: bool,
+        border: Border,
     ) -> None:
-        levels = (level_of(outer) or "", level_of(inner) or "")
+        outer, written = border.outer, border.crossing == "out"
         value = self.values.root(outer)
-        if levels[0] == levels[1] or self.values.is_constant(outer):
-            return
-        user = self._user(op, value, written=written)
-        bits = element_type_of(outer).bitwidth
-        transfer = Transfer(value, *levels, bits, user, written)
+        transfer = TaggedTransfer(
+            value,
+            border.outer_level,
+            border.tile_level,
+            element_type_of(outer).bitwidth,
+            self._user(op, value, written=written),
+            written,
+        )
         known = found.setdefault((value, written), transfer)
         if known.inner != transfer.inner:
             raise PassFailedException(

@@ -23,6 +23,7 @@ from comet.dialects.compound import MapOp, ReduceOp
 from comet.dialects.compound_dims import level_of, merged_extents
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule_transfers import transfers
 
 PLAN = "comet.plan"
 """The attribute of a function that holds its plan string."""
@@ -134,10 +135,8 @@ def _shared_level(node: NodeOp) -> str | None:
     """Return the level that nodes over a mesh in `node` fetch from, if any do."""
     for op in node.body.block.ops:
         if isinstance(op, SpatialOp) and op.mesh_name is not None:
-            outer, inner = (*op.ins, *op.outs), (*op.tiles, *op.yielded)
-            for whole, tile in zip(outer, inner, strict=True):
-                if level_of(whole) != level_of(tile):
-                    return level_of(whole)
+            for transfer in transfers(op):
+                return transfer.outer_level
     return None
 
 

@@ -14,8 +14,9 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.collective_mesh import MeshOp
 from comet.dialects.comet import ConstantsOp, MappingOp, ProblemOp
-from comet.dialects.compound_dims import level_of, with_level
+from comet.dialects.compound_dims import with_level
 from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule_transfers import transfers
 from comet.passes.functions import REFERENCE, reference_name
 from comet.passes.raise_comet_program import (
     MESH,
@@ -152,10 +153,8 @@ def _give_rows(func: FuncOp, roots: Roots) -> None:
 
 def _check_transfers(node: TemporalOp) -> None:
     """Raise NotRaisable where a value changes its level without a spatial node."""
-    outer, inner = (*node.ins, *node.outs), (*node.tiles, *node.yielded)
-    for whole, tile in zip(outer, inner, strict=True):
-        if level_of(whole) != level_of(tile):
-            raise NotRaisable(
-                f"tensor {whole.name_hint} is at {level_of(whole)} and used at "
-                f"{level_of(tile)}, and no spatial node moves it"
-            )
+    for transfer in transfers(node):
+        raise NotRaisable(
+            f"tensor {transfer.outer.name_hint} is at {transfer.outer_level} and used "
+            f"at {transfer.tile_level}, and no spatial node moves it"
+        )

@@ -26,6 +26,7 @@ from comet.dialects.compound_dims import (
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule_attributes import Combiner
 from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule_transfers import loads, stores
 from comet.passes.gpu_levels import GpuLevels
 from comet.passes.rows_in_memory import bytes_at_a_time
 from comet.passes.sweeps import iteration_dims
@@ -226,22 +227,16 @@ class _Walk:
         if isinstance(op, TemporalOp):
             inside = (*loops, *op.factors)
             self.inner_dims |= set(op.factors) if loops else set()
-        moved = {
-            tile: value
-            for value, tile in zip(op.ins, op.tiles, strict=True)
-            if level_of(value) != level_of(tile)
-        }
-        self.loads += [_bytes(tile, inside) for tile in moved]
-        if moved:
+        loaded_here = tuple(loads(op))
+        self.loads += [_bytes(load.tile, inside) for load in loaded_here]
+        if loaded_here:
             self.rounds.append(inside)
-        small = (_pieces(value, tile, inside) for tile, value in moved.items())
+        small = (_pieces(load.outer, load.tile, inside) for load in loaded_here)
         self.pieces.append(tuple(term for term in small if term is not None))
         own = (tile for tile in op.tiles if level_of(tile) == self.levels.shared)
         loaded = (*loaded, *own)
         self.shared.append(tuple(_bytes(tile, inside) for tile in loaded))
-        for result, tile in zip(op.outs, op.yielded, strict=True):
-            if level_of(result) != level_of(tile):
-                self.stores.append(_bytes(tile, inside))
+        self.stores += [_bytes(store.tile, inside) for store in stores(op)]
         self.body(op, inside, outer, loaded)
 
     def body(
