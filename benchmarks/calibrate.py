@@ -180,7 +180,10 @@ def calibration_in(path: Path) -> Calibration:
     results: dict[str, dict[str, Any]] = fields.get("results", {"": fields})
     for result in results.values():
         if "calibration" in result:
-            return Calibration.from_json(result["calibration"])
+            found = Calibration.from_json(result["calibration"])
+            if found.dry_run:
+                raise ValueError(f"{path} is of a dry run, whose rates mean nothing")
+            return found
     raise ValueError(f"{path} has no calibration; name results of benchmarks/gpu.py")
 
 

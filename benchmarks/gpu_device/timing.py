@@ -73,8 +73,8 @@ class GpuClock:
 
     Before the first event the GPU is kept busy for `cover` seconds, so that the CPU has
     enqueued the work when its turn comes: launches are timed as they are in a stream
-    that never runs dry. With 0, a cold time contains what the CPU needs beyond the
-    writing of the cache, and a warm one all of it.
+    that never runs dry. With 0 the GPU is idle then, and a time contains what the CPU
+    needs to launch the work.
     """
 
     def __init__(self, cover: float = COVER) -> None:
@@ -87,6 +87,8 @@ class GpuClock:
             self._cache.zero_()
         if self._cover:
             occupy(self._cover)
+        else:
+            torch.cuda.synchronize()
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         work()

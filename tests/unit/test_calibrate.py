@@ -163,6 +163,16 @@ def test_results_without_rates_are_errors(
     assert message in capsys.readouterr().err
 
 
+def test_the_rates_of_a_dry_run_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "R.json"
+    dry = replace(MEASURED, dry_run=True)
+    results.write_text(json.dumps({"calibration": dry.as_json()}))
+    assert calibrate.main(["--from", str(results)]) == 1
+    assert "R.json is of a dry run, whose rates mean nothing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

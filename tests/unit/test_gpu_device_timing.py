@@ -73,6 +73,7 @@ class Stream:
         monkeypatch.setattr(torch, "empty", self.buffer)
         monkeypatch.setattr(torch.cuda, "Event", self.event)
         monkeypatch.setattr(timing, "occupy", self.occupied)
+        monkeypatch.setattr(torch.cuda, "synchronize", self.waited)
 
     def buffer(self, size: int, dtype: torch.dtype, device: str) -> "Buffer":
         """Return memory for a cache."""
@@ -83,6 +84,10 @@ class Stream:
         """Return an event that knows the time."""
         assert enable_timing
         return Event(self.enqueued)
+
+    def waited(self) -> None:
+        """Note that the GPU has nothing to do."""
+        self.enqueued.append("idle")
 
     def occupied(self, seconds: float) -> None:
         """Note for how long the GPU is busy."""
@@ -124,8 +129,8 @@ class Event:
     [
         (0.5, True, ["flush", "busy 0.5"]),
         (0.5, False, ["busy 0.5"]),
-        (0, True, ["flush"]),
-        (0, False, []),
+        (0, True, ["flush", "idle"]),
+        (0, False, ["idle"]),
     ],
 )
 def test_the_gpu_is_busy_while_work_is_enqueued(

@@ -222,7 +222,7 @@ def _bug(error: BaseException) -> str:
     *_, frame = traceback.extract_tb(error.__traceback__)
     ran = _running(error)
     if ran is not None and (place := _place_in_plugin(type(ran), error)):
-        return _plugin_mistake(ran, place, error)
+        return brief(_plugin_mistake(ran, place, error))
     return brief(
         f"error: a bug in comet, please report it: {type(error).__name__}: "
         f"{error} ({frame.filename}:{frame.lineno}); "
