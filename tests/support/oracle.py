@@ -28,6 +28,7 @@ from itertools import product
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import rank_matrix
 from semantics import comet_context, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
@@ -51,16 +52,7 @@ Difference: TypeAlias = Literal["same", "comments", "text", "price", "outcome", 
 GPUS = {"h200": ("h200x1", "h200x8"), "mi300": ("mi300x8", "mi300x8")}
 """Hardware files for one rank and for several."""
 RANKS = (2, 4, 8)
-PATTERNS = {
-    "bsp": "pattern=bsp",
-    "wait": "pattern=wait",
-    "pull": "pattern=pull",
-    "in_place": "pattern=pull inputs=symmetric",
-    "push": "pattern=push",
-    "fused": "pattern=fused",
-    "persistent": "pattern=fused persistent=true",
-    "auto": "pattern=auto",
-}
+PATTERNS = {**rank_matrix.PATTERNS, "auto": "pattern=auto"}
 ACCELERATORS = ("edge", "cloud")
 STRATEGIES = ("none", "apart", "partial", "full", "auto")
 MODELS: tuple[ModelName, ...] = ("tool", "paper", "ideal")
