@@ -9,12 +9,13 @@ from typing import ClassVar, Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
-from comet.dialects.compound import ExtentOp, FoldOp
-from comet.dialects.compound_dims import extents_of
-from comet.passes.dependence import loaded_dims
+from comet.dialects.compound import ExtentOp, FillOp, FoldOp
+from comet.dialects.compound_dims import extents_of, names_of
+from comet.passes.dependence import is_constant, loaded_dims
 from comet.passes.levels import IRLevel, compute_block, functions_at
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.sweeps import reduced_dims
@@ -71,7 +72,7 @@ class FusePass(ChoosingPass):
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             check_folds(func)
-            check_constants(func)
+            check_constants(func, on_gpu=system.gpu is not None)
             if system.gpu is not None:
                 if self.strategy == "apart":
                     raise PassFailedException(
@@ -90,36 +91,62 @@ class FusePass(ChoosingPass):
 
 def check_folds(func: FuncOp) -> None:
     """
-    Check that no fold takes one element at a time, as loops have tiles of any size.
+    Check that each fold is a loop: its step makes its carries, from any tile.
 
-    Raises PassFailedException if one does.
+    Raises PassFailedException if one is not.
     """
     for op in func.walk():
-        if isinstance(op, FoldOp) and op.element_by_element:
-            dim = op.dim.data
-            if any(extents_of(value).get(dim, 1) > 1 for value in op.ins):
+        if not isinstance(op, FoldOp):
+            continue
+        dim, step = op.dim.data, op.step.block
+        terminator = step.last_op
+        for value in () if terminator is None else terminator.operands:
+            if value.owner not in (step, *step.ops):
                 raise PassFailedException(
-                    f"fuse: the step of a fold over {dim} takes one element at a time, "
-                    "and a loop takes tiles of any size; write the step for chunks of "
-                    f"the whole extent of {dim}"
+                    f"fuse: the step of a fold over {dim} yields %{value.name_hint}, "
+                    "which it does not make; compute every carry in the step"
                 )
+        sizes = [extents_of(value).get(dim, 1) for value in op.ins]
+        if op.element_by_element and max(sizes) > 1:
+            raise PassFailedException(
+                f"fuse: the step of a fold over {dim} takes one element at a time, "
+                "and a loop takes tiles of any size; write the step for chunks of "
+                f"the whole extent of {dim}"
+            )
 
 
-def check_constants(func: FuncOp) -> None:
+def check_constants(func: FuncOp, *, on_gpu: bool) -> None:
     """
-    Check that no dimension of constants is reduced: a loop has that of what it loads.
+    Check that no op loops over a dimension of constants: a loop has those it loads.
 
-    Raises PassFailedException if one is.
+    The kernels of a GPU compute constants where they use them, without a loop.
+    Raises PassFailedException if an op does.
     """
     block = compute_block(func)
     loaded = loaded_dims(block)
     for op in block.ops:
+        if isinstance(op, FillOp | ExtentOp) or not op.results:
+            continue
         known = frozenset[str]().union(*(loaded[value] for value in op.operands))
-        counts = isinstance(op, ExtentOp) or not op.results
-        for dim in () if counts else reduced_dims(op):
+        name = op.results[0].name_hint or op.name
+        for dim in reduced_dims(op):
             if dim not in known:
-                name = op.results[0].name_hint or op.name
                 raise PassFailedException(
                     f"fuse: %{name} is reduced over {dim}, which only constants have; "
                     "write what it is without a reduction"
                 )
+        for result in () if on_gpu and _computed_in_place(op) else op.results:
+            for dim in names_of(result):
+                if dim not in loaded[result]:
+                    raise PassFailedException(
+                        f"fuse: %{name} has the dimension {dim}, which only constants "
+                        "have; make the constant an argument of the function"
+                    )
+
+
+def _computed_in_place(op: Operation) -> bool:
+    """Return whether an op makes constants, and only for other ops."""
+    return all(
+        is_constant(result) and all(use.operation.results for use in result.uses)
+        for result in op.results
+    )

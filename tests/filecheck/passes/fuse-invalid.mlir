@@ -79,3 +79,30 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<8xf16, #compound.di
 }
 
 // CHECK: fuse: %sum is reduced over N, which only constants have; write what it is without a reduction
+
+// -----
+
+func.func @f(%x: tensor<8xf16, #compound.dims<M>>, %s: tensor<f16, #compound.dims<>>) -> tensor<8x4xf16, #compound.dims<M, N>> {
+  %two = compound.fill 2.0 : tensor<4xf16, #compound.dims<N>>
+  %scaled = compound.map mult %two, %s : tensor<4xf16, #compound.dims<N>>, tensor<f16, #compound.dims<>> -> tensor<4xf16, #compound.dims<N>>
+  %y = compound.map add %x, %scaled : tensor<8xf16, #compound.dims<M>>, tensor<4xf16, #compound.dims<N>> -> tensor<8x4xf16, #compound.dims<M, N>>
+  func.return %y : tensor<8x4xf16, #compound.dims<M, N>>
+}
+
+// CHECK: fuse: %scaled has the dimension N, which only constants have; make the constant an argument of the function
+
+// -----
+
+func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<f16, #compound.dims<>> {
+  %low = compound.fill -1.0 : tensor<f16, #compound.dims<>>
+  %y = compound.fold over "N" ins(%x : tensor<8xf16, #compound.dims<N>>) init(%low : tensor<f16, #compound.dims<>>) step {
+  ^bb0(%chunk: tensor<8xf16, #compound.dims<N>>, %old: tensor<f16, #compound.dims<>>):
+    compound.yield %low : tensor<f16, #compound.dims<>>
+  } merge {
+  ^bb0(%a: tensor<f16, #compound.dims<>>, %b: tensor<f16, #compound.dims<>>):
+    compound.yield %a : tensor<f16, #compound.dims<>>
+  } -> tensor<f16, #compound.dims<>>
+  func.return %y : tensor<f16, #compound.dims<>>
+}
+
+// CHECK: fuse: the step of a fold over N yields %low, which it does not make; compute every carry in the step
