@@ -1,5 +1,6 @@
 """The operations of the `tl` dialect that make and shape scalars and blocks."""
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -177,10 +178,14 @@ class ConstantOp(IRDLOperation):
         """
         Make the constant of a scalar type from a Python number.
 
+        A number beyond the range of a float type rounds to infinity, as casts do.
         Raises `ValueError` for anything but floats, i32 and i64.
         """
         if isinstance(type, AnyFloat):
-            return cls(FloatAttr(value, type))
+            try:
+                return cls(FloatAttr(value, type))
+            except OverflowError:
+                return cls(FloatAttr(math.copysign(math.inf, value), type))
         if type not in (i32, i64):
             raise ValueError(f"no constant of type {type}")
         return cls(IntegerAttr(int(value), i32 if type == i32 else i64))

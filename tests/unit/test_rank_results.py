@@ -50,6 +50,16 @@ func.func @main(%a: {MN}, %b: {MN}) -> {MN} {{
   %e = compound.map exp %a : {MN} -> {MN}
   func.return %b : {MN}
 }}""",
+    "beyond a narrow type": """
+func.func @main(%a: tensor<8x4xf16, #compound.dims<M, N>>)
+    -> tensor<8x4xf16, #compound.dims<M, N>> {
+  %f = compound.fill 3.0e+38 : tensor<f32, #compound.dims<>>
+  %c = compound.cast %f : tensor<f32, #compound.dims<>>
+      -> tensor<f16, #compound.dims<>>
+  %m = compound.map min %a, %c : tensor<8x4xf16, #compound.dims<M, N>>,
+      tensor<f16, #compound.dims<>> -> tensor<8x4xf16, #compound.dims<M, N>>
+  func.return %m : tensor<8x4xf16, #compound.dims<M, N>>
+}""",
     "a number": """
 func.func @main(%a: tensor<8x4xf32, #compound.dims<M, N>>)
     -> tensor<f32, #compound.dims<>> {
