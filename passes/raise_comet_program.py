@@ -74,8 +74,13 @@ class Program:
 
     @property
     def outputs(self) -> tuple[SSAValue, ...]:
-        """The values that the problem leaves in memory."""
-        return tuple(self.current[name.data] for name in self.problem.outs)
+        """
+        The values that the problem leaves in memory.
+
+        Raises NotRaisable for one that no operation makes.
+        """
+        names = (name.data for name in self.problem.outs)
+        return tuple(_value(self, name, "the problem") for name in names)
 
     def type_of(self, access_dims: tuple[str, ...]) -> TensorType[AnyFloat]:
         """Return the type of a whole tensor with the given dimensions."""
@@ -139,8 +144,11 @@ def add_ops(
     declared = {op.operation.data: op for op in program.problem.declarations}
     for node in _works(root):
         if isinstance(node, OperationOp):
-            made = _compute(program, node, declared[node.operation.data])
-            name = declared[node.operation.data].out.data
+            operation = node.operation.data
+            if operation not in declared:
+                raise NotRaisable(f"the problem has no operation {operation}")
+            made = _compute(program, node, declared[operation])
+            name = declared[operation].out.data
         elif axes is None:
             source = _value(program, node.in_tensor.data, node.tag.data)
             program.current[node.out_tensor.data] = source

@@ -144,6 +144,8 @@ def test_a_small_mapping():
         (("operation gemm", "operation exp"), "has 2 operand"),
         (("A[M, K]", "A[M + N, K]"), "indexed by a sum of dimensions"),
         (("ins [\"A\", \"B\"] outs", "ins [\"A\"] outs"), "before any operation makes"),
+        (("outs [\"C\"]", "outs [\"D\"]"), "the problem uses tensor D before"),
+        (('operation gemm "GEMM"', 'operation gemm "SUM"'), "has no operation SUM"),
     ],
 )  # fmt: skip
 def test_what_is_no_program(change: tuple[str, str], reason: str):
