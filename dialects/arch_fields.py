@@ -29,6 +29,7 @@ from xdsl.irdl.declarative_assembly_format import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.number_text import number_text
 
@@ -109,7 +110,11 @@ def dictionary_of(fields: Fields) -> DictionaryAttr:
 
 
 def field_of(attribute: Attribute) -> Field:
-    """Return the field that `attribute_of` turned into `attribute`."""
+    """
+    Return the field that `attribute_of` turned into `attribute`.
+
+    Raises VerifyException if none is.
+    """
     match attribute:
         case UnitAttr():
             return None
@@ -124,7 +129,10 @@ def field_of(attribute: Attribute) -> Field:
         case ArrayAttr():
             return [field_of(element) for element in attribute]
         case _:
-            raise ValueError(f"{attribute} is not a field of a hardware file")
+            raise VerifyException(
+                f"{attribute} is no field of a hardware file; write a number, text, a "
+                "list or a dictionary"
+            )
 
 
 def fields_of(dictionary: DictionaryAttr) -> dict[str, Field]:

@@ -125,7 +125,9 @@ class NodeOp(IRDLOperation, ABC):
         return row
 
     def verify_node(self) -> None:
-        """Check that path and link are there exactly below a parent."""
+        """Check that it has a name, and path and link exactly below a parent."""
+        if not self.level_name:
+            raise VerifyException(f"'{self.name}' op has no name; give it one")
         if self.parent_level is None and self.path is not None:
             raise VerifyException(f"{self._title} is outermost and has no path")
         if self.parent_level is not None and (self.path is None or self.link is None):

@@ -17,7 +17,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.passes.pipeline import run_settled
 from comet.tools.diagnostics import UsageError, one_sentence_errors
-from comet.tools.located_parser import LocatedParser
+from comet.tools.located_parser import LONG_NUMBER, LocatedParser
 from comet.tools.option_check import checked, unknown_name
 from comet.tools.pass_list import listed, spelled
 from comet.tools.pass_plugins import load_pass_plugin
@@ -106,6 +106,8 @@ class CometOptMain(xDSLOptMain):
             self._register_plugin(path)
         self._check_target()
         self._shown = shown(self.args, self.available_passes)
+        if LONG_NUMBER.search(self.args.passes) is not None:
+            raise UsageError("-p has a number of over 1000 digits; write a smaller one")
         specs = parse_pipeline(self.args.passes)
         self.pipeline = PassPipeline(tuple(map(self._made, specs)))
 

@@ -13,8 +13,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
-LONG_NUMBER = re.compile(r"(?<![\"\w])(?:0x[0-9A-Fa-f]{1000}|[0-9]{1000})")
-"""A number of so many digits that Python refuses to convert it."""
+LONG_NUMBER = re.compile(
+    r"(?<![\"\w])(?:0x[0-9A-Fa-f]{1000}|(?:[0-9?]+x)*i?[0-9]{1000})"
+)
+"""A number, extent or width of so many digits that Python refuses to convert it."""
 
 UNCLOSED = re.compile(r'(?:[^"/\n]|/(?!/)|//.*|"(?:[^"\\\n]|\\.)*"|\n)*+(")')
 """A quote that begins no string; xDSL's lexer takes exponential time to find that."""

@@ -3,10 +3,14 @@
 from dataclasses import replace
 from functools import cache
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, OpDef, traits_def
 from xdsl.traits import HasParent
 from xdsl.utils.exceptions import VerifyException
+
+VISIBILITIES = ("public", "private", "nested")
+"""How far a symbol may be seen; xDSL prints any other word, and does not read it."""
 
 
 def check_structure(module: ModuleOp) -> None:
@@ -22,10 +26,20 @@ def check_structure(module: ModuleOp) -> None:
         if isinstance(op, IRDLOperation):
             try:
                 _alone(type(op)).verify(op)
+                _check_visibility(op)
                 for trait in op.get_traits_of_type(HasParent):
                     trait.verify(op)
             except VerifyException as error:
                 op.emit_error(f"Operation does not verify: {error}", error)
+
+
+def _check_visibility(op: Operation) -> None:
+    visibility = op.get_attr_or_prop("sym_visibility")
+    if isinstance(visibility, StringAttr) and visibility.data not in VISIBILITIES:
+        raise VerifyException(
+            f"'{op.name}' op the visibility of a symbol is '{visibility.data}'; write "
+            "public, private or nested"
+        )
 
 
 @cache

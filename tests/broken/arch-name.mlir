@@ -1,0 +1,7 @@
+// RUN:
+
+"arch.system"() <{label = "tiny"}> ({
+  "arch.memory"() <{kind = "Off", fields = {width = 8}}> : () -> ()
+  "arch.level"() <{label = "", kind = "Off"}> ({
+  }) : () -> ()
+}) : () -> ()

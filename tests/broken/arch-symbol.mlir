@@ -1,0 +1,5 @@
+// RUN:
+
+"arch.system"() <{label = "tiny"}> ({
+  "arch.memory"() <{kind = "Off", fields = {width = @REG}}> : () -> ()
+}) : () -> ()
