@@ -223,6 +223,8 @@ class PlanOp(IRDLOperation):
         last = self.body.block.last_op
         if not isinstance(last, PlanYieldOp):
             raise VerifyException(f"'{self.name}' op region ends in tl.plan_yield")
+        if self.ranks.value.data < 1:
+            raise VerifyException(f"'{self.name}' op runs on 1 rank or more")
         self._verify_shares("argument", self.ins, self.body.block.args, self.ins_split)
         self._verify_shares("result", self.outs, last.arguments, self.outs_split)
 

@@ -199,7 +199,7 @@ def _root_groups(program: FlatProgram, strategy: Strategy) -> list[list[Unit]]:
     """
     units = _exchanged_early(_units(program.ops))
     if strategy == "full":
-        return [units]
+        return [units] if units else []
     groups: list[list[Unit]] = []
     home: dict[SSAValue, list[Unit]] = {}
     for unit in units:
