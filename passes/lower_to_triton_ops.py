@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float32Type,
     FloatAttr,
+    IntegerType,
     StringAttr,
     f32,
 )
@@ -157,9 +158,10 @@ def accumulated(
 def accumulator_of(scope: Scope, number: float, like: SSAValue) -> Tile:
     """Write the start of an accumulator: a loop keeps its type, a constant has none."""
     tile = filled(scope, number, like, None)
-    if tile.dims or element_type_of(like) == f32:
+    element = element_type_of(like)
+    if tile.dims or element == f32 or isinstance(element, IntegerType):
         return tile
-    full = tl.FullOp(FloatAttr(number, element_type_of(like)), [])
+    full = tl.FullOp(FloatAttr(number, element), [])
     return Tile(scope.insert(full), ())
 
 
