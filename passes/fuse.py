@@ -10,6 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
@@ -36,7 +37,8 @@ class FusePass(ChoosingPass):
     Create the schedule level: say which ops share a nest, and dissolve `spmd`.
 
     Before: elementary ops, with or without `collective.spmd`. After: a tree of
-    `schedule` nodes without factors, ready for `tile`. Needs attached hardware.
+    `schedule` nodes without factors, ready for `tile`. Needs attached hardware. Ops
+    whose results nobody needs are dropped: they would be nodes without any.
     """
 
     name = "fuse"
@@ -71,6 +73,7 @@ class FusePass(ChoosingPass):
 
         system = attached_system(op)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
+            region_dce(func.body)
             check_folds(func)
             check_constants(func, on_gpu=system.gpu is not None)
             if system.gpu is not None:

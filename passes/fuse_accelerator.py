@@ -18,7 +18,6 @@ from typing import Literal, TypeAlias
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
@@ -77,11 +76,9 @@ def fuse_function(
     """
     Turn the elementary ops of `func` into a tile tree on `system`, without factors.
 
-    Ops whose results nobody needs are dropped first: they would be nodes without any.
     Raises PassFailedException for ops that no leaf can hold and for hardware that is
     no chain of root, clusters and cores.
     """
-    region_dce(func.body)
     apply_plan(func, plan_fusion(func, system, strategy, chunks))
 
 

@@ -27,3 +27,38 @@ func.func @shares(%a: tensor<32x16xf16, #compound.dims<M, K>>, %b: tensor<16x64x
 // CHECK-NEXT:     }
 // CHECK-NEXT:     func.return %p : tensor<32x64xf32, #compound.dims<M, N @HBM>>
 // CHECK-NEXT:   }
+
+// What nobody needs is dropped, a fold of what another fold makes.
+
+func.func @unused(%x: tensor<8x4xf32, #compound.dims<M, N>>) -> tensor<8x4xf32, #compound.dims<M, N>> {
+  %zero = compound.fill 0.0 : tensor<8xf32, #compound.dims<M>>
+  %sum = compound.fold over "N" ins(%x : tensor<8x4xf32, #compound.dims<M, N>>) init(%zero : tensor<8xf32, #compound.dims<M>>) step {
+  ^bb0(%chunk: tensor<8x4xf32, #compound.dims<M, N>>, %old: tensor<8xf32, #compound.dims<M>>):
+    %now = compound.reduce add %chunk : tensor<8x4xf32, #compound.dims<M, N>> -> tensor<8xf32, #compound.dims<M>>
+    %new = compound.map add %old, %now : tensor<8xf32, #compound.dims<M>>, tensor<8xf32, #compound.dims<M>> -> tensor<8xf32, #compound.dims<M>>
+    compound.yield %new : tensor<8xf32, #compound.dims<M>>
+  } merge {
+  ^bb0(%a: tensor<8xf32, #compound.dims<M>>, %b: tensor<8xf32, #compound.dims<M>>):
+    %new = compound.map add %a, %b : tensor<8xf32, #compound.dims<M>>, tensor<8xf32, #compound.dims<M>> -> tensor<8xf32, #compound.dims<M>>
+    compound.yield %new : tensor<8xf32, #compound.dims<M>>
+  } -> tensor<8xf32, #compound.dims<M>>
+  %view = compound.rename %sum : tensor<8xf32, #compound.dims<M>> -> tensor<8xf32, #compound.dims<K>>
+  %start = compound.fill 0.0 : tensor<f32, #compound.dims<>>
+  %total = compound.fold over "K" ins(%view : tensor<8xf32, #compound.dims<K>>) init(%start : tensor<f32, #compound.dims<>>) step {
+  ^bb0(%chunk: tensor<8xf32, #compound.dims<K>>, %old: tensor<f32, #compound.dims<>>):
+    %now = compound.reduce add %chunk : tensor<8xf32, #compound.dims<K>> -> tensor<f32, #compound.dims<>>
+    %new = compound.map add %old, %now : tensor<f32, #compound.dims<>>, tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+    compound.yield %new : tensor<f32, #compound.dims<>>
+  } merge {
+  ^bb0(%a: tensor<f32, #compound.dims<>>, %b: tensor<f32, #compound.dims<>>):
+    %new = compound.map add %a, %b : tensor<f32, #compound.dims<>>, tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+    compound.yield %new : tensor<f32, #compound.dims<>>
+  } -> tensor<f32, #compound.dims<>>
+  %y = compound.map exp %x : tensor<8x4xf32, #compound.dims<M, N>> -> tensor<8x4xf32, #compound.dims<M, N>>
+  func.return %y : tensor<8x4xf32, #compound.dims<M, N>>
+}
+
+// CHECK:        func.func @unused(
+// CHECK-NEXT:     %y = schedule.spatial
+// CHECK-NOT:      compound.reduce
+// CHECK:          func.return %y
