@@ -20,13 +20,13 @@ def cheapest_cut(func: FuncOp, choice: Choice, kernel: KernelPlan) -> int | None
     Return the place of the op that begins the second half of a kernel.
 
     It is the one with which the halves move the fewest bytes; of equal ones, the one
-    nearest to the middle. None if the kernel has but one op of its own.
+    nearest to the middle. None if the kernel has but one op of its own, or a constant.
     """
     ops = elementary_ops(func)
     groups = (
         g for g in steps_of(ops, choice.apart, choice.cuts) if isinstance(g, tuple)
     )
-    own = next(group for group in groups if kernel.outs[0].owner in group)
+    own = next((group for group in groups if kernel.outs[0].owner in group), ())
     halved = [op for op in own if op in kernel.ops]
     sizes = range(1, len(halved))
     if not sizes:

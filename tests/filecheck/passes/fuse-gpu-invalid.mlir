@@ -29,3 +29,12 @@ func.func @wide(%x: tensor<4x8xf32, #compound.dims<M, N>>, %v: tensor<8x65536xf3
 }
 
 // CHECK: fuse: the kernel that makes %l, %o needs {{[0-9]+}} bytes of REG and {{[0-9]+}} bytes of SMEM with its smallest tiles, more than fit beside addresses and buffers in the 262144 and 232448 bytes there; make a dimension smaller, or see it in parts by split
+
+// -----
+
+func.func @constant(%x: tensor<4x65536xf32, #compound.dims<M, E>>) -> tensor<4x65536xf32, #compound.dims<M, E>> {
+  %none = compound.fill 0.0 : tensor<4x65536xf32, #compound.dims<M, E>>
+  func.return %none : tensor<4x65536xf32, #compound.dims<M, E>>
+}
+
+// CHECK: fuse: the kernel that makes %none needs 1048576 bytes of REG
