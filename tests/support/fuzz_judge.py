@@ -76,7 +76,7 @@ def spoken(done: ToolRun, folder: Path) -> Verdict:
     return Verdict("refused", error.strip())
 
 
-DUMPED = r"builtin\.module|func\.func @|\{'\w|<comet\.|<xdsl\.|object at 0x"
+DUMPED = r"builtin\.module(\"\(| \{)|func\.func @|\{'\w|<comet\.|<xdsl\.|object at 0x"
 """What stands in no sentence."""
 
 
