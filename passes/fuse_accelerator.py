@@ -22,7 +22,14 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound import CastOp, ContractOp, FillOp, FoldOp, IndexOp
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    FillOp,
+    FoldOp,
+    IndexOp,
+    RenameOp,
+)
 from comet.dialects.compound_dims import names_of, with_level
 from comet.dialects.schedule_attributes import LoopAttr
 from comet.passes.flat_program import FlatProgram, flatten
@@ -87,6 +94,7 @@ def plan_fusion(
 ) -> FusePlan:
     """Return how the ops of `func` are nested under `strategy`; changes nothing."""
     _check_positions(func)
+    _check_views(func)
     chain = memory_chain(system)
     program = with_steps(flatten(func, system.system_name))
     for op in program.ops:
@@ -121,6 +129,16 @@ def _check_positions(func: FuncOp) -> None:
             f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators do "
             "not tell where an element stands; causal masks and scans need a GPU"
         )
+
+
+def _check_views(func: FuncOp) -> None:
+    for op in func.walk():
+        if isinstance(op, RenameOp) and op.cut is not None:
+            raise PassFailedException(
+                f"fuse: %{op.result.name_hint or 'a value'} sees {op.cut} as two "
+                "dimensions, which the COMET files cannot say; give the function an "
+                "argument that has the two, or leave the dimension whole"
+            )
 
 
 def _check_placed(op: Operation) -> None:

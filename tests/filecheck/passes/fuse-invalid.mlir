@@ -106,3 +106,13 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<f16, #compound.dims
 }
 
 // CHECK: fuse: the step of a fold over N yields %low, which it does not make; compute every carry in the step
+
+// -----
+
+func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<2x4xf16, #compound.dims<P, Q>> {
+  %y = compound.map exp %x : tensor<8xf16, #compound.dims<N>> -> tensor<8xf16, #compound.dims<N>>
+  %z = compound.rename %y split "N" : tensor<8xf16, #compound.dims<N>> -> tensor<2x4xf16, #compound.dims<P, Q>>
+  func.return %z : tensor<2x4xf16, #compound.dims<P, Q>>
+}
+
+// CHECK: fuse: %z sees N as two dimensions, which the COMET files cannot say; give the function an argument that has the two, or leave the dimension whole
