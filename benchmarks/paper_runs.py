@@ -19,8 +19,9 @@ from comet.dialects.arch import attached_system
 from comet.dialects.compound_dims import element_type_of, extents_of
 from comet.passes.comet_accelerator import CometAcceleratorPass
 from comet.passes.functions import compute_functions
-from comet.passes.fuse import STRATEGY, FusePass
+from comet.passes.fuse import FusePass
 from comet.passes.fuse_auto import STRATEGIES as FUSIONS
+from comet.passes.fuse_notes import STRATEGY
 from comet.passes.tile_accelerator import search
 from comet.passes.tile_template import Template, make_template
 

@@ -20,7 +20,7 @@ from comet.dialects.compound_dims import extents_of, names_of
 from comet.dialects.cost import estimate_of
 from comet.passes.collective_levels import explicit_level
 from comet.passes.functions import compute_functions
-from comet.passes.fuse import CHUNKS, STRATEGY
+from comet.passes.fuse_notes import CHUNKS, STRATEGY
 from comet.passes.hardware_kind import require_accelerator
 from comet.passes.memory_chain import memory_chain
 from comet.passes.pipeline import Pipeline, run_settled

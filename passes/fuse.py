@@ -17,18 +17,10 @@ from comet.dialects.arch import attached_system
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp
 from comet.dialects.compound_dims import extents_of, names_of
 from comet.passes.dependence import is_constant, loaded_dims
+from comet.passes.fuse_notes import BETWEEN, CHUNKS, STRATEGY
 from comet.passes.levels import IRLevel, compute_block, functions_at
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.sweeps import reduced_dims
-
-STRATEGY = "comet.strategy"
-"""The attribute of a function that names the strategy that was chosen."""
-
-CHUNKS = "comet.chunks"
-"""On accelerators, the one that says where its folds were chosen to stand."""
-
-BETWEEN = "comet.between"
-"""On GPUs, the one that says what was chosen for products that are needed twice."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from comet.dialects.cost import annotate
 from comet.passes import fuse_accelerator
 from comet.passes.annotate_cost import total_figures
 from comet.passes.functions import compute_functions
-from comet.passes.fuse import CHUNKS, STRATEGY
 from comet.passes.fuse_accelerator import Chunks, Strategy
+from comet.passes.fuse_notes import CHUNKS, STRATEGY
 from comet.passes.plan_string import PLAN
 from comet.passes.tile_accelerator import Choice, search
 from comet.passes.tile_template import make_template

@@ -21,12 +21,12 @@ from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
-from comet.passes.fuse import BETWEEN, STRATEGY
 from comet.passes.fuse_gpu import rewrite
 from comet.passes.fuse_gpu_build import KernelPlan
 from comet.passes.fuse_gpu_cut import cheapest_cut
 from comet.passes.fuse_gpu_plan import Choice, Step, plan_steps
 from comet.passes.fuse_gpu_trial import Trials
+from comet.passes.fuse_notes import BETWEEN, STRATEGY
 from comet.passes.gpu_levels import gpu_levels
 from comet.passes.levels import spmd_region
 from comet.passes.tile_gpu import grid_nodes, set_estimate

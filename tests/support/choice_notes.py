@@ -5,7 +5,7 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.passes.bsp_to_dataflow import CHOSEN
 from comet.passes.comet_accelerator import STREAM
 from comet.passes.distribute_auto import SHARED_DIMS
-from comet.passes.fuse import BETWEEN, CHUNKS, STRATEGY
+from comet.passes.fuse_notes import BETWEEN, CHUNKS, STRATEGY
 
 NOTES = (STREAM, SHARED_DIMS, STRATEGY, CHUNKS, BETWEEN, CHOSEN)
 """What says that a search was made, and is not said when its outcome is given."""

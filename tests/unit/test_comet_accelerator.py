@@ -18,7 +18,7 @@ from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.comet_accelerator import STREAM, Share, shares, whole_axes
 from comet.passes.functions import compute_functions
-from comet.passes.fuse import STRATEGY
+from comet.passes.fuse_notes import STRATEGY
 
 OPS = ("gemm_softmax", "gemm_layernorm")
 STRATEGIES = ("none", "apart", "partial", "full")
