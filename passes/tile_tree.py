@@ -183,7 +183,6 @@ def _body(
         argument.name_hint = value.name_hint
     for child in tree.children:
         build(child, nest, tree, block, values)
-    _add_constants(yielded, nest, tree, block, values)
     block.add_op(YieldOp(*(values[value] for value in yielded)))
     return Region(block)
 
@@ -207,25 +206,14 @@ def _starts(fold: FoldOp, carries: Sequence[SSAValue], block: Block) -> list[SSA
     return made
 
 
-def _add_constants(
-    used: Sequence[SSAValue],
-    nest: Nest,
-    parent: Node | None,
-    block: Block,
-    values: Values,
-) -> None:
-    """Clone the constants among `used` that are not there yet."""
-    for value in used:
-        if value not in values and isinstance(value.owner, FillOp):
-            _clone(value.owner, nest, parent, block, values)
-
-
 def _clone(
     op: Operation, nest: Nest, parent: Node | None, block: Block, values: Values
 ) -> None:
     """Clone `op` at the level of its place; constants it uses are made beside it."""
     operands = [nest.resolve(operand) for operand in op.operands]
-    _add_constants(operands, nest, parent, block, values)
+    for operand in operands:
+        if operand not in values and isinstance(operand.owner, FillOp):
+            _clone(operand.owner, nest, parent, block, values)
     mapper = dict(zip(op.operands, (values[v] for v in operands), strict=True))
     clone = op.clone(value_mapper=mapper)
     block.add_op(clone)

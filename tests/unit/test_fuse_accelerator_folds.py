@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.codegen.comet import write_files
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import DeclareOp, TileOp
-from comet.dialects.compound import ContractOp, FoldOp
+from comet.dialects.compound import ContractOp
 from comet.dialects.compound_dims import level_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
@@ -91,17 +91,6 @@ def test_chosen_chunks_mean_the_same(strategy: str, chunks: str):
     assert_same_meaning(before, after, "main")
     lowered = run_passes(after, "annotate-cost,lower-to-comet")
     assert check(write_files(lowered)) == []
-
-
-def test_a_step_may_yield_a_constant_from_outside():
-    softmax = next(op for op in FOLDED if op.title == "gemm_softmax")
-    flat = f"{attached(16)},decompose{{accumulator=input}},stream"
-    before = run_passes(parse_module(softmax.text(softmax.odd)), flat)
-    (fold,) = ops_of(before, FoldOp)
-    terminator = fold.step.block.last_op
-    assert terminator is not None
-    terminator.operands[1] = fold.init[0]
-    assert_same_meaning(before, run_passes(before, "fuse{strategy=full}"), "main")
 
 
 def test_the_loop_makes_its_chunks_and_keeps_its_carries_in_the_cores():
