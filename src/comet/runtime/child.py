@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 import traceback
 from contextlib import AbstractContextManager, nullcontext
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from comet.runtime.program import Program, RankProgram, load_module, program_of
@@ -178,14 +180,22 @@ def speaks(request: Request) -> bool:
     return request.backend != "distributed" or os.environ.get("RANK", "0") == "0"
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    """
+    Say how far the run is, and end, without waiting for the threads of other ranks.
+
+    A handler, as an exception is lost where it is raised in a callback.
+    """
+    print(f"comet-run: stopped at {PROGRESS.text()}", file=sys.stderr, flush=True)
+    os._exit(130)
+
+
 def main() -> int:
     """Do what the parent process asks for; return the exit code."""
+    signal.signal(signal.SIGINT, _stop)
     request = request_of(sys.argv[1])
     try:
         ok, text = outcome(request)
-    except KeyboardInterrupt:
-        print(f"comet-run: stopped at {PROGRESS.text()}", file=sys.stderr, flush=True)
-        os._exit(130)  # without waiting for the threads of other ranks
     except ValueError as error:
         print(f"comet-run: error: {error}", file=sys.stderr)
         return 1
