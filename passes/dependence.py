@@ -17,7 +17,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound_dims import names_of
 
 OF_CONSTANTS = (MapOp, CastOp, ReduceOp, ContractOp, ExtentOp)
-"""Ops that compute a constant from constants, in any shares of their result."""
+"""Ops that compute a constant from constants, for any shard of their result."""
 
 
 def is_constant(value: SSAValue) -> bool:

@@ -90,7 +90,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """What tells manifests apart."""
+        """A hash of the text, which identifies the manifest."""
         return hashlib.sha256(self.text().encode()).hexdigest()[:16]
 
 

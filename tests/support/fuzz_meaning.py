@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -14,14 +14,14 @@ import torch
 from semantics import comet_context, random_inputs
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.traits import IsTerminator, SymbolTable
+from xdsl.traits import SymbolTable
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound_dims import element_type_of
-from comet.interpreter.machine import Machine, Values, dims_of, evaluate, run
+from comet.interpreter.machine import Machine, dims_of, run
 from comet.interpreter.tensor import Array, Tensor
 from comet.passes.functions import compute_functions
 from comet.passes.pipeline import Pipeline, run_passes
@@ -165,19 +165,8 @@ class Rounding(Machine):
 
     generator: np.random.Generator = field(default_factory=np.random.default_rng)
 
-    def run_block(self, block: Block, args: Sequence[Tensor]) -> Values:
-        """Run the ops of `block`, and return the operands of its terminator."""
-        self.values.update(zip(block.args, args, strict=True))
-        for op in block.ops:
-            operands = tuple(self.values[operand] for operand in op.operands)
-            if op.has_trait(IsTerminator):
-                return operands
-            values = evaluate(op, self, operands)
-            for result, value in zip(op.results, values, strict=True):
-                self.values[result] = self._rounded(value, result)
-        return ()
-
-    def _rounded(self, value: Tensor, result: SSAValue) -> Tensor:
+    def kept(self, result: SSAValue, value: Tensor) -> Tensor:
+        """Return the value with a rounding error; it overflows as its type does."""
         element = str(element_type_of(result))
         noise = self.generator.uniform(-1, 1, value.data.shape)
         data = value.data * (1 + EPSILON[element] * noise)

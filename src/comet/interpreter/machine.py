@@ -50,8 +50,13 @@ class Machine:
             if op.has_trait(IsTerminator):
                 return operands
             results = evaluate(op, self, operands)
-            self.values.update(zip(op.results, results, strict=True))
+            for result, value in zip(op.results, results, strict=True):
+                self.values[result] = self.kept(result, value)
         return ()
+
+    def kept(self, result: SSAValue, value: Tensor) -> Tensor:
+        """Return what to keep of the value of a result: all of it, as computed."""
+        return value
 
 
 @singledispatch
