@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.arch import attached_system
+from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp
 from comet.dialects.compound_dims import extents_of, names_of
 from comet.passes.dependence import is_constant, loaded_dims
@@ -61,27 +61,35 @@ class FusePass(ChoosingPass):
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from comet.passes import fuse_accelerator, fuse_auto, fuse_gpu_choice
-
         system = attached_system(op)
+        on_gpu = system.gpu is not None
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             region_dce(func.body)
             check_folds(func)
-            check_constants(func, on_gpu=system.gpu is not None)
-            if system.gpu is not None:
-                if self.strategy == "apart":
-                    raise PassFailedException(
-                        "fuse: strategy=apart is for accelerators; use partial, which "
-                        "gives a product a kernel of its own, on GPUs"
-                    )
-                options = self.strategy, self.between
-                fuse_gpu_choice.fuse_function(func, system, *options)
-                continue
-            first, *others = fuse_auto.ways(func, self.strategy, self.chunks)
-            if others:
-                fuse_auto.fuse_function(func, system, (first, *others))
+            check_constants(func, on_gpu=on_gpu)
+            if on_gpu:
+                self._fuse_on_gpu(func, system)
             else:
-                fuse_accelerator.fuse_function(func, system, *first)
+                self._fuse_on_accelerator(func, system)
+
+    def _fuse_on_gpu(self, func: FuncOp, system: SystemOp) -> None:
+        from comet.passes.fuse_gpu_choice import fuse_function
+
+        if self.strategy == "apart":
+            raise PassFailedException(
+                "fuse: strategy=apart is for accelerators; use partial, which gives a "
+                "product a kernel of its own, on GPUs"
+            )
+        fuse_function(func, system, self.strategy, self.between)
+
+    def _fuse_on_accelerator(self, func: FuncOp, system: SystemOp) -> None:
+        from comet.passes import fuse_accelerator, fuse_auto
+
+        first, *others = fuse_auto.ways(func, self.strategy, self.chunks)
+        if others:
+            fuse_auto.fuse_function(func, system, (first, *others))
+        else:
+            fuse_accelerator.fuse_function(func, system, *first)
 
 
 def check_folds(func: FuncOp) -> None:
