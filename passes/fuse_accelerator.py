@@ -132,8 +132,17 @@ def _check_positions(func: FuncOp) -> None:
 
 
 def _check_views(func: FuncOp) -> None:
+    folded = {op.dim.data for op in func.walk() if isinstance(op, FoldOp)}
     for op in func.walk():
-        if isinstance(op, RenameOp) and op.cut is not None:
+        if not isinstance(op, RenameOp):
+            continue
+        for old, new in op.renaming.items():
+            if new in folded and new != old and not follows_gather(op):
+                raise PassFailedException(
+                    f"fuse: a fold runs over {new}, which is {old} renamed, and the "
+                    f"loop stands outside of the renaming; fold over {old}"
+                )
+        if op.cut is not None:
             raise PassFailedException(
                 f"fuse: %{op.result.name_hint or 'a value'} sees {op.cut} as two "
                 "dimensions, which the COMET files cannot say; give the function an "

@@ -116,3 +116,23 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<2x4xf16, #compound.
 }
 
 // CHECK: fuse: %z sees N as two dimensions, which the COMET files cannot say; give the function an argument that has the two, or leave the dimension whole
+
+// -----
+
+func.func @f(%x: tensor<8xf32, #compound.dims<N>>) -> tensor<f32, #compound.dims<>> {
+  %low = compound.fill -3.0e+38 : tensor<f32, #compound.dims<>>
+  %y = compound.rename %x : tensor<8xf32, #compound.dims<N>> -> tensor<8xf32, #compound.dims<P>>
+  %z = compound.fold over "P" ins(%y : tensor<8xf32, #compound.dims<P>>) init(%low : tensor<f32, #compound.dims<>>) step {
+  ^bb0(%chunk: tensor<8xf32, #compound.dims<P>>, %old: tensor<f32, #compound.dims<>>):
+    %now = compound.reduce max %chunk : tensor<8xf32, #compound.dims<P>> -> tensor<f32, #compound.dims<>>
+    %new = compound.map max %old, %now : tensor<f32, #compound.dims<>>, tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+    compound.yield %new : tensor<f32, #compound.dims<>>
+  } merge {
+  ^bb1(%a: tensor<f32, #compound.dims<>>, %b: tensor<f32, #compound.dims<>>):
+    %new = compound.map max %a, %b : tensor<f32, #compound.dims<>>, tensor<f32, #compound.dims<>> -> tensor<f32, #compound.dims<>>
+    compound.yield %new : tensor<f32, #compound.dims<>>
+  } -> tensor<f32, #compound.dims<>>
+  func.return %z : tensor<f32, #compound.dims<>>
+}
+
+// CHECK: fuse: a fold runs over P, which is N renamed, and the loop stands outside of the renaming; fold over N
