@@ -43,7 +43,7 @@ def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
             names = frozenset(names_of(result))
             if isinstance(op, FillOp) or (isinstance(op, RenameOp) and not operands):
                 names = frozenset[str]()
-            elif isinstance(op, MapOp | CastOp | ReduceOp | ContractOp):
+            elif isinstance(op, MapOp | CastOp | ReduceOp | ContractOp | FoldOp):
                 names &= operands
             loaded[result] = names
     return loaded

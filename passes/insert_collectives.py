@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import BlockArgument, Operation, Region, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -43,7 +43,7 @@ from comet.passes.boundary import (
     drop_boundary,
     says_sharding,
 )
-from comet.passes.dependence import is_constant
+from comet.passes.dependence import is_constant, loaded_dims
 from comet.passes.levels import IRLevel, functions_at
 from comet.passes.local_body import LocalBody, local_type, restricted
 from comet.passes.local_fold import merge_partials
@@ -113,32 +113,41 @@ def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
     check_boundary(func, mesh, "insert-collectives")
     boundary = boundary_of(func)
     held = zip(func.body.block.args, boundary.arguments, strict=True)
+    own = _own_shardings(func.body.block, computing)
     return RegionPlan(
         mesh,
-        _shardings_of(computing, boundary.results),
+        _shardings_of(own, boundary.results),
         {argument: sharding for argument, sharding in held if sharding},
         _returned(list(zip(terminator.operands, boundary.results, strict=True))),
     )
 
 
 def _shardings_of(
-    ops: Sequence[Operation], results: Sequence[Sharding | None]
+    own: Mapping[Operation, Sharding], results: Sequence[Sharding | None]
 ) -> dict[Operation, Sharding]:
-    """Return the sharding of every op; `results` are wanted of the function."""
+    """Return the sharding of every op of `own`; `results` are the function's."""
     tail: dict[Operation, Sharding] = {}
-    for op in reversed(ops):
+    for op in reversed(own):
         if isinstance(op, MapOp | CastOp) and SHARD not in op.attributes:
             wishes = [_wish(use, results, tail) for use in op.result.uses]
             wish = wishes[0] if wishes else None
             if wish is not None and wishes.count(wish) == len(wishes):
                 tail[op] = wish
-    return {op: tail.get(op) or _own_sharding(op) for op in ops}
+    return {op: tail.get(op) or sharding for op, sharding in own.items()}
 
 
-def _own_sharding(op: Operation) -> Sharding:
-    """Return what an op says; every instance folds whole constants."""
-    whole = isinstance(op, FoldOp) and all(map(is_constant, op.ins))
-    return {} if whole else sharding_of_op(op)
+def _own_shardings(block: Block, ops: Sequence[Operation]) -> dict[Operation, Sharding]:
+    """
+    Return what each of `ops` says of the dimensions that something loaded has.
+
+    Every instance computes constants whole, a fold of them too.
+    """
+    loaded = loaded_dims(block)
+    dims = {op: frozenset[str]().union(*(loaded[v] for v in op.operands)) for op in ops}
+    return {
+        op: {d: axes for d, axes in sharding_of_op(op).items() if d in dims[op]}
+        for op in ops
+    }
 
 
 def _wish(

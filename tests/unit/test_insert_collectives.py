@@ -268,6 +268,31 @@ def test_all_kinds_of_returned_values(dim: str):
     assert collectives(after) == (["all_reduce"] if dim == "K" else [])
 
 
+@pytest.mark.parametrize("stream", ["", "stream,"])
+def test_constants_are_not_sharded(stream: str):
+    """A softmax of a constant, kept by a number that needs all of it."""
+    text = (
+        mesh_text({"rank": 3})
+        + """
+    !v = tensor<5xf32, #compound.dims<N>>
+    !s = tensor<f32, #compound.dims<>>
+    func.func @main() -> !s {
+      %x = compound.fill 2.0 : !v
+      %m = compound.reduce max %x : !v -> !s
+      %d = compound.map sub %x, %m : !v, !s -> !v
+      %e = compound.map exp %d : !v -> !v
+      %l = compound.reduce add %e : !v -> !s
+      %p = compound.map div %e, %l : !v, !s -> !v
+      %y = compound.reduce add %p : !v -> !s
+      func.return %y : !s
+    }
+    """
+    )
+    pipeline = stream + "distribute{dim=N axes=rank},insert-collectives"
+    after = check_meaning(parse_module(text), pipeline)
+    assert not collectives(after)
+
+
 def test_without_shardings_nothing_changes():
     before = run_passes(program("gemm_softmax", (3, 4, 5), {"rank": 2}), "decompose")
     assert str(run_passes(before, "insert-collectives")) == str(before)
