@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.triton import emitted
 from comet.cost.estimate import CostError
-from comet.passes.lower_to_triton import LowerToTritonPass
+from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parent / "src" / "comet"

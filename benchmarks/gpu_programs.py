@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ladder_programs import PATTERNS, resized
 
-from comet.passes.triton_distributed import TritonDistributedPass
+from comet.passes.pipelines.triton_distributed import TritonDistributedPass
 
 Extents = Mapping[str, int]
 """The size of each dimension of an op, by its name."""

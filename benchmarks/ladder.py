@@ -28,7 +28,12 @@ from ladder_programs import (
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.choose_pattern import Asked, Candidate, PatternName, with_pattern
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
+    Asked,
+    Candidate,
+    PatternName,
+    with_pattern,
+)
 
 Rung: TypeAlias = PatternName | Literal["in_place"]
 

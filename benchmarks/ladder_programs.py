@@ -14,24 +14,24 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 
-from comet.cost.launch_plan import Machine, virtual_ranks
-from comet.cost.taxes import Taxes, price_plan
+from comet.cost.gpu.launch_plan import Machine, virtual_ranks
+from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
+from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.decompose import DecomposePass
-from comet.passes.exchange_terms import ExchangeTermsPass
-from comet.passes.fuse import FusePass
-from comet.passes.gpu_levels import gpu_levels
-from comet.passes.insert_collectives import InsertCollectivesPass
-from comet.passes.launch_plans import in_place, machine_for, plan_of
-from comet.passes.outline_kernels import OutlineKernelsPass
-from comet.passes.place_collectives import PlaceCollectivesPass
-from comet.passes.select_ranks import SelectRanksPass
-from comet.passes.split import SplitPass
-from comet.passes.stream import StreamPass
-from comet.passes.tile import TilePass
-from comet.passes.triton_distributed import TritonDistributedPass
+from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
+from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
+from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.split import SplitPass
+from comet.passes.graph.stream import StreamPass
+from comet.passes.pipelines.triton_distributed import TritonDistributedPass
+from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.tile import TilePass
+from comet.passes.sharding.insert_collectives import InsertCollectivesPass
+from comet.passes.sharding.lower_reductions import ExchangeTermsPass
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+from comet.passes.sharding.select_ranks import SelectRanksPass
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 

@@ -14,13 +14,17 @@ from ladder_programs import ag_gemm, flash_decode, launch_plan
 from markdown import markdown
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.cost.launch_plan import Machine, Plan
-from comet.cost.taxes import price_plan
+from comet.cost.gpu.launch_plan import Machine, Plan
+from comet.cost.gpu.taxes import price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
-from comet.passes.choose_pattern import Candidate, PatternName, with_pattern
-from comet.passes.gpu_levels import gpu_levels
-from comet.passes.launch_plans import in_place, machine_for, plan_of
+from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
+    Candidate,
+    PatternName,
+    with_pattern,
+)
+from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
 
 MACHINE = "mi300x8"
 ROWS = (1, 16, 20, 24, 64, 256, 1024, 4096)

@@ -12,7 +12,7 @@ from xdsl.parser import Parser
 from xdsl.universe import Universe
 
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.decompose import DecomposePass
+from comet.passes.graph.decompose import DecomposePass
 
 HARDWARE = Path(__file__).parents[1] / "samples" / "hardware"
 

@@ -14,16 +14,16 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, ModelName
-from comet.cost.from_ir import estimate_module, hardware_of
+from comet.cost.from_ir.mapping import estimate_module, hardware_of
 from comet.dialects.arch import attached_system
-from comet.dialects.compound_dims import element_type_of, extents_of
-from comet.passes.comet_accelerator import CometAcceleratorPass
-from comet.passes.functions import compute_functions
-from comet.passes.fuse import FusePass
-from comet.passes.fuse_auto import STRATEGIES as FUSIONS
-from comet.passes.fuse_notes import STRATEGY
-from comet.passes.tile_accelerator import search
-from comet.passes.tile_template import Template, make_template
+from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
+from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.fuse.accelerator.auto import STRATEGIES as FUSIONS
+from comet.passes.schedule.fuse.notes import STRATEGY
+from comet.passes.schedule.tile.accelerator import search
+from comet.passes.schedule.tile.template import Template, make_template
 
 MODELS: tuple[ModelName, ...] = ("paper", "tool")
 

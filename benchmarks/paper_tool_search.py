@@ -12,16 +12,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from comet.cost.accelerator.legality import check_tool
+from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, Estimate
-from comet.cost.legality import check_tool
-from comet.cost.model import price
-from comet.passes.tile_accelerator import (
+from comet.passes.schedule.tile.accelerator import (
     Choice,
     Plan,
     neighbours,
     samples,
 )
-from comet.passes.tile_template import Candidates, Template, Values
+from comet.passes.schedule.tile.template import Candidates, Template, Values
 
 
 def search_tool(template: Template, start: Choice, budget: int) -> Choice:

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.codegen.comet_reader import read_files
-from comet.cost.from_ir import estimate_module, problem_of, system_hardware
-from comet.cost.mappings import FactorKey, Mappings
-from comet.cost.model import price_many
-from comet.cost.problem import Problem, walk_tiles
+from comet.codegen.comet.reader import read_files
+from comet.cost.accelerator.mappings import FactorKey, Mappings
+from comet.cost.accelerator.model import price_many
+from comet.cost.accelerator.problem import Problem, walk_tiles
+from comet.cost.from_ir.mapping import estimate_module, problem_of, system_hardware
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "cost"
 FAMILIES = ("gemm", "softmax-fused", "attention-one", "layernorm-unfusedall")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from comet.cost.taxes import SHARE
-from comet.cost.timeline import Segment, Timeline
+from comet.cost.gpu.taxes import SHARE
+from comet.cost.gpu.timeline import Segment, Timeline
 
 Event: TypeAlias = "dict[str, str | int | float | dict[str, str]]"
 

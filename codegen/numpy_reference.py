@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
 from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound_dims import extents_of, names_of
+from comet.dialects.compound.dims import extents_of, names_of
 
 MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.ADD: "{} + {}",

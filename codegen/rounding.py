@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound_dims import element_type_of, extents_of
+from comet.dialects.compound.dims import element_type_of, extents_of
 
 EXACT = (compound.ExtentOp, compound.IndexOp, compound.RenameOp)
 """Operations that round nothing."""

@@ -17,14 +17,14 @@ from xdsl.utils.target import Target
 
 from comet.codegen.chrome_trace import trace_of
 from comet.cost.estimate import CostError
-from comet.cost.launch_plan import Barrier, Exchange, Plan
-from comet.cost.taxes import Taxes, taxes_by_step, taxes_of
-from comet.cost.timeline import Timeline, play
+from comet.cost.gpu.launch_plan import Barrier, Exchange, Plan
+from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
+from comet.cost.gpu.timeline import Timeline, play
 from comet.dialects.arch import SystemOp
 from comet.dialects.dataflow import ProgramOp
-from comet.passes.functions import compute_functions
-from comet.passes.gpu_levels import gpu_levels
-from comet.passes.launch_plans import in_place, machine_for, plan_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
 
 COLUMNS = (
     "step",

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from comet.cost.capacity import ROOT_MEMORY
+from comet.cost.accelerator.capacity import ROOT_MEMORY
+from comet.cost.accelerator.hardware import Hardware, Level, Memory, Network, Unit
 from comet.cost.estimate import HardwareError
 from comet.cost.fields import Fields, Yaml, as_fields
-from comet.cost.hardware import Hardware, Level, Memory, Network, Unit
 
 
 def read_hardware(document: Mapping[str, Yaml]) -> Hardware:

@@ -19,102 +19,102 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         return AttachHardwarePass
 
     def get_bind() -> type[ModulePass]:
-        from comet.passes.bind import BindPass
+        from comet.passes.schedule.bind import BindPass
 
         return BindPass
 
     def get_bsp_to_dataflow() -> type[ModulePass]:
-        from comet.passes.bsp_to_dataflow import BspToDataflowPass
+        from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
 
         return BspToDataflowPass
 
     def get_comet_accelerator() -> type[ModulePass]:
-        from comet.passes.comet_accelerator import CometAcceleratorPass
+        from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 
         return CometAcceleratorPass
 
     def get_decompose() -> type[ModulePass]:
-        from comet.passes.decompose import DecomposePass
+        from comet.passes.graph.decompose import DecomposePass
 
         return DecomposePass
 
     def get_distribute() -> type[ModulePass]:
-        from comet.passes.distribute import DistributePass
+        from comet.passes.sharding.distribute import DistributePass
 
         return DistributePass
 
     def get_exchange_terms() -> type[ModulePass]:
-        from comet.passes.exchange_terms import ExchangeTermsPass
+        from comet.passes.sharding.lower_reductions import ExchangeTermsPass
 
         return ExchangeTermsPass
 
     def get_fuse() -> type[ModulePass]:
-        from comet.passes.fuse import FusePass
+        from comet.passes.schedule.fuse import FusePass
 
         return FusePass
 
     def get_insert_collectives() -> type[ModulePass]:
-        from comet.passes.insert_collectives import InsertCollectivesPass
+        from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 
         return InsertCollectivesPass
 
     def get_lower_channels() -> type[ModulePass]:
-        from comet.passes.lower_channels import LowerChannelsPass
+        from comet.passes.dataflow.lower_channels import LowerChannelsPass
 
         return LowerChannelsPass
 
     def get_lower_to_triton() -> type[ModulePass]:
-        from comet.passes.lower_to_triton import LowerToTritonPass
+        from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
         return LowerToTritonPass
 
     def get_outline_kernels() -> type[ModulePass]:
-        from comet.passes.outline_kernels import OutlineKernelsPass
+        from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
 
         return OutlineKernelsPass
 
     def get_tile() -> type[ModulePass]:
-        from comet.passes.tile import TilePass
+        from comet.passes.schedule.tile import TilePass
 
         return TilePass
 
     def get_place_collectives() -> type[ModulePass]:
-        from comet.passes.place_collectives import PlaceCollectivesPass
+        from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 
         return PlaceCollectivesPass
 
     def get_raise_comet() -> type[ModulePass]:
-        from comet.passes.raise_comet import RaiseCometPass
+        from comet.passes.comet.raise_comet import RaiseCometPass
 
         return RaiseCometPass
 
     def get_select_ranks() -> type[ModulePass]:
-        from comet.passes.select_ranks import SelectRanksPass
+        from comet.passes.sharding.select_ranks import SelectRanksPass
 
         return SelectRanksPass
 
     def get_split() -> type[ModulePass]:
-        from comet.passes.split import SplitPass
+        from comet.passes.graph.split import SplitPass
 
         return SplitPass
 
     def get_stream() -> type[ModulePass]:
-        from comet.passes.stream import StreamPass
+        from comet.passes.graph.stream import StreamPass
 
         return StreamPass
 
     def get_lower_to_comet() -> type[ModulePass]:
-        from comet.passes.lower_to_comet import LowerToCometPass
+        from comet.passes.comet.lower_to_comet import LowerToCometPass
 
         return LowerToCometPass
 
     def get_triton_distributed() -> type[ModulePass]:
-        from comet.passes.triton_distributed import TritonDistributedPass
+        from comet.passes.pipelines.triton_distributed import TritonDistributedPass
 
         return TritonDistributedPass
 
     def get_verify_sync() -> type[ModulePass]:
-        from comet.passes.verify_sync import VerifySyncPass
+        from comet.passes.dataflow.verify_sync import VerifySyncPass
 
         return VerifySyncPass
 

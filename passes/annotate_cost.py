@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, Estimate, ModelName, NodeEstimate
-from comet.cost.taxes import Taxes
+from comet.cost.gpu.taxes import Taxes
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.comet import CollectiveOp as CometCollectiveOp
@@ -22,9 +22,9 @@ from comet.dialects.comet import MappingOp, TileOp
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate, estimate_of
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule_node import NodeOp
-from comet.passes.functions import compute_functions
-from comet.passes.levels import IRLevel, functions_at
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.levels import IRLevel, functions_at
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def plan_estimates(
 def _mapping_estimates(
     module: ModuleOp, mapping: MappingOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
-    from comet.cost.from_ir import estimate_module
+    from comet.cost.from_ir.mapping import estimate_module
 
     estimate = estimate_module(module, model)
     yield mapping, total_figures(estimate)
@@ -117,7 +117,7 @@ def lowered_estimate(
 
     Raises CostError if the mapping cannot be priced or does not fit.
     """
-    from comet.cost.from_ir import estimate_module
+    from comet.cost.from_ir.mapping import estimate_module
 
     return estimate_module(lowered_copy(func, system, absorb=absorb), model)
 
@@ -128,7 +128,7 @@ def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
 
     Raises PassFailedException for what the files cannot say.
     """
-    from comet.passes.lower_to_comet import lower_function, plan_lowering
+    from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 
     module = func.get_toplevel_object()
     assert isinstance(module, ModuleOp)
@@ -205,10 +205,10 @@ def _program_estimates(
     program: ProgramOp, system: SystemOp, model: ModelName
 ) -> list[tuple[Operation, Figures]]:
     """Return the figures of a launch plan, then those of its kernels and barriers."""
-    from comet.cost.taxes import taxes_by_step, taxes_of
-    from comet.cost.timeline import play
-    from comet.passes.gpu_levels import gpu_levels
-    from comet.passes.launch_plans import machine_for, plan_of, steps_of
+    from comet.cost.gpu.taxes import taxes_by_step, taxes_of
+    from comet.cost.gpu.timeline import play
+    from comet.passes.analysis.gpu_levels import gpu_levels
+    from comet.passes.dataflow.launch_plans import machine_for, plan_of, steps_of
 
     machine = machine_for(program, system)
     timeline = play(plan_of(program, machine, gpu_levels(system)), machine)

@@ -18,7 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import ArchError, LevelOp, Path, SystemOp, find_system
-from comet.dialects.arch_yaml import system_of_fields
+from comet.dialects.arch.yaml import system_of_fields
 from comet.dialects.collective import MeshOp
 
 

@@ -8,8 +8,8 @@ from math import prod
 from pathlib import Path
 from typing import TypeAlias
 
-from comet.dialects.arch_fields import Field, Fields, described
-from comet.dialects.arch_schema import (
+from comet.dialects.arch.fields import Field, Fields, described
+from comet.dialects.arch.schema import (
     COMET,
     COMPUTE,
     FILE,

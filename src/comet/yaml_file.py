@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from yaml.constructor import SafeConstructor
 from yaml.reader import Reader
 
-from comet.dialects.arch_fields import Field, described, fits
+from comet.dialects.arch.fields import Field, described, fits
 
 Yaml: TypeAlias = "str | list[Yaml] | dict[str, Yaml]"
 """A value of a file whose scalars are all taken as text."""

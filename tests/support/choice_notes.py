@@ -2,10 +2,10 @@
 
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.passes.bsp_to_dataflow import CHOSEN
-from comet.passes.comet_accelerator import STREAM
-from comet.passes.distribute_auto import SHARED_DIMS
-from comet.passes.fuse_notes import BETWEEN, CHUNKS, STRATEGY
+from comet.passes.dataflow.bsp_to_dataflow import CHOSEN
+from comet.passes.pipelines.comet_accelerator import STREAM
+from comet.passes.schedule.fuse.notes import BETWEEN, CHUNKS, STRATEGY
+from comet.passes.sharding.distribute.auto import SHARED_DIMS
 
 NOTES = (STREAM, SHARED_DIMS, STRATEGY, CHUNKS, BETWEEN, CHOSEN)
 """What says that a search was made, and is not said when its outcome is given."""

@@ -17,7 +17,7 @@ from comet.dialects.comet import (
     ProblemOp,
     TileOp,
 )
-from comet.dialects.comet_attributes import Entry
+from comet.dialects.comet.attributes import Entry
 
 
 @dataclass(frozen=True)

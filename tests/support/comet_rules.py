@@ -38,7 +38,7 @@ from comet_hardware import MESHES, read_levels
 from comet_unit_rules import UNIT_RULES
 from xdsl.utils.exceptions import VerifyException
 
-from comet.codegen.comet_reader import read_constants, read_mapping, read_problem
+from comet.codegen.comet.reader import read_constants, read_mapping, read_problem
 from comet.dialects.comet import OperationOp, TileOp
 from comet.yaml_file import FileFormatError
 

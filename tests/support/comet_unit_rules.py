@@ -11,7 +11,7 @@ from comet_hardware import MESHES, UNITS, Level
 from xdsl.ir import Operation
 
 from comet.dialects.comet import BindingOp, CollectiveOp, OperationOp, TileOp
-from comet.dialects.comet_attributes import (
+from comet.dialects.comet.attributes import (
     BindingKind,
     CollectiveKind,
     OperationKind,

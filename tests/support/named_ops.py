@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from comet.dialects.compound import Compound
-from comet.dialects.compound_named import CompoundOp
+from comet.dialects.compound.named import CompoundOp
 from comet.interpreter.tensor import Array
 
 

@@ -34,11 +34,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import CometTarget
-from comet.codegen.comet_reader import read_files
+from comet.codegen.comet.reader import read_files
 from comet.codegen.triton import TritonTarget
+from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
-from comet.cost.from_ir import problem_of, system_hardware
-from comet.cost.model import price
+from comet.cost.from_ir.mapping import problem_of, system_hardware
 from comet.dialects.cost import estimate_of
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from xdsl.passes import PassPipeline
 from xdsl.traits import SymbolTable
 from xdsl.universe import Universe
 
-from comet.dialects.compound_dims import COUNT_TENSOR
+from comet.dialects.compound.dims import COUNT_TENSOR
 from comet.interpreter import FoldTree, run
 from comet.interpreter.chunking import whole
 from comet.interpreter.tensor import Array

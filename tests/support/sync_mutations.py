@@ -28,15 +28,15 @@ from comet.dialects.dataflow import (
     StageOp,
     WaitOp,
 )
-from comet.dialects.dataflow_flags import (
+from comet.dialects.dataflow.flags import (
     FlagScope,
     ScopeAttr,
     Semantics,
     SemanticsAttr,
 )
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule_attributes import LoopAttr
-from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.dialects.schedule.node import NodeOp
 
 Edit: TypeAlias = tuple[str, Callable[[Operation], None]]
 """What is changed, and how."""

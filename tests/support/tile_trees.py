@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from comet.passes.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions
 
 OpT = TypeVar("OpT", bound=Operation)
 SIZES = (6, 4, 32)

@@ -8,12 +8,12 @@ from tile_trees import fused, only_function, ops_of
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import ModelName
-from comet.cost.from_ir import estimate_module
+from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.comet import CollectiveOp as CometCollectiveOp
 from comet.dialects.comet import MappingOp, TileOp
 from comet.dialects.cost import estimate_of
-from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule.node import NodeOp
 
 MODELS: tuple[ModelName, ...] = ("tool", "paper", "ideal")
 PLAN = 'tile{factors="DRAM: M=3; OB/contract: K=2; OB/map: N=2"}'

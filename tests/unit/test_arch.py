@@ -16,8 +16,8 @@ from comet.dialects.arch import (
     attached_system,
     find_system,
 )
-from comet.dialects.arch_fields import Fields, attribute_of, field_of
-from comet.dialects.arch_yaml import fields_of_system, system_of_fields
+from comet.dialects.arch.fields import Fields, attribute_of, field_of
+from comet.dialects.arch.yaml import fields_of_system, system_of_fields
 
 HARDWARE = Path(__file__).parents[2] / "samples" / "hardware"
 FILES = sorted(HARDWARE.glob("*.yaml"))

@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.schedule_attributes import BindingAttr, BindingKind
-from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule.attributes import BindingAttr, BindingKind
+from comet.dialects.schedule.node import NodeOp
 
 INDEPENDENT = """
 func.func @main(%x: X, %y: X) -> (X, X) {

@@ -8,10 +8,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.collective_spmd import SpmdOp, sharding_of
-from comet.passes.boundary import boundary_of, says_sharding
-from comet.passes.functions import is_reference
-from comet.passes.shardings import sharding_of_op
+from comet.dialects.collective.spmd import SpmdOp, sharding_of
+from comet.passes.analysis.functions import is_reference
+from comet.passes.sharding.boundary import boundary_of, says_sharding
+from comet.passes.sharding.shardings import sharding_of_op
 
 RANKS = (1, 2, 3, 4, 8)
 SIZES = ((7, 5, 13), (1, 3, 17), (8, 16, 32))

@@ -9,7 +9,7 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective_base import CollectiveOp
+from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.dataflow import (
     BarrierOp,
     ChannelOp,

@@ -14,7 +14,7 @@ import yaml
 from gpu_device.calibrate import Calibration, sizes_for
 from semantics import parse_module, run_passes
 
-from comet.dialects.arch_gpu import GpuOp
+from comet.dialects.arch.gpu import GpuOp
 
 SCRIPT = Path(calibrate.__file__)
 KERNELS = Path(__file__).parents[1] / "support" / "device_kernels.py"

@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import attached_system
 from comet.dialects.compound import ContractOp, MapOp
 from comet.dialects.schedule import TemporalOp
-from comet.passes.capacity import (
+from comet.passes.schedule.capacity import (
     Demand,
     Sizes,
     check_capacity,

@@ -12,8 +12,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
-from comet.passes import choose_pattern as search
-from comet.passes.choose_pattern import (
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.dataflow.bsp_to_dataflow import choose_pattern as search
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     PATTERNS,
     TRIES,
     Asked,
@@ -22,8 +23,7 @@ from comet.passes.choose_pattern import (
     program_cost,
     with_pattern,
 )
-from comet.passes.functions import compute_functions
-from comet.passes.lower_to_triton import LowerToTritonPass
+from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
 
 def bsp() -> ModuleOp:

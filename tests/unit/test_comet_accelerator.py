@@ -16,9 +16,9 @@ from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
-from comet.passes.comet_accelerator import STREAM, Share, shares, whole_axes
-from comet.passes.functions import compute_functions
-from comet.passes.fuse_notes import STRATEGY
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.pipelines.comet_accelerator import STREAM, Share, shares, whole_axes
+from comet.passes.schedule.fuse.notes import STRATEGY
 
 OPS = ("gemm_softmax", "gemm_layernorm")
 STRATEGIES = ("none", "apart", "partial", "full")

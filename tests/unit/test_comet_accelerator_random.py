@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.codegen.comet import write_files
 from comet.dialects.arch import attached_system
-from comet.passes.functions import compute_functions
-from comet.passes.plan_string import PlanEntry, format_plan
-from comet.passes.tile_accelerator import divisors, factors_of, finest
-from comet.passes.tile_template import make_template
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.plan_string import PlanEntry, format_plan
+from comet.passes.schedule.tile.accelerator import divisors, factors_of, finest
+from comet.passes.schedule.tile.template import make_template
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 12, 16, 32, 48, 64, 80])
 SHAPES = st.tuples(EXTENTS, EXTENTS, st.sampled_from([1, 6, 7, 16, 32, 48, 96]))

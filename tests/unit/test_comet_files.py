@@ -19,9 +19,9 @@ from comet.codegen.comet import (
     write_files,
     write_folder,
 )
-from comet.codegen.comet_reader import FILES, read_files, read_mapping
+from comet.codegen.comet.reader import FILES, read_files, read_mapping
 from comet.dialects.comet import BindingOp, OperationOp, TileOp
-from comet.dialects.comet_attributes import BindingKind, Entry
+from comet.dialects.comet.attributes import BindingKind, Entry
 from comet.yaml_file import FileFormatError
 
 DATA = Path(__file__).parents[1] / "data" / "comet" / "accepted.jsonl"

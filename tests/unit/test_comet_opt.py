@@ -123,7 +123,7 @@ def test_a_mistake_in_a_plugin_is_the_plugins(
 
 def test_a_mistake_of_comet_below_a_plugin_is_a_bug_in_comet(good: str, plugin: str):
     text = PLUGIN.replace("self.visit(func)", "LowerToCometPass().apply(1, 2)")
-    own = "from comet.passes.lower_to_comet import LowerToCometPass\n"
+    own = "from comet.passes.comet.lower_to_comet import LowerToCometPass\n"
     Path(plugin).write_text(own + text)
     sentence = the_sentence(comet_opt(good, "--load-pass-plugin", plugin, "-p", "fail"))
     assert "a bug in comet, please report it: AttributeError" in sentence

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from comet.cost.algorithms import (
+from comet.cost.collectives.algorithms import (
     TIMES,
     Fabric,
     Hierarchy,
@@ -20,7 +20,7 @@ from comet.cost.algorithms import (
     switch,
 )
 from comet.cost.estimate import CostError
-from comet.dialects.collective_base import Algorithm
+from comet.dialects.collective.base import Algorithm
 
 Message = tuple[int, int, float]
 """Source, destination, share of the whole value."""

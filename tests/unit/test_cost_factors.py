@@ -3,11 +3,11 @@
 import pytest
 from tile_trees import fused, only_function
 
+from comet.cost.accelerator.factors import with_factors
+from comet.cost.accelerator.problem import Leaf, Problem, Tile, walk
 from comet.cost.estimate import CostError
-from comet.cost.factors import with_factors
-from comet.cost.problem import Leaf, Problem, Tile, walk
 from comet.dialects.arch import attached_system
-from comet.passes.tile_template import make_template
+from comet.passes.schedule.tile.template import make_template
 
 
 def problem_of(strategy: str) -> Problem:

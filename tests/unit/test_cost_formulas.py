@@ -5,21 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from comet.cost.bindings import binding_of, group_children, lanes_of
-from comet.cost.capacity import Occupancy
-from comet.cost.collectives import Exchange, access_tiles, memory_cycles, memory_energy
-from comet.cost.compute import (
+from comet.cost.accelerator.bindings import binding_of, group_children, lanes_of
+from comet.cost.accelerator.capacity import Occupancy
+from comet.cost.accelerator.compute import (
     leaf_cycles,
     systolic_cycles,
     throughput,
     vector_cycles,
     vector_energy,
 )
-from comet.cost.estimate import CostError
-from comet.cost.fields import Yaml
-from comet.cost.flow import reuse
-from comet.cost.hardware import Hardware, Level, Memory, Network, Unit
-from comet.cost.noc import (
+from comet.cost.accelerator.flow import reuse
+from comet.cost.accelerator.hardware import Hardware, Level, Memory, Network, Unit
+from comet.cost.accelerator.noc import (
     hops_to,
     mesh_bits_energy,
     mesh_used,
@@ -27,11 +24,16 @@ from comet.cost.noc import (
     network_energy,
     tabled_hops,
 )
-from comet.cost.problem import Binding, BindingKind, CollectiveKind, Entry, Leaf, Tile
-from comet.cost.read_hardware import read_hardware
-from comet.cost.reals import longest, product, total
-from comet.cost.router import mesh_energy
-from comet.cost.volume import (
+from comet.cost.accelerator.problem import (
+    Binding,
+    BindingKind,
+    CollectiveKind,
+    Entry,
+    Leaf,
+    Tile,
+)
+from comet.cost.accelerator.router import mesh_energy
+from comet.cost.accelerator.volume import (
     Route,
     Transfer,
     elements,
@@ -39,7 +41,17 @@ from comet.cost.volume import (
     reuse_period,
     transfer_kind,
 )
-from comet.cost.volume import memory_cycles as transfer_cycles
+from comet.cost.accelerator.volume import memory_cycles as transfer_cycles
+from comet.cost.collectives.formulas import (
+    Exchange,
+    access_tiles,
+    memory_cycles,
+    memory_energy,
+)
+from comet.cost.estimate import CostError
+from comet.cost.fields import Yaml
+from comet.cost.read_hardware import read_hardware
+from comet.cost.reals import longest, product, total
 
 ARRAY = Unit("SystolicArray", 1, row_arrays=8, column_arrays=8)
 VECTOR = Unit("VSIMD", 16, width=16)

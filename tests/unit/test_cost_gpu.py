@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comet.cost.estimate import CostError
-from comet.cost.gpu import (
+from comet.cost.gpu.kernel import (
     Device,
     KernelWork,
     device_traffic,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from comet.codegen.comet_reader import read_files
+from comet.codegen.comet.reader import read_files
 from comet.cost.estimate import Estimate
-from comet.cost.from_ir import estimate_module
+from comet.cost.from_ir.mapping import estimate_module
 
 DATA = Path(__file__).parents[1] / "data" / "cost"
 HARDWARE = Path(__file__).parents[2] / "samples" / "hardware"

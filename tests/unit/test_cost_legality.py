@@ -9,21 +9,14 @@ from typing import Any
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.codegen.comet_reader import read_files
-from comet.cost.capacity import live_occupancy, summed_occupancy
-from comet.cost.estimate import CostError
-from comet.cost.flow import tile_extents
-from comet.cost.from_ir import (
-    device_of,
-    estimate_module,
-    problem_of,
-    system_hardware,
-)
-from comet.cost.hardware import Hardware, Level, Memory
-from comet.cost.legality import check, check_live, check_tool
-from comet.cost.mappings import Mappings
-from comet.cost.model import price
-from comet.cost.problem import (
+from comet.codegen.comet.reader import read_files
+from comet.cost.accelerator.capacity import live_occupancy, summed_occupancy
+from comet.cost.accelerator.flow import tile_extents
+from comet.cost.accelerator.hardware import Hardware, Level, Memory
+from comet.cost.accelerator.legality import check, check_live, check_tool
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.model import price
+from comet.cost.accelerator.problem import (
     Binding,
     BindingKind,
     Collective,
@@ -32,6 +25,13 @@ from comet.cost.problem import (
     Problem,
     Tile,
     walk_tiles,
+)
+from comet.cost.estimate import CostError
+from comet.cost.from_ir.mapping import (
+    device_of,
+    estimate_module,
+    problem_of,
+    system_hardware,
 )
 from comet.dialects.arch import SystemOp
 
@@ -297,7 +297,7 @@ def test_a_module_without_a_machine() -> None:
 
 def system_of(name: str) -> SystemOp:
     """The system of a hardware sample."""
-    from comet.codegen.comet_arch import read_arch
+    from comet.codegen.comet.arch import read_arch
 
     text = (SAMPLES / f"{name}.yaml").read_text()
     return read_arch(text, f"{name}.yaml")

@@ -12,15 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comet.codegen.comet_reader import read_files
-from comet.cost.estimate import CostError, Estimate
-from comet.cost.flow import build_flows
-from comet.cost.from_ir import problem_of, system_hardware
-from comet.cost.hardware import Hardware, Memory, Network, Unit
-from comet.cost.ideal import ideal_cost
-from comet.cost.mappings import FactorKey, Mappings
-from comet.cost.model import price, price_many, room_many
-from comet.cost.problem import (
+from comet.codegen.comet.reader import read_files
+from comet.cost.accelerator.flow import build_flows
+from comet.cost.accelerator.hardware import Hardware, Memory, Network, Unit
+from comet.cost.accelerator.ideal import ideal_cost
+from comet.cost.accelerator.mappings import FactorKey, Mappings
+from comet.cost.accelerator.model import price, price_many, room_many
+from comet.cost.accelerator.problem import (
     Binding,
     BindingKind,
     Entry,
@@ -29,8 +27,10 @@ from comet.cost.problem import (
     Tile,
     walk_tiles,
 )
-from comet.cost.visits import visits
-from comet.cost.volume import elements
+from comet.cost.accelerator.visits import visits
+from comet.cost.accelerator.volume import elements
+from comet.cost.estimate import CostError, Estimate
+from comet.cost.from_ir.mapping import problem_of, system_hardware
 
 DATA = Path(__file__).parents[1] / "data" / "cost"
 ARCHS: dict[str, str] = json.loads((DATA / "archs.json").read_text())
@@ -499,7 +499,7 @@ def test_prices_do_not_depend_on_how_many_are_computed_at_once(
     }
     whole = price_many(Mappings(problem, arrays), hardware)
     whole_room = room_many(Mappings(problem, arrays), hardware)
-    monkeypatch.setattr("comet.cost.model.AT_ONCE", at_once)
+    monkeypatch.setattr("comet.cost.accelerator.model.AT_ONCE", at_once)
     parts = price_many(Mappings(problem, arrays), hardware)
     room = room_many(Mappings(problem, arrays), hardware)
     assert whole.latency.tolist() == parts.latency.tolist()

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from comet.codegen.comet_reader import read_files
+from comet.codegen.comet.reader import read_files
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.model import price
+from comet.cost.accelerator.problem import Problem
+from comet.cost.accelerator.report import report
+from comet.cost.accelerator.tool.energy import energies
+from comet.cost.accelerator.tool.latency import latencies
+from comet.cost.accelerator.tool.state import node_cycles
 from comet.cost.estimate import CostError
-from comet.cost.from_ir import problem_of, system_hardware
-from comet.cost.hardware import Hardware
-from comet.cost.model import price
-from comet.cost.problem import Problem
-from comet.cost.report import report
-from comet.cost.tool.energy import energies
-from comet.cost.tool.latency import latencies
-from comet.cost.tool.state import node_cycles
+from comet.cost.from_ir.mapping import problem_of, system_hardware
 from comet.yaml_file import FileFormatError
 
 DATA = Path(__file__).parents[1] / "data" / "cost"

@@ -15,7 +15,7 @@ from semantics import (
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound_dims import element_type_of, names_of
+from comet.dialects.compound.dims import element_type_of, names_of
 from comet.interpreter import run
 from comet.interpreter.tensor import Array
 

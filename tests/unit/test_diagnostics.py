@@ -9,7 +9,7 @@ from tool_run import comet_opt
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from comet.dialects.arch_fields import dictionary_of
+from comet.dialects.arch.fields import dictionary_of
 from comet.tools.diagnostics import (
     LONGEST,
     UsageError,

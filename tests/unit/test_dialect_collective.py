@@ -20,17 +20,17 @@ from comet.dialects.collective import (
     ScatterOp,
     SendOp,
 )
-from comet.dialects.collective_analysis import transfer
-from comet.dialects.collective_mesh import MeshOp, lookup_mesh
-from comet.dialects.collective_spmd import (
+from comet.dialects.collective.analysis import transfer
+from comet.dialects.collective.mesh import MeshOp, lookup_mesh
+from comet.dialects.collective.spmd import (
     SpmdOp,
     YieldOp,
     sharding_attr,
     sharding_of,
 )
-from comet.dialects.collective_state import REPLICATED, State, States, state_of_sharding
+from comet.dialects.collective.state import REPLICATED, State, States, state_of_sharding
 from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
-from comet.dialects.compound_dims import tensor
+from comet.dialects.compound.dims import tensor
 
 GLOBAL = tensor({"M": 8, "N": 12}, f16)
 LOCAL = tensor({"M": 8, "N": 2}, f16)

@@ -26,7 +26,7 @@ from comet.dialects.compound import (
     RenameOp,
     YieldOp,
 )
-from comet.dialects.compound_dims import (
+from comet.dialects.compound.dims import (
     DimsAttr,
     element_type_of,
     extents_of,
@@ -39,7 +39,7 @@ from comet.dialects.compound_dims import (
     with_extents,
     with_level,
 )
-from comet.dialects.compound_neutral import lowest_finite, neutral_element
+from comet.dialects.compound.neutral import lowest_finite, neutral_element
 
 MK = tensor({"M": 4, "K": 8}, f16)
 KN = tensor({"K": 8, "N": 2}, f16)

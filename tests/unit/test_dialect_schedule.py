@@ -10,20 +10,20 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
-from comet.dialects.collective_mesh import MeshOp
+from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
 from comet.dialects.compound import YieldOp as MergeYieldOp
-from comet.dialects.compound_dims import tensor
+from comet.dialects.compound.dims import tensor
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
-from comet.dialects.schedule_analysis import assign_combiners
-from comet.dialects.schedule_attributes import (
+from comet.dialects.schedule.analysis import assign_combiners
+from comet.dialects.schedule.attributes import (
     BindingAttr,
     BindingKind,
     Combiner,
     LaunchAttr,
     LoopAttr,
 )
-from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule.node import NodeOp
 from comet.interpreter import run
 
 WHOLE = tensor({"M": 8, "N": 12}, f16, "GB")

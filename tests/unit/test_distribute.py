@@ -6,7 +6,7 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.shardings import sharding_of_op
+from comet.passes.sharding.shardings import sharding_of_op
 
 PROGRAM = mesh_text(MESHES[4]) + graph_text("gemm_softmax", (7, 5, 13))
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
-from comet.passes.distribute_auto import SHARED_DIMS, candidates, result_dims
+from comet.passes.sharding.distribute.auto import SHARED_DIMS, candidates, result_dims
 
 HARDWARE = Path(__file__).parents[2] / "samples" / "hardware"
 

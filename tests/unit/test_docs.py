@@ -17,7 +17,7 @@ from xdsl.parser import Parser
 from comet.dialects import get_all_dialects
 from comet.dialects.comet import MappingOp
 from comet.dialects.compound import Compound
-from comet.dialects.compound_named import CompoundOp
+from comet.dialects.compound.named import CompoundOp
 from comet.dialects.cost import estimate_of
 from comet.passes import get_all_passes
 from comet.tools.demo import format_figures

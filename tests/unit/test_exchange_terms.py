@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.collective import CollectiveOp, ReduceScatterOp
 from comet.dialects.compound import ReduceOp
-from comet.dialects.compound_dims import names_of
+from comet.dialects.compound.dims import names_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 RANKS = (1, 2, 3, 4, 8)

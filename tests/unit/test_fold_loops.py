@@ -7,8 +7,8 @@ from rank_runs import outcomes
 from semantics import parse_module
 from triton_modules import emitted
 
-from comet.passes.decompose import keep_reference
-from comet.passes.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.graph.decompose import keep_reference
 
 T = "tensor<1x5x31xf32, #compound.dims<K, N, M>>"
 R = "tensor<1x5xf32, #compound.dims<K, N>>"

@@ -11,11 +11,11 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import AllReduceOp, CollectiveOp
 from comet.dialects.compound import ContractOp, MapOp, ReduceOp
-from comet.dialects.compound_dims import level_of
+from comet.dialects.compound.dims import level_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule_attributes import Combiner
-from comet.dialects.schedule_node import NodeOp
-from comet.passes.memory_chain import memory_chain
+from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.memory_chain import memory_chain
 
 
 def crossed(module: ModuleOp, name: str) -> set[str | None]:

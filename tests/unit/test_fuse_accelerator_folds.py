@@ -13,13 +13,13 @@ from comet.codegen.comet import write_files
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import DeclareOp, TileOp
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound_dims import level_of
+from comet.dialects.compound.dims import level_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.passes.capacity import Sizes, demands
-from comet.passes.carries import in_place
-from comet.passes.tile_accelerator import search
-from comet.passes.tile_template import make_template
+from comet.passes.analysis.iter_args import in_place
+from comet.passes.schedule.capacity import Sizes, demands
+from comet.passes.schedule.tile.accelerator import search
+from comet.passes.schedule.tile.template import make_template
 
 STRATEGIES = ("none", "partial", "full")
 FOLDED = [op for op in NAMED_OPS if op.title in ("attention", "gemm_softmax")]

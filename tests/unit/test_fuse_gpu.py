@@ -9,8 +9,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import LevelOp, SystemOp, attached_system
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.passes.functions import compute_functions
-from comet.passes.gpu_levels import gpu_levels
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.gpu_levels import gpu_levels
 
 OPTIONS = (
     "strategy=full",

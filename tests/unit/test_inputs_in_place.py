@@ -8,14 +8,14 @@ from ladder_programs import ag_gemm, launch_plan, predicted
 from semantics import assert_close, parse_module, random_inputs, run_passes
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.cost.launch_plan import Launch, Plan
-from comet.cost.taxes import price_plan
+from comet.cost.gpu.launch_plan import Launch, Plan
+from comet.cost.gpu.taxes import price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ChannelOp, InboxOp, KernelOp, ProgramOp, StageOp
 from comet.interpreter import run
-from comet.passes.choose_pattern import Asked, choose_pattern
-from comet.passes.gpu_levels import gpu_levels
-from comet.passes.launch_plans import in_place, machine_for, plan_of
+from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import Asked, choose_pattern
+from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
 
 PAGE = Path(__file__).parents[2] / "docs/multi-gpu-model.md"
 KERNELS = "fuse{strategy=auto},tile,outline-kernels"

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import FoldOp
-from comet.dialects.compound_dims import names_of
+from comet.dialects.compound.dims import names_of
 from comet.interpreter import Steps
 
 OPS = ("gemm_softmax", "gemm_layernorm")

@@ -8,8 +8,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.schedule import SpatialOp
-from comet.passes.bsp_to_dataflow_merge import Merge, merged, plan_merge
-from comet.passes.kernel_locals import awaited_first, unawaited
+from comet.passes.dataflow.bsp_to_dataflow.merge import Merge, merged, plan_merge
+from comet.passes.dataflow.kernel_locals import awaited_first, unawaited
 
 TEXT = """
 !X = tensor<8x16xf32, #compound.dims<M, K @HBM>>

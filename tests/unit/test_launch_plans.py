@@ -4,13 +4,13 @@ import pytest
 from rank_plans import hardware_pass, program_text
 from semantics import parse_module, run_passes
 
-from comet.cost.launch_plan import Barrier, Exchange, Launch, Plan, Receive, Send
-from comet.cost.taxes import Taxes
+from comet.cost.gpu.launch_plan import Barrier, Exchange, Launch, Plan, Receive, Send
+from comet.cost.gpu.taxes import Taxes
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
-from comet.passes.choose_pattern import program_cost
-from comet.passes.gpu_levels import gpu_levels
-from comet.passes.launch_plans import in_place, machine_for, plan_of, ranks_of
+from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import program_cost
+from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of, ranks_of
 
 SHARE, WHOLE, RIGHT, RESULT = 64 * 64 * 2, 64 * 128 * 2, 128 * 96 * 2, 64 * 96 * 4
 

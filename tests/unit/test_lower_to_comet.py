@@ -17,18 +17,18 @@ from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
-from comet.codegen.comet_reader import read_files
+from comet.codegen.comet.reader import read_files
 from comet.dialects.collective import Collective, CollectiveOp
 from comet.dialects.comet import OperationOp
-from comet.dialects.comet_attributes import Compute, ComputeAttr, SizesAttr
+from comet.dialects.comet.attributes import Compute, ComputeAttr, SizesAttr
 from comet.dialects.compound import Compound, MapKind, ReduceKind
-from comet.dialects.schedule_attributes import BindingKind, LoopAttr
+from comet.dialects.schedule.attributes import BindingKind, LoopAttr
 from comet.passes import get_all_passes
-from comet.passes.lower_to_comet_build import BINDINGS
-from comet.passes.lower_to_comet_collectives import COLLECTIVES, REDUCTIONS
-from comet.passes.lower_to_comet_factors import loop_order
-from comet.passes.lower_to_comet_legality import check_legality
-from comet.passes.lower_to_comet_names import MAP_KINDS, REDUCE_KINDS, names_for
+from comet.passes.comet.lower_to_comet.build import BINDINGS
+from comet.passes.comet.lower_to_comet.collectives import COLLECTIVES, REDUCTIONS
+from comet.passes.comet.lower_to_comet.factors import loop_order
+from comet.passes.comet.lower_to_comet.legality import check_legality
+from comet.passes.comet.lower_to_comet.names import MAP_KINDS, REDUCE_KINDS, names_for
 
 ROOT = Path(__file__).parents[2]
 POSITIONAL = ("attention_causal", "ssm_scan")

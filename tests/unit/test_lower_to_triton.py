@@ -11,7 +11,7 @@ from triton_schedules import even, schedule
 
 from comet.dialects import tl
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.passes.lower_to_triton_ops import (
+from comet.passes.triton.lower_to_triton.ops import (
     BINARY_MAPS,
     COMBINE,
     COMPOSED_MAPS,

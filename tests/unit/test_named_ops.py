@@ -23,10 +23,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
 from comet.dialects.compound import Compound
-from comet.dialects.compound_named import CompoundOp
+from comet.dialects.compound.named import CompoundOp
 from comet.interpreter import run
 from comet.interpreter.compound_named import MEANINGS
-from comet.passes.decompositions import DECOMPOSITIONS
+from comet.passes.graph.decompose.rules import DECOMPOSITIONS
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 STRATEGIES = ("none", "partial", "full")

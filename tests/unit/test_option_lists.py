@@ -4,8 +4,8 @@ import pytest
 from xdsl.utils.arg_spec import parse_spec
 
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.comet_accelerator import CometAcceleratorPass
-from comet.passes.distribute import DistributePass
+from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
+from comet.passes.sharding.distribute import DistributePass
 from comet.tools.diagnostics import UsageError
 from comet.tools.option_check import checked
 

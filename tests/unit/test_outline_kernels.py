@@ -6,7 +6,7 @@ from triton_schedules import even, schedule
 from xdsl.dialects import func
 
 from comet.dialects import dataflow
-from comet.passes.outline_kernels import plan_launches
+from comet.passes.dataflow.outline_kernels import plan_launches
 
 SIZES = {"M": 13, "N": 11, "K": 7}
 TILES = {"M": even(13, 3), "m": 2, "N": 4, "K": 3}

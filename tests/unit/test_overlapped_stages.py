@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
-from comet.cost.bindings import stalls_read
-from comet.passes.lower_to_comet import lower_module
+from comet.cost.accelerator.bindings import stalls_read
+from comet.passes.comet.lower_to_comet import lower_module
 
 Q, K, V, R = (f"tensor<1x4x{shape}xf16>" for shape in ("1x16", "8x16", "8x8", "1x8"))
 ATTENTION = f"""

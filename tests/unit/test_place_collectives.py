@@ -7,15 +7,21 @@ from tile_trees import only_function
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.algorithms import Fabric, Hierarchy, cheapest, collective_time, switch
-from comet.cost.collectives import Exchange, exchange_cycles
-from comet.cost.from_ir import hardware_of
-from comet.cost.problem import CollectiveKind
+from comet.cost.accelerator.problem import CollectiveKind
+from comet.cost.collectives.algorithms import (
+    Fabric,
+    Hierarchy,
+    cheapest,
+    collective_time,
+    switch,
+)
+from comet.cost.collectives.formulas import Exchange, exchange_cycles
+from comet.cost.from_ir.mapping import hardware_of
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound_dims import names_of
+from comet.dialects.compound.dims import names_of
 from comet.dialects.cost import estimate_of
-from comet.passes.collective_levels import is_explicit
+from comet.passes.sharding.place_collectives.levels import is_explicit
 
 GRID = MESHES[4]
 SPMD = "decompose,distribute{{dim=N axes={axes}}},insert-collectives"

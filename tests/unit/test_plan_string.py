@@ -8,7 +8,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.compound import ContractOp
 from comet.dialects.schedule import TemporalOp
-from comet.passes.plan_string import entry_for, nest_number, node_level, parse_plan
+from comet.passes.schedule.plan_string import (
+    entry_for,
+    nest_number,
+    node_level,
+    parse_plan,
+)
 
 ATTENTION = next(op for op in NAMED_OPS if op.title == "attention")
 

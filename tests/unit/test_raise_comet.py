@@ -11,12 +11,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.codegen.comet_reader import read_files
+from comet.codegen.comet.reader import read_files
 from comet.dialects.comet import MappingOp, ProblemOp
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound.dims import extents_of
 from comet.interpreter import run
-from comet.passes.raise_comet import FUNCTION, raise_mapping
-from comet.passes.raise_comet_program import NotRaisable
+from comet.passes.comet.raise_comet import FUNCTION, raise_mapping
+from comet.passes.comet.raise_comet.program import NotRaisable
 
 DATA = Path(__file__).parents[1] / "data/comet/accepted.jsonl"
 RECORDS = [json.loads(line) for line in DATA.read_text().splitlines()]

@@ -9,8 +9,8 @@ from semantics import parse_module
 from triton_modules import emitted
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.decompose import keep_reference
-from comet.passes.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.graph.decompose import keep_reference
 
 A, B, C = "tensor<8x4xf32>", "tensor<4x6xf32>", "tensor<8x6xf32>"
 MN = "tensor<8x4xf32, #compound.dims<M, N>>"

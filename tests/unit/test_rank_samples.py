@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import IndexOp
-from comet.dialects.compound_named import AT_MOST
+from comet.dialects.compound.named import AT_MOST
 from comet.interpreter import run
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -6,10 +6,10 @@ from tile_trees import fused, only_function, ops_of
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import TemporalOp
-from comet.dialects.schedule_attributes import Combiner, LoopAttr
-from comet.passes.retile import aligned_tile, even_tile, retile, set_rows
+from comet.dialects.schedule.attributes import Combiner, LoopAttr
+from comet.passes.schedule.retile import aligned_tile, even_tile, retile, set_rows
 
 
 @pytest.mark.parametrize(

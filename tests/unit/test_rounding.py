@@ -10,8 +10,8 @@ from triton_modules import check_all, emitted
 from xdsl.dialects import func
 
 from comet.codegen.rounding import expected_roundings
-from comet.passes.decompose import keep_reference
-from comet.passes.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.graph.decompose import keep_reference
 
 HALF, BRAIN, SINGLE = 2.0**-10, 2.0**-7, 2.0**-23
 T = "tensor<64xbf16, #compound.dims<M>>"

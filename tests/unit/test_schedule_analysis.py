@@ -18,10 +18,10 @@ from xdsl.utils.exceptions import InterpretationError, VerifyException
 from comet.dialects.collective import AllReduceOp, CollectiveOp
 from comet.dialects.compound import ReduceKind, ReduceKindAttr
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule_attributes import Combiner, LoopAttr
-from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule.attributes import Combiner, LoopAttr
+from comet.dialects.schedule.node import NodeOp
 from comet.interpreter import run
-from comet.passes.retile import set_rows
+from comet.passes.schedule.retile import set_rows
 
 SIZES = (6, 4, 32)
 PLAN = 'tile{factors="DRAM: M=3; OB/contract: K=2; OB/reduce: M=2; OB/map: N=2"}'

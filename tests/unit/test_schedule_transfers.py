@@ -3,7 +3,7 @@
 from semantics import parse_module
 
 from comet.dialects.schedule import TemporalOp
-from comet.dialects.schedule_transfers import borders, loads, stores, transfers, views
+from comet.dialects.schedule.transfers import borders, loads, stores, transfers, views
 
 OUTER = "tensor<8x4xf32, #compound.dims<M, N @DRAM>>"
 LOADED = "tensor<2x4xf32, #compound.dims<M, N @OB>>"

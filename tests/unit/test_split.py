@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import AllGatherOp, CollectiveOp
 from comet.dialects.compound import FoldOp, RenameOp
-from comet.dialects.compound_dims import names_of
+from comet.dialects.compound.dims import names_of
 
 RANKS = (1, 2, 3, 4, 8)
 REDUCED = [

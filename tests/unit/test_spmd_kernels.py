@@ -13,12 +13,12 @@ from semantics import (
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from comet.dialects.collective_base import CollectiveOp
+from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
-from comet.passes.functions import compute_functions
-from comet.passes.levels import IRLevel, level_of_function
-from comet.passes.outline_kernels import OutlineKernelsPass
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.levels import IRLevel, level_of_function
+from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
 
 SIZES = {"small": {"M": 5, "N": 13, "K": 3}, "even": {"M": 16, "N": 32, "K": 8}}
 LOWER = "fuse{strategy=auto},tile,outline-kernels"

@@ -13,8 +13,8 @@ from semantics import parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from comet.passes.functions import compute_functions
-from comet.passes.sweeps import (
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.reduction_loops import (
     Sweep,
     crossing_values,
     looped_dims,

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comet.cost.estimate import CostError
-from comet.cost.gpu import Device, KernelWork, kernel_time
-from comet.cost.interconnect import Interconnect, remote_traffic, send_time
-from comet.cost.launch_plan import (
+from comet.cost.gpu.interconnect import Interconnect, remote_traffic, send_time
+from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
+from comet.cost.gpu.launch_plan import (
     Barrier,
     Exchange,
     Launch,
@@ -19,8 +19,8 @@ from comet.cost.launch_plan import (
     Receive,
     Send,
 )
-from comet.cost.taxes import Taxes, price_plan, taxes_by_step, taxes_of
-from comet.cost.timeline import part_time, play
+from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
+from comet.cost.gpu.timeline import part_time, play
 
 GPU = Device(
     clock=2.1e9,

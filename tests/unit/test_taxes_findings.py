@@ -12,9 +12,9 @@ from statistics import geometric_mean
 import pytest
 from model_tables import BATCHES, KEYS, decode, gemm
 
-from comet.cost.interconnect import Interconnect
-from comet.cost.taxes import price_plan
-from comet.passes.choose_pattern import PatternName
+from comet.cost.gpu.interconnect import Interconnect
+from comet.cost.gpu.taxes import price_plan
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import PatternName
 
 FEW, MANY = (1, 4, 16), (64, 256, 1024, 4096)
 """Rows M of AG+GEMM on both sides of the crossover."""

@@ -6,9 +6,9 @@ from tile_trees import fused, only_function, ops_of
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import TemporalOp
-from comet.passes.plan_string import PLAN
+from comet.passes.schedule.plan_string import PLAN
 
 PLANS = (
     "DRAM: M=3",

@@ -6,17 +6,17 @@ from semantics import run_passes
 from tile_trees import fused, only_function
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.factors import with_factors
-from comet.cost.hardware import Hardware
-from comet.cost.legality import check_tool
-from comet.cost.mappings import Mappings
-from comet.cost.model import price, price_many
-from comet.cost.problem import Problem
+from comet.cost.accelerator.factors import with_factors
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.legality import check_tool
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.model import price, price_many
+from comet.cost.accelerator.problem import Problem
 from comet.dialects.arch import attached_system
 from comet.passes.annotate_cost import lowered_estimate
-from comet.passes.plan_string import parse_plan
-from comet.passes.tile_accelerator import divisors, factors_of, finest, search
-from comet.passes.tile_template import Candidates, Template, make_template
+from comet.passes.schedule.plan_string import parse_plan
+from comet.passes.schedule.tile.accelerator import divisors, factors_of, finest, search
+from comet.passes.schedule.tile.template import Candidates, Template, make_template
 
 STRATEGIES = ("none", "apart", "partial", "full")
 
@@ -127,6 +127,6 @@ def test_a_search_prices_no_plan_twice(monkeypatch: pytest.MonkeyPatch):
         priced.append(str(problem))
         check_tool(problem, hardware)
 
-    monkeypatch.setattr("comet.passes.tile_accelerator.check_tool", noted)
+    monkeypatch.setattr("comet.passes.schedule.tile.accelerator.check_tool", noted)
     search(template)
     assert len(priced) == len(set(priced))

@@ -12,15 +12,14 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.passes.functions import compute_functions
-from comet.passes.gpu_levels import gpu_levels
-from comet.passes.plan_string import PLAN, parse_plan
-from comet.passes.rows_in_memory import bytes_at_a_time
-from comet.passes.tile_gpu import best_tiling, grid_nodes, tilings
-from comet.passes.tile_gpu_cost import (
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.passes.schedule.plan_string import PLAN, parse_plan
+from comet.passes.schedule.tile.gpu import best_tiling, grid_nodes, tilings
+from comet.passes.schedule.tile.gpu.cost import (
     LaunchNumbers,
     device,
     fits,
@@ -29,7 +28,8 @@ from comet.passes.tile_gpu_cost import (
     register_need,
     shared_need,
 )
-from comet.passes.tile_gpu_model import KernelSummary, summarize
+from comet.passes.schedule.tile.gpu.model import KernelSummary, summarize
+from comet.passes.schedule.tile.gpu.rows_in_memory import bytes_at_a_time
 
 SWEPT = "strategy=partial between=recompute"
 

@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.launch_plan import Launch
+from comet.cost.gpu.launch_plan import Launch
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import FlagsOp, KernelOp, ProgramOp, SignalOp, WaitOp
-from comet.passes.choose_pattern import program_cost
-from comet.passes.gpu_levels import gpu_levels
-from comet.passes.launch_plans import machine_for, plan_of
-from comet.passes.told_together import cuts
+from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import program_cost
+from comet.passes.dataflow.launch_plans import machine_for, plan_of
+from comet.passes.dataflow.signal_coalescing import cuts
 
 ROOT = Path(__file__).parents[2]
 TWO = """

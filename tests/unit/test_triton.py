@@ -8,7 +8,7 @@ from semantics import comet_context, parse_module
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.triton import TritonTarget
-from comet.codegen.triton_expressions import (
+from comet.codegen.triton.expressions import (
     CALLED,
     COMPARE,
     INFIX,
@@ -16,7 +16,7 @@ from comet.codegen.triton_expressions import (
     UNARY,
     shortest,
 )
-from comet.dialects.tl_types import BinaryKind, CompareKind, ReduceKind, UnaryKind
+from comet.dialects.tl.types import BinaryKind, CompareKind, ReduceKind, UnaryKind
 
 HOST = """
 func.func @f(%x: tensor<16xf32>) -> tensor<16xf32> {

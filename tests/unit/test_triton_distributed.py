@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.choose_pattern import Asked, choose_pattern
-from comet.passes.functions import compute_functions
-from comet.passes.pipeline import run_settled
-from comet.passes.references import keep_reference
-from comet.passes.triton_distributed import TritonDistributedPass
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import Asked, choose_pattern
+from comet.passes.graph.decompose.references import keep_reference
+from comet.passes.pipelines.pipeline import run_settled
+from comet.passes.pipelines.triton_distributed import TritonDistributedPass
 
 ROOT = Path(__file__).parents[2]
 SIZES = {

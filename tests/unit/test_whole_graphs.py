@@ -12,14 +12,14 @@ from triton_modules import check_all, emitted, hardware
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import SpatialOp
-from comet.passes import fuse_gpu_trial
-from comet.passes.functions import compute_functions
-from comet.passes.fuse_gpu_build import KernelPlan
-from comet.passes.fuse_gpu_cut import added_bytes, cheapest_cut
-from comet.passes.fuse_gpu_plan import Choice, plan_steps
-from comet.passes.levels import compute_block
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.levels import compute_block
+from comet.passes.schedule.fuse.gpu import trial
+from comet.passes.schedule.fuse.gpu.build import KernelPlan
+from comet.passes.schedule.fuse.gpu.cut import added_bytes, cheapest_cut
+from comet.passes.schedule.fuse.gpu.plan import Choice, plan_steps
 
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
 LONG = {"M": 33, "N": 33, "D": 256, "H": 4, "E": 32, "G": 32, "F": 300}
@@ -75,7 +75,7 @@ def test_a_kernel_that_is_not_lowered_is_cut(monkeypatch: pytest.MonkeyPatch):
         text = str(node)
         return "no" if "contract" in text and "map exp" in text else ""
 
-    monkeypatch.setattr(fuse_gpu_trial, "refusal", refused)
+    monkeypatch.setattr(trial, "refusal", refused)
     before = run_passes(
         parse_module(SOFTMAX.format(M=7, N=13, K=5)), f"{H200},decompose"
     )

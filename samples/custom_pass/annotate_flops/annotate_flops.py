@@ -24,8 +24,8 @@ from xdsl.pattern_rewriter import (
 )
 
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound_dims import extents_of
-from comet.passes.functions import compute_functions
+from comet.dialects.compound.dims import extents_of
+from comet.passes.analysis.functions import compute_functions
 
 FLOPS = "sample.flops"
 """The attribute that the pass writes; its prefix keeps it apart from others'."""

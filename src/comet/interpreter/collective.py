@@ -17,10 +17,10 @@ from comet.dialects.collective import (
     ScatterOp,
     SendOp,
 )
-from comet.dialects.collective_mesh import MeshOp, lookup_mesh
-from comet.dialects.collective_roots import Roots, roots_in
-from comet.dialects.collective_spmd import Sharding, SpmdOp
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.collective.mesh import MeshOp, lookup_mesh
+from comet.dialects.collective.roots import Roots, roots_in
+from comet.dialects.collective.spmd import Sharding, SpmdOp
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import SpatialOp
 from comet.interpreter.instances import (
     agreed,

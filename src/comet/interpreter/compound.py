@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from xdsl.utils.exceptions import InterpretationError
 
-from comet.dialects.collective_mesh import lookup_mesh
-from comet.dialects.collective_spmd import SpmdOp
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -22,8 +22,8 @@ from comet.dialects.compound import (
     ReduceOp,
     RenameOp,
 )
-from comet.dialects.compound_dims import extents_of, names_of
-from comet.dialects.compound_index import IndexOp
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.index import IndexOp
 from comet.interpreter.chunking import FoldTree, Steps, elements
 from comet.interpreter.instances import chunk, split
 from comet.interpreter.machine import Machine, Values, evaluate

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from xdsl.utils.exceptions import InterpretationError
 
-from comet.dialects.compound_attention import AttentionOp, FlashDecodeOp
-from comet.dialects.compound_gemm import AgGemmOp, ExpertGemmOp, GemmOp
-from comet.dialects.compound_named import (
+from comet.dialects.compound.attention import AttentionOp, FlashDecodeOp
+from comet.dialects.compound.gemm import AgGemmOp, ExpertGemmOp, GemmOp
+from comet.dialects.compound.named import (
     CompoundOp,
     GatedMlpOp,
     GemmBiasReluOp,
@@ -21,7 +21,7 @@ from comet.dialects.compound_named import (
     GemmSoftmaxOp,
     NormalisingOp,
 )
-from comet.dialects.compound_scan import SsmScanOp
+from comet.dialects.compound.scan import SsmScanOp
 from comet.interpreter.machine import Machine, Values, dims_of, evaluate
 from comet.interpreter.tensor import Array, Tensor
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from comet.dialects.collective_mesh import lookup_mesh
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import (
     BarrierOp,
     BufferOp,

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
 from xdsl.utils.exceptions import InterpretationError
 
-from comet.dialects.compound_dims import DimsAttr
+from comet.dialects.compound.dims import DimsAttr
 from comet.interpreter.chunking import FoldTree, whole
 from comet.interpreter.tensor import Array, Tensor
 

@@ -17,10 +17,10 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound import ReduceKind
-from comet.dialects.compound_dims import extents_of
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule_attributes import Combiner
-from comet.dialects.schedule_node import NodeOp
+from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.node import NodeOp
 from comet.interpreter.instances import (
     agree,
     at,

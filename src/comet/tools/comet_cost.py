@@ -12,9 +12,16 @@ from typing import NoReturn
 
 from xdsl.dialects.builtin import ModuleOp
 
+from comet.cost.accelerator.problem import (
+    BindingKind,
+    Collective,
+    Leaf,
+    Node,
+    Problem,
+    Tile,
+)
+from comet.cost.accelerator.report import Report, report
 from comet.cost.estimate import CostError, HardwareError, energy_scope
-from comet.cost.problem import BindingKind, Collective, Leaf, Node, Problem, Tile
-from comet.cost.report import Report, report
 from comet.tools.diagnostics import UsageError, one_sentence_errors, place_of_op
 
 TOOL = "comet-cost"
@@ -87,7 +94,7 @@ def _read(paths: Mapping[str, str]) -> dict[str, str]:
 
 
 def _module(texts: Mapping[str, str], paths: Mapping[str, str]) -> ModuleOp:
-    from comet.codegen.comet_reader import read_files
+    from comet.codegen.comet.reader import read_files
 
     module = read_files(texts, paths)
     module.verify()
@@ -96,14 +103,14 @@ def _module(texts: Mapping[str, str], paths: Mapping[str, str]) -> ModuleOp:
 
 def _print_files(texts: Mapping[str, str]) -> None:
     from comet.codegen.comet import join_files
-    from comet.codegen.comet_reader import FILES
+    from comet.codegen.comet.reader import FILES
 
     ended = {name: texts[name].rstrip("\n") + "\n" for name in FILES}
     sys.stdout.write(join_files(ended))
 
 
 def _price(module: ModuleOp, options: Namespace) -> tuple[Problem, Report]:
-    from comet.cost.from_ir import problem_of, system_hardware
+    from comet.cost.from_ir.mapping import problem_of, system_hardware
 
     with _located(module, options.arch_file):
         problem, hardware = problem_of(module), system_hardware(module)
@@ -114,7 +121,7 @@ def _price(module: ModuleOp, options: Namespace) -> tuple[Problem, Report]:
 @contextmanager
 def _located(module: ModuleOp, arch_file: str) -> Generator[None]:
     """Let what cannot be priced name its file, and the line of the node at fault."""
-    from comet.cost.from_ir import node_op
+    from comet.cost.from_ir.mapping import node_op
 
     try:
         yield

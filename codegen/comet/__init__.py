@@ -1,0 +1,129 @@
+"""The target `comet`: a module of the `comet` dialect leaves as the COMET files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import DiagnosticException
+from xdsl.utils.target import Target
+
+from comet.codegen.comet.arch import write_arch
+from comet.codegen.comet.reader import FILES, read_files
+from comet.codegen.comet.writer import write_constants, write_mapping, write_problem
+from comet.cost.estimate import energy_scope
+from comet.dialects.arch import SystemOp
+from comet.dialects.comet import ConstantsOp, MappingOp, ProblemOp
+from comet.dialects.cost import Figures, estimate_of
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+@dataclass(frozen=True)
+class CometTarget(Target):
+    """
+    Emit the COMET files of a module that `lower-to-comet` has produced.
+
+    ```sh
+    comet-opt in.mlir -p '...' -t 'comet{dir="out"}'
+    ```
+    """
+
+    name = "comet"
+
+    dir: str | None = None
+    """The folder to write into, whole or not at all; without it, one stream."""
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        files = write_files(module)
+        if self.dir is None:
+            output.write(join_files(files))
+        else:
+            write_folder(Path(self.dir), files)
+            print(f"wrote {', '.join(files)} into {self.dir}", file=sys.stderr)
+            if (figures := estimate_of(_only(module, MappingOp))) is not None:
+                print(headline(figures), file=sys.stderr)
+
+
+def headline(figures: Figures) -> str:
+    """Return latency and energy of a mapping, by which model, in one line."""
+    model = str(figures.model)
+    parts = [f"model {model}: latency {figures.latency:,.0f} {figures.unit}"]
+    if figures.energy is not None:
+        parts.append(f"energy {figures.energy:,.0f} pJ {energy_scope(model)}")
+    return ", ".join(parts)
+
+
+def write_files(module: ModuleOp) -> dict[str, str]:
+    """
+    Return the text of every file of the set, by name.
+
+    Raises DiagnosticException if the module lacks one of the ops that the files mirror.
+    """
+    texts = (
+        write_arch(_only(module, SystemOp)),
+        write_problem(_only(module, ProblemOp)),
+        write_mapping(_only(module, MappingOp)),
+        write_constants(_only(module, ConstantsOp)),
+    )
+    return dict(zip(FILES, texts, strict=True))
+
+
+def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
+    found = [op for op in module.ops if isinstance(op, kind)]
+    if len(found) != 1:
+        raise DiagnosticException(
+            f"target comet: the module has {len(found)} ops '{kind.name}' where one is "
+            "needed; run the passes attach-hardware and lower-to-comet first"
+        )
+    return found[0]
+
+
+def join_files(files: Mapping[str, str]) -> str:
+    """Return the files as one text, each after a line `//--- NAME`."""
+    return "".join(f"//--- {name}\n{text}" for name, text in files.items())
+
+
+def split_files(text: str) -> dict[str, str]:
+    """Undo `join_files`; text before the first separator is dropped."""
+    parts = re.split(r"^//--- (\S+) *\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def read_stream(stream: IO[bytes]) -> ModuleOp:
+    """Read a file set in the form that `join_files` gives; the frontend `-f comet`."""
+    return read_files(split_files(stream.read().decode()))
+
+
+def write_folder(folder: Path, files: Mapping[str, str]) -> None:
+    """
+    Write all files into `folder`, creating it if need be, or leave it as it was.
+
+    The texts are written next to their places first, so that a full disk or a missing
+    permission is found before the first old file is replaced.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=".comet-", dir=folder))
+        try:
+            for name, text in files.items():
+                (staging / name).write_text(text, encoding="utf-8")
+            for name in files:
+                os.replace(staging / name, folder / name)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DiagnosticException(
+            f"target comet: cannot write into '{folder}': {reason}"
+        ) from error

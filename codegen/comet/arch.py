@@ -1,0 +1,31 @@
+"""The architecture file of a COMET set: YAML text to the `arch` dialect and back."""
+
+from __future__ import annotations
+
+import yaml
+
+from comet.dialects.arch import ArchError, SystemOp
+from comet.dialects.arch.yaml import fields_of_system, system_of_fields
+from comet.hardware_file import read_hardware_text
+from comet.yaml_file import FileFormatError
+
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def read_arch(text: str, file: str = "arch.yaml", name: str = "arch") -> SystemOp:
+    """
+    Build the system that an architecture file describes.
+
+    Raises FileFormatError with file and line, as `read_hardware_text` does.
+    """
+    fields = read_hardware_text(text, file)
+    try:
+        return system_of_fields(name, fields)
+    except ArchError as error:
+        raise FileFormatError(f"{file}: {error}") from error
+
+
+def write_arch(system: SystemOp) -> str:
+    """Return the text of the architecture file, fields and their order kept."""
+    fields = fields_of_system(system)
+    return str(yaml.dump(fields, Dumper=_DUMPER, sort_keys=False))

@@ -1,0 +1,187 @@
+"""The target `triton`: one readable Python module that runs and checks itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from keyword import iskeyword
+from typing import IO
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
+from xdsl.utils.target import Target
+
+from comet.codegen.numpy_reference import ReferencePrinter
+from comet.codegen.python_text import WIDTH
+from comet.codegen.triton.expressions import REMOTE
+from comet.codegen.triton.host import LaunchPlanPrinter, program_lines
+from comet.codegen.triton.kernels import KernelPrinter
+from comet.codegen.triton.plan import RankPlanPrinter, plan_of
+from comet.dialects import tl
+
+IMPORTED = {
+    *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
+    *("dot_operand", "expect_tensor", "math", "np", "sys", "tl", "torch", "triton"),
+    *REMOTE.values(),
+}
+"""Names of the emitted module that are no functions of it."""
+
+
+@dataclass(frozen=True)
+class TritonTarget(Target):
+    """
+    Print a module of the `tl` level as Python source.
+
+    It holds the kernels, the launch plan, the reference in numpy that `decompose` kept,
+    and a `main` that compares both.
+    """
+
+    name = "triton"
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        """
+        Write the Python module.
+
+        Raises `DiagnosticException` where the IR is not at the `tl` level, or no
+        reference is there to check against.
+        """
+        output.write(emitted(module))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a module of the `tl` level consists of."""
+
+    kernels: tuple[tl.KernelOp, ...]
+    plan: func.FuncOp
+    reference: func.FuncOp
+
+
+def emitted(module: ModuleOp) -> str:
+    """Return the Python source of a module of the `tl` level."""
+    parts = _parts(module)
+    sections = [_header(parts)]
+    sections += [KernelPrinter(kernel).lines() for kernel in parts.kernels]
+    plan = plan_of(parts.plan)
+    if plan is None:
+        sections.append(LaunchPlanPrinter(module, parts.plan).lines())
+        described = program_lines(parts.plan, parts.reference)
+    else:
+        printer = RankPlanPrinter(module, parts.plan, plan)
+        sections.append(printer.lines())
+        described = printer.program_lines(parts.reference)
+    sections.append(ReferencePrinter(parts.reference).lines())
+    sections.append(described)
+    sections.append(
+        [
+            'if __name__ == "__main__":',
+            "    raise SystemExit(comet_run([__file__, *sys.argv[1:]]))",
+        ]
+    )
+    return "\n\n\n".join("\n".join(_tidied(lines)) for lines in sections) + "\n"
+
+
+def _parts(module: ModuleOp) -> _Parts:
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    plans = [f for f in functions if "comet.reference" not in f.attributes]
+    if len(plans) != 1:
+        raise DiagnosticException(
+            f"the triton target prints one function per module, this one has "
+            f"{len(plans)}; keep one, and its reference"
+        )
+    name = plans[0].sym_name.data
+    references = [f for f in functions if f.sym_name.data == f"{name}__reference"]
+    if not references:
+        raise DiagnosticException(
+            f"@{name} has no private @{name}__reference to check against; run "
+            "decompose, which writes it, before insert-collectives and fuse, or write "
+            "it in elementary ops, with the attribute comet.reference"
+        )
+    kernels = tuple(op for op in module.body.block.ops if isinstance(op, tl.KernelOp))
+    for op in (*kernels, plans[0], references[0]):
+        _check_name(op.sym_name.data)
+    return _Parts(kernels, plans[0], references[0])
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier() or iskeyword(name) or name in IMPORTED:
+        raise DiagnosticException(
+            f"@{name} cannot be the name of a function in the Python module; rename it"
+        )
+
+
+def _header(parts: _Parts) -> list[str]:
+    name, plan = parts.plan.sym_name.data, plan_of(parts.plan)
+    reference = ReferencePrinter(parts.reference).lines()
+    needs_math = any("math." in line for line in reference)
+    return [
+        '"""',
+        f"Triton kernels of @{name}, emitted by comet.",
+        "",
+        *(_usage(name) if plan is None else _usage_of_ranks(plan)),
+        '"""',
+        "",
+        *(["import math"] if needs_math else []),
+        "import sys",
+        "",
+        "import numpy as np",
+        "import torch",
+        "import triton",
+        "import triton.language as tl",
+        "",
+        *_runtime_imports(parts, plan is not None),
+    ]
+
+
+def _usage(name: str) -> list[str]:
+    return [
+        f"Import this file and call `{name}`, or run it to compare `{name}` with its",
+        "reference in numpy: on the GPU if there is one, else in Triton's interpreter.",
+    ]
+
+
+def _usage_of_ranks(plan: tl.PlanOp) -> list[str]:
+    ranks = plan.ranks.value.data
+    return [
+        f"Run it to compare {ranks} ranks with the reference in numpy; without a GPU",
+        "they are interpreted. Every rank runs the plan below, on its share of the",
+        "input. A pointer into the symmetric heap names the same object on every rank:",
+        "`rebase` gives a peer's. Flags grow with the epoch, which counts launches:",
+        "nothing is cleared between two.",
+    ]
+
+
+def _runtime_imports(parts: _Parts, has_ranks: bool) -> list[str]:
+    """Return the lines that import what the kernels and the plan use."""
+    ops = {type(op) for kernel in parts.kernels for op in kernel.walk()}
+    program = "RankProgram" if has_ranks else "Program"
+    lines = [
+        f"from comet.runtime import {program}, Tensor, expect_tensor",
+        "from comet.runtime import main as comet_run",
+    ]
+    if tl.DotOperandOp in ops:
+        lines.append("from comet.runtime.language import dot_operand")
+    if has_ranks:
+        lines.append("from comet.runtime.ranks import Rank")
+    if verbs := sorted(REMOTE[op] for op in ops if op in REMOTE):
+        lines += _import("comet.runtime.shim", verbs)
+    return lines
+
+
+def _import(module: str, names: Sequence[str]) -> list[str]:
+    """Return the lines that import names, one by one where they are too many."""
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
+
+
+def _tidied(lines: list[str]) -> list[str]:
+    """Drop blank lines that open or close a block, and double ones."""
+    kept: list[str] = []
+    for line in lines:
+        if line or (kept and kept[-1] and not kept[-1].endswith(":")):
+            kept.append(line)
+    return "\n".join(kept).strip().split("\n")

@@ -1,0 +1,303 @@
+"""Prints each operation of the `tl` dialect that has a value as a Python expression."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    FloatAttr,
+    IntegerAttr,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import DiagnosticException
+
+from comet.codegen.python_text import Expr, Precedence, call, infix, tuple_of
+from comet.dialects.tl import blocks, memory, remote
+from comet.dialects.tl import math as tl_math
+from comet.dialects.tl.types import (
+    BinaryKind,
+    CompareKind,
+    ReduceKind,
+    UnaryKind,
+    element_of,
+    shape_of,
+)
+
+TRITON_TYPES: Mapping[Attribute, str] = {
+    Float16Type(): "float16",
+    BFloat16Type(): "bfloat16",
+    Float32Type(): "float32",
+    i1: "int1",
+    i32: "int32",
+    i64: "int64",
+}
+"""The name of an element type, in `triton.language` and in torch."""
+
+UNARY: Mapping[UnaryKind, str] = {
+    kind: f"tl.{kind}" for kind in UnaryKind if kind is not UnaryKind.NEG
+}
+INFIX: Mapping[BinaryKind, tuple[str, Precedence]] = {
+    BinaryKind.ADD: ("+", Precedence.SUM),
+    BinaryKind.SUB: ("-", Precedence.SUM),
+    BinaryKind.MUL: ("*", Precedence.PRODUCT),
+    BinaryKind.DIV: ("/", Precedence.PRODUCT),
+    BinaryKind.FLOORDIV: ("//", Precedence.PRODUCT),
+    BinaryKind.MOD: ("%", Precedence.PRODUCT),
+    BinaryKind.AND: ("&", Precedence.AND),
+    BinaryKind.OR: ("|", Precedence.OR),
+}
+CALLED: Mapping[BinaryKind, str] = {
+    BinaryKind.MAX: "tl.maximum",
+    BinaryKind.MIN: "tl.minimum",
+}
+COMPARE: Mapping[CompareKind, str] = {
+    CompareKind.LT: "<",
+    CompareKind.LE: "<=",
+    CompareKind.GT: ">",
+    CompareKind.GE: ">=",
+    CompareKind.EQ: "==",
+    CompareKind.NE: "!=",
+}
+REDUCE: Mapping[ReduceKind, str] = {
+    ReduceKind.SUM: "tl.sum",
+    ReduceKind.MAX: "tl.max",
+    ReduceKind.MIN: "tl.min",
+}
+
+MAX_F32 = 3.4028234663852886e38
+
+Read = Callable[[SSAValue], Expr]
+"""Gives the expression that stands for an operand."""
+Handler = Callable[[Operation, Read], Expr]
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def type_name(type: Attribute) -> str:
+    """
+    Return Triton's and torch's name of an element type.
+
+    Raises `DiagnosticException` for types that kernels cannot have.
+    """
+    name = TRITON_TYPES.get(element_of(type))
+    if name is None:
+        raise DiagnosticException(
+            f"Triton kernels have no element type {element_of(type)}; "
+            "use f16, bf16 or f32"
+        )
+    return name
+
+
+def literal(value: IntegerAttr | FloatAttr) -> Expr:
+    """Return a number as Python writes it, floats with the digits that they need."""
+    number = value.value.data
+    if isinstance(number, float) and not math.isfinite(number):
+        return call("float", f'"{number}"')
+    text = shortest(number) if isinstance(number, float) else str(number)
+    return Expr(text, Precedence.UNARY if number < 0 else Precedence.ATOM)
+
+
+def shortest(number: float) -> str:
+    """Return the shortest decimal that is `number` again when rounded to f32."""
+
+    def rounded(value: float) -> bytes:
+        return struct.pack("f", value)
+
+    candidates = (float(f"{number:.{digits}g}") for digits in range(1, 18))
+    # A candidate may round up beyond the largest f32.
+    fitting = (c for c in candidates if abs(c) <= MAX_F32)
+    exact = (c for c in fitting if rounded(c) == rounded(number))
+    return repr(next(exact, number))
+
+
+def _program_id(op: blocks.ProgramIdOp, read: Read) -> Expr:
+    return call("tl.program_id", str(op.axis.value.data))
+
+
+def _num_programs(op: blocks.NumProgramsOp, read: Read) -> Expr:
+    return call("tl.num_programs", str(op.axis.value.data))
+
+
+def _swizzle2d(op: blocks.Swizzle2dOp, read: Read) -> Expr:
+    numbers = (*op.shape.get_values(), op.group.value.data)
+    indices = (read(op.row).text, read(op.column).text)
+    return call("tl.swizzle2d", *indices, *map(str, numbers))
+
+
+def _constant(op: blocks.ConstantOp, read: Read) -> Expr:
+    return literal(op.value)
+
+
+def _arange(op: blocks.ArangeOp, read: Read) -> Expr:
+    return call("tl.arange", "0", read(op.end).text)
+
+
+def _expand_dims(op: blocks.ExpandDimsOp, read: Read) -> Expr:
+    axes = op.axes.get_values()
+    rank = len(shape_of(op.result.type))
+    index = ", ".join("None" if axis in axes else ":" for axis in range(rank))
+    return Expr(f"{read(op.input).at(Precedence.ATOM)}[{index}]")
+
+
+def _broadcast_to(op: blocks.BroadcastToOp, read: Read) -> Expr:
+    shape = tuple_of([read(dim).text for dim in op.dims])
+    return call("tl.broadcast_to", read(op.input).text, shape)
+
+
+def _permute(op: blocks.PermuteOp, read: Read) -> Expr:
+    order = op.order.get_values()
+    if order == (1, 0):
+        return call("tl.trans", read(op.input).text)
+    return call("tl.permute", read(op.input).text, tuple_of([str(i) for i in order]))
+
+
+def _full(op: blocks.FullOp, read: Read) -> Expr:
+    shape = tuple_of([read(dim).text for dim in op.dims])
+    dtype = f"dtype=tl.{type_name(op.result.type)}"
+    if op.value.value.data == 0:
+        return call("tl.zeros", shape, dtype)
+    return call("tl.full", shape, literal(op.value).text, dtype)
+
+
+def _unary(op: tl_math.UnaryOp, read: Read) -> Expr:
+    kind, operand = op.kind.data, read(op.input)
+    if kind is UnaryKind.NEG:
+        return Expr(f"-{operand.at(Precedence.UNARY)}", Precedence.UNARY)
+    return call(UNARY[kind], operand.text)
+
+
+def _binary(op: tl_math.BinaryOp, read: Read) -> Expr:
+    kind, lhs, rhs = op.kind.data, read(op.lhs), read(op.rhs)
+    if kind in CALLED:
+        return call(CALLED[kind], lhs.text, rhs.text)
+    return infix(*INFIX[kind], lhs, rhs)
+
+
+def _cmp(op: tl_math.CmpOp, read: Read) -> Expr:
+    # Python chains comparisons, so that neither side may be a bare one.
+    lhs, rhs = (read(value).at(Precedence.OR) for value in (op.lhs, op.rhs))
+    return Expr(f"{lhs} {COMPARE[op.kind.data]} {rhs}", Precedence.COMPARE)
+
+
+def _where(op: tl_math.WhereOp, read: Read) -> Expr:
+    operands = (op.mask, op.then, op.otherwise)
+    return call("tl.where", *(read(value).text for value in operands))
+
+
+def _cast(op: tl_math.CastOp, read: Read) -> Expr:
+    operand = read(op.input).at(Precedence.ATOM)
+    return Expr(f"{operand}.to(tl.{type_name(op.result.type)})")
+
+
+def _reduce(op: tl_math.ReduceOp, read: Read) -> Expr:
+    axis = f"axis={op.axis.value.data}"
+    return call(REDUCE[op.kind.data], read(op.input).text, axis)
+
+
+def _dot_operand(op: tl_math.DotOperandOp, read: Read) -> Expr:
+    return call("dot_operand", read(op.input).text)
+
+
+def _dot(op: tl_math.DotOp, read: Read) -> Expr:
+    arguments = [read(op.lhs).text, read(op.rhs).text]
+    if op.acc is not None:
+        arguments.append(read(op.acc).text)
+    if op.precision is not None:
+        arguments.append(f'input_precision="{op.precision.data}"')
+    return call("tl.dot", *arguments)
+
+
+def _addptr(op: memory.AddPtrOp, read: Read) -> Expr:
+    return infix("+", Precedence.SUM, read(op.ptr), read(op.offset))
+
+
+def _load(op: memory.LoadOp, read: Read) -> Expr:
+    arguments = [read(op.ptr).text]
+    if op.mask is not None:
+        arguments.append(f"mask={read(op.mask).text}")
+    if op.other is not None:
+        arguments.append(f"other={read(op.other).text}")
+    return call("tl.load", *arguments)
+
+
+def _remote_load(op: remote.RemoteLoadOp, read: Read) -> Expr:
+    where = (op.ptr, op.current, op.remote, op.bases)
+    arguments = [read(value).text for value in where]
+    if op.mask is not None:
+        arguments.append(f"mask={read(op.mask).text}")
+    if op.other is not None:
+        arguments.append(f"other={read(op.other).text}")
+    return call("load", *arguments)
+
+
+REMOTE: Mapping[type[Operation], str] = {
+    remote.FinishEpochOp: "finish_epoch",
+    remote.NextEpochOp: "next_epoch",
+    remote.OwnOp: "own",
+    remote.PlaceOp: "place",
+    remote.RebaseOp: "rebase",
+    remote.RemoteLoadOp: "load",
+    remote.SignalAddAllOp: "signal_add_all",
+    remote.SignalAddOp: "signal_add",
+    remote.SignalAllOp: "signal_all",
+    remote.SignalOp: "signal",
+    remote.WaitAllOp: "wait_all",
+    remote.WaitOp: "wait",
+}
+"""The function of `comet.runtime.shim` that an operation is."""
+
+_HANDLERS: dict[type[Operation], Handler] = {}
+
+
+def _register(op_type: type[OpT], handler: Callable[[OpT, Read], Expr]) -> None:
+    def checked(op: Operation, read: Read) -> Expr:
+        assert isinstance(op, op_type)
+        return handler(op, read)
+
+    _HANDLERS[op_type] = checked
+
+
+_register(blocks.ProgramIdOp, _program_id)
+_register(blocks.NumProgramsOp, _num_programs)
+_register(blocks.Swizzle2dOp, _swizzle2d)
+_register(blocks.ConstantOp, _constant)
+_register(blocks.ArangeOp, _arange)
+_register(blocks.ExpandDimsOp, _expand_dims)
+_register(blocks.BroadcastToOp, _broadcast_to)
+_register(blocks.PermuteOp, _permute)
+_register(blocks.FullOp, _full)
+_register(tl_math.UnaryOp, _unary)
+_register(tl_math.BinaryOp, _binary)
+_register(tl_math.CmpOp, _cmp)
+_register(tl_math.WhereOp, _where)
+_register(tl_math.CastOp, _cast)
+_register(tl_math.ReduceOp, _reduce)
+_register(tl_math.DotOperandOp, _dot_operand)
+_register(tl_math.DotOp, _dot)
+_register(memory.AddPtrOp, _addptr)
+_register(memory.LoadOp, _load)
+_register(remote.RemoteLoadOp, _remote_load)
+
+
+def expression(op: Operation, read: Read) -> Expr:
+    """
+    Return the expression of an operation that has one result.
+
+    Raises `DiagnosticException` for operations that are no part of a kernel.
+    """
+    handler = _HANDLERS.get(type(op))
+    if handler is None and (function := REMOTE.get(type(op))) is not None:
+        return call(function, *(read(value).text for value in op.operands))
+    if handler is None:
+        raise DiagnosticException(
+            f"{op.name} cannot be printed as Triton; run lower-to-triton first"
+        )
+    return handler(op, read)

@@ -1,0 +1,274 @@
+"""Prints what every rank does: a class that allocates once and launches many times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import DiagnosticException
+
+from comet.codegen.numpy_reference import summed_terms
+from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
+from comet.codegen.rounding import expected_roundings
+from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
+from comet.codegen.triton.tensors import (
+    at_most,
+    shape_and_type,
+    split_axis,
+    tensor_text,
+)
+from comet.dialects import tl
+from comet.dialects.tl.types import shape_of
+
+DOUBLE = INDENT * 2
+ALLOCATIONS = (tl.HeapZerosOp, tl.ZerosOp, tl.EmptyOp)
+
+
+def plan_of(function: func.FuncOp) -> tl.PlanOp | None:
+    """Return the plan for several ranks that a function consists of, if it is one."""
+    first = function.body.block.first_op
+    return first if isinstance(first, tl.PlanOp) else None
+
+
+def class_name(function: func.FuncOp) -> str:
+    """Return the name of the class of a function's plan: AgGemm of ag_gemm."""
+    parts = function.sym_name.data.split("_")
+    return "".join(part[:1].upper() + part[1:] for part in parts) or "Plan"
+
+
+@dataclass
+class RankPlanPrinter:
+    """Prints the class that one rank's host program calls."""
+
+    module: ModuleOp
+    function: func.FuncOp
+    plan: tl.PlanOp
+
+    def __post_init__(self):
+        self._names = Names((*IMPORTED, "expect_tensor", "rank", "self", "epoch"))
+        self._variables: dict[SSAValue, str] = {}
+        found = _resident(self.plan).items()
+        self._places = {value: (self._name_of(value), op) for value, op in found}
+
+    def lines(self) -> list[str]:
+        """
+        Return the lines of the class.
+
+        Raises `DiagnosticException` for operations that are no part of a plan.
+        """
+        name = self.function.sym_name.data
+        arguments = self.plan.body.block.args
+        if not arguments:
+            raise DiagnosticException(
+                f"@{name} takes no tensor, so that ranks have nothing to share"
+            )
+        lines = [
+            f"class {class_name(self.function)}:",
+            f'{INDENT}"""',
+            f"{INDENT}What one rank does for @{name}, called with its share of inputs.",
+            "",
+            f"{INDENT}Everything is allocated here, once; a call only launches.",
+            f"{INDENT}Results are the same memory every time.",
+            f'{INDENT}"""',
+            "",
+            f"{INDENT}def __init__(self, rank: Rank) -> None:",
+            f"{DOUBLE}self.rank = rank",
+        ]
+        for op in self.plan.body.block.ops:
+            if isinstance(op, ALLOCATIONS):
+                lines += self._allocation(op)
+        lines.append(f"{DOUBLE}rank.barrier()  # flags are zero before anybody signals")
+        for name, op in self._places.values():
+            lines += ["", *self._place(name, op)]
+        return [*lines, "", *self._call()]
+
+    def program_lines(self, reference: func.FuncOp) -> list[str]:
+        """Return the lines that describe the program to `comet.runtime`."""
+        own = class_name(self.function)
+        places = {
+            argument.index: f"{own}.{name}"
+            for argument, (name, _) in self._places.items()
+        }
+        return _program_lines(self.function, self.plan, reference, places)
+
+    def _name_of(self, argument: BlockArgument) -> str:
+        return self._names.fresh(argument.name_hint or "x")
+
+    def _place(self, name: str, op: tl.HeapZerosOp) -> list[str]:
+        """Return the method that says where an input of a launch has to lie."""
+        (slots, *_) = shape_of(op.result.type)
+        return [
+            f"{INDENT}def {name}(self, epoch: int) -> torch.Tensor:",
+            f'{DOUBLE}"""',
+            f"{DOUBLE}Return where launch number `epoch`, from 1, finds {name}.",
+            "",
+            f"{DOUBLE}Write it there before that launch, and after the one before it.",
+            f'{DOUBLE}"""',
+            f"{DOUBLE}return {self._variables[op.result]}[epoch % {slots}]",
+        ]
+
+    def _allocation(self, op: tl.HeapZerosOp | tl.ZerosOp | tl.EmptyOp) -> list[str]:
+        name = self._names.fresh(op.result.name_hint or "buffer")
+        self._variables[op.result] = f"self.{name}"
+        shape, dtype = shape_and_type(op.result.type)
+        arguments = f"{shape}, torch.{dtype}"
+        match op:
+            case tl.HeapZerosOp():
+                made = f'rank.heap.zeros({arguments}, "{name}")'
+            case tl.ZerosOp():
+                made = f"rank.zeros({arguments})"
+            case _:
+                made = f"rank.empty({arguments})"
+        return wrapped(f"self.{name} = {made}", DOUBLE)
+
+    def _call(self) -> list[str]:
+        arguments = [
+            argument
+            for argument in self.plan.body.block.args
+            if argument not in self._places
+        ]
+        names = [self._name_of(argument) for argument in arguments]
+        self._variables |= dict(zip(arguments, names, strict=True))
+        parameters = ", ".join(["self", *(f"{name}: torch.Tensor" for name in names)])
+        count = len(self.function.function_type.outputs.data)
+        returned = "torch.Tensor" if count == 1 else "tuple[torch.Tensor, ...]"
+        lines = wrapped(f"def __call__({parameters}) -> {returned}:", INDENT)
+        lines.append(f'{DOUBLE}"""Launch the kernels; other ranks do the same."""')
+        lines.append(f"{DOUBLE}rank = self.rank")
+        for argument, name in zip(arguments, names, strict=True):
+            shape, dtype = shape_and_type(argument.type)
+            lines += wrapped(
+                f'expect_tensor("{name}", {name}, {shape}, "{dtype}")', DOUBLE
+            )
+        for op in self.plan.body.block.ops:
+            lines += self._statement(op)
+        return lines
+
+    def _statement(self, op: Operation) -> list[str]:
+        comment = comment_of(op)
+        lines = [] if comment is None else [f"{DOUBLE}# {comment}"]
+        match op:
+            case tl.RankOp():
+                self._variables[op.result] = "rank.rank"
+            case tl.HeapBasesOp():
+                self._variables[op.result] = "rank.heap_bases"
+            case tl.LaunchOp():
+                lines += self._launch(op)
+            case tl.BarrierOp():
+                lines.append(f"{DOUBLE}rank.barrier()")
+            case tl.PlanYieldOp():
+                given = (value for value, _ in _returned(self.function, self.plan))
+                names = [self._variables[value] for value in given]
+                lines += wrapped(f"return {', '.join(names)}", DOUBLE)
+            case _ if not isinstance(op, ALLOCATIONS):
+                raise DiagnosticException(
+                    f"{op.name} in @{self.function.sym_name.data} is no part of a "
+                    "plan; run lower-to-triton first"
+                )
+            case _:
+                pass
+        return lines
+
+    def _launch(self, op: tl.LaunchOp) -> list[str]:
+        kernel = SymbolTable.lookup_symbol(self.module, op.kernel)
+        assert isinstance(kernel, tl.KernelOp)
+        grid = tuple_of([str(extent) for extent in op.grid.get_values()])
+        arguments = [kernel.sym_name.data, grid]
+        arguments += [self._variables[value] for value in op.arguments]
+        names = parameter_names(kernel)
+        for parameter in kernel.body.block.args:
+            match parameter.type:
+                case tl.ConstexprType():
+                    value = str(parameter.type.value.data)
+                case tl.CacheModifierType():
+                    value = "rank.write_through"
+                case tl.ProgramsType():
+                    value = f"rank.programs({op.grid.get_values()[0]})"
+                case _:
+                    continue
+            arguments.append(f"{names[parameter.index]}={value}")
+        arguments.append(f"num_warps={op.warps.value.data}")
+        arguments.append(f"num_stages={op.stages.value.data}")
+        return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)
+
+
+def _resident(plan: tl.PlanOp) -> dict[BlockArgument, tl.HeapZerosOp]:
+    """Return the arguments that lie in symmetric memory, and where."""
+    return {
+        op.input: op
+        for op in plan.body.block.ops
+        if isinstance(op, tl.HeapZerosOp) and isinstance(op.input, BlockArgument)
+    }
+
+
+def _number(argument: SSAValue) -> int:
+    """Return which argument of the function a value is."""
+    assert isinstance(argument, BlockArgument)
+    return argument.index
+
+
+def _returned(function: func.FuncOp, plan: tl.PlanOp) -> list[tuple[SSAValue, str]]:
+    """
+    Return what a rank has of each result of the function, and the name it is split by.
+
+    A result is what the plan computes, or an argument as it was passed.
+    """
+    terminator = function.body.block.last_op
+    assert terminator is not None
+    inner = plan.body.block
+    assert isinstance(inner.last_op, tl.PlanYieldOp)
+    held: dict[SSAValue, tuple[SSAValue, str]] = {}
+    for outer, value, split in zip(plan.ins, inner.args, plan.ins_split, strict=True):
+        held.setdefault(outer, (value, split.data))
+    yielded = inner.last_op.arguments
+    for outer, value, split in zip(plan.outs, yielded, plan.outs_split, strict=True):
+        held[outer] = (value, split.data)
+    return [held[value] for value in terminator.operands]
+
+
+def _program_lines(
+    function: func.FuncOp,
+    plan: tl.PlanOp,
+    reference: func.FuncOp,
+    places: Mapping[int, str],
+) -> list[str]:
+    """
+    Return the lines that describe a program of several ranks.
+
+    `places` has, by the number of an input, the method that says where it lies.
+    """
+    terms, arguments = summed_terms(reference), reference.body.block.args
+    numbers = [_number(outer) for outer in plan.ins]
+    inputs = [
+        tensor_text(
+            outer.type,
+            terms=terms.get(arguments[number], 1),
+            split=split_axis(outer.type, split.data),
+            at_most=at_most(reference, number),
+            place=places.get(index),
+            again=first if (first := numbers.index(number)) < index else None,
+        )
+        for index, (outer, split, number) in enumerate(
+            zip(plan.ins, plan.ins_split, numbers, strict=True)
+        )
+    ]
+    stored = tuple(function.function_type.outputs)
+    roundings = expected_roundings(reference, stored)
+    outputs = [
+        tensor_text(type, split=split_axis(type, split), rounding=rounding)
+        for type, (_, split), rounding in zip(
+            stored, _returned(function, plan), roundings, strict=True
+        )
+    ]
+    fields = [
+        f"plan={class_name(function)}",
+        f"reference={reference.sym_name.data}",
+        f"ranks={plan.ranks.value.data}",
+        f"inputs={tuple_of(inputs)}",
+        f"outputs={tuple_of(outputs)}",
+    ]
+    return wrapped(f"PROGRAM = RankProgram({', '.join(fields)})", "")

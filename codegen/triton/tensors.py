@@ -1,0 +1,53 @@
+"""How emitted modules write tensors down: shapes, element types, how to draw them."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute
+
+from comet.codegen.python_text import tuple_of
+from comet.codegen.triton.expressions import type_name
+from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.named import AT_MOST
+from comet.dialects.tl.types import shape_of
+
+
+def shape_and_type(type: Attribute) -> tuple[str, str]:
+    """Return the shape and the name of the element type of a tensor, as text."""
+    return tuple_of([str(extent) for extent in shape_of(type)]), type_name(type)
+
+
+def at_most(function: func.FuncOp, index: int) -> int:
+    """Return the largest number that an argument counts to, 1 where it counts none."""
+    if function.arg_attrs is None:
+        return 1
+    bound = function.arg_attrs.data[index].data.get(AT_MOST)
+    return bound.value.data if isinstance(bound, IntegerAttr) else 1
+
+
+def split_axis(type: Attribute, dim: str) -> int | None:
+    """Return the axis that ranks share, None for an empty name."""
+    return names_of(type).index(dim) if dim else None
+
+
+def tensor_text(
+    type: Attribute,
+    *,
+    terms: int = 1,
+    split: int | None = None,
+    at_most: int = 1,
+    place: str | None = None,
+    again: int | None = None,
+    rounding: float | None = None,
+) -> str:
+    """Return what makes a `Tensor` of `comet.runtime`."""
+    shape, dtype = shape_and_type(type)
+    fields = [shape, f'"{dtype}"']
+    fields += [f"terms={terms}"] if terms > 1 else []
+    fields += [f"split={split}"] if split is not None else []
+    fields += [f"at_most={at_most}"] if at_most > 1 else []
+    fields += [f"place={place}"] if place is not None else []
+    fields += [f"again={again}"] if again is not None else []
+    fields += [f"rounding={rounding:.3g}"] if rounding is not None else []
+    return f"Tensor({', '.join(fields)})"

@@ -1,0 +1,1 @@
+"""Prices of mappings on accelerators, by the models `tool`, `paper` and `ideal`."""

@@ -1,0 +1,180 @@
+"""
+How siblings are grouped by their bindings.
+
+Neighbours bound sequentially run one after the other and form one group; a node touched
+only by pipeline bindings is a stage of its own; one touched only by parallel or sharing
+bindings belongs to no group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from comet.cost.accelerator.problem import BindingKind, Collective, Node, Tile
+
+
+@dataclass(frozen=True)
+class Group:
+    """Children that share one time slot of their parent."""
+
+    members: tuple[Node, ...]
+    fused: bool
+    """Whether sequential bindings made the group, even one of a single window."""
+
+
+def binding_kinds(tile: Tile) -> tuple[BindingKind, ...]:
+    """
+    The bindings among a tile's children, left to right; empty where there are none.
+    """
+    return tuple(b.kind for b in tile.bindings if b is not None)
+
+
+def binding_of(parent: Tile | None, child: Node) -> BindingKind | None:
+    """
+    The binding that stands before a child in the file: to its right sibling, or of the
+    last child to its left one.
+    """
+    if parent is None or not (kinds := binding_kinds(parent)):
+        return None
+    place = next(i for i, c in enumerate(parent.children) if c is child)
+    return kinds[min(place, len(kinds) - 1)]
+
+
+def group_children(tile: Tile) -> tuple[Group, ...]:
+    """
+    The groups of a tile's children, in the order in which the COMET tool's pipelines
+    visit them.
+
+    The tool orders stages by address: single collectives, then single tiles, each in
+    document order, then fused groups.
+    """
+    kinds = binding_kinds(tile)
+    if not kinds:
+        return (Group((tile.children[-1],), fused=False),)
+    fused = _sequential_runs(tile.children, kinds)
+    taken = {id(node) for run in fused for node in run}
+    singles: list[Node] = []
+    for place, kind in enumerate(kinds):
+        if kind is BindingKind.PIPELINE:
+            for node in tile.children[place : place + 2]:
+                if id(node) not in taken:
+                    singles.append(node)
+                    taken.add(id(node))
+    singles.sort(key=lambda node: (not isinstance(node, Collective), node.index))
+    return tuple(Group((node,), fused=False) for node in singles) + tuple(
+        Group(run, fused=True) for run in fused
+    )
+
+
+def _sequential_runs(
+    children: Sequence[Node], kinds: Sequence[BindingKind]
+) -> list[tuple[Node, ...]]:
+    runs: list[tuple[Node, ...]] = []
+    run: list[Node] = []
+    for place, kind in enumerate(kinds):
+        if kind is BindingKind.SEQUENTIAL:
+            run += [node for node in children[place : place + 2] if node not in run]
+        elif run:
+            runs.append(tuple(run))
+            run = []
+    return [*runs, tuple(run)] if run else runs
+
+
+def lanes_of(tile: Tile) -> tuple[tuple[Group, ...], ...]:
+    """
+    The groups of a tile's children as lanes that run side by side.
+
+    Sequential bindings bind tightest and make groups, pipelines join groups into a
+    lane, parallel and sharing bindings part lanes. Every child is in exactly one group.
+    """
+    kinds = binding_kinds(tile)
+    if not kinds:
+        fused = len(tile.children) > 1
+        return ((Group(tile.children, fused=fused),),)
+    lanes: list[tuple[Group, ...]] = []
+    lane: list[Group] = []
+    run: list[Node] = [tile.children[0]]
+    for kind, node in zip(kinds, tile.children[1:], strict=True):
+        if kind is BindingKind.SEQUENTIAL:
+            run.append(node)
+            continue
+        lane.append(Group(tuple(run), fused=len(run) > 1))
+        run = [node]
+        if kind is not BindingKind.PIPELINE:
+            lanes.append(tuple(lane))
+            lane = []
+    lane.append(Group(tuple(run), fused=len(run) > 1))
+    return (*lanes, tuple(lane))
+
+
+def is_pipeline(tile: Tile) -> bool:
+    """Whether the COMET tool overlaps the children of a temporal node."""
+    kinds = binding_kinds(tile)
+    return not tile.spatial and bool(kinds) and BindingKind.SEQUENTIAL not in kinds
+
+
+def stages_of(tile: Tile) -> tuple[Node, ...]:
+    """
+    The child that each stage of a pipelined temporal node belongs to, in order.
+
+    A collective is one stage; of a spatial child every group is.
+    """
+    return tuple(child for child in tile.children for _ in range(_stage_count(child)))
+
+
+def _stage_count(child: Node) -> int:
+    if isinstance(child, Tile):
+        return len(group_children(child)) if child.spatial or child.is_leaf else 0
+    return 1
+
+
+def stalls_read(place: int, stages: int, iterations: int) -> int:
+    """
+    How many stalls of the stage at `place` the COMET tool may read.
+
+    It reads what stages do while the longest one is not running: the last iterations
+    of those after it, and of those before it one for every stage up to it. Only costs
+    tell which is the longest, so this is the most for any.
+    """
+    return iterations if place else min(iterations, stages - 1)
+
+
+def tags_of(member: Node) -> frozenset[str]:
+    """The tags of the entries that a spatial node moves for one of its children."""
+    if isinstance(member, Collective):
+        return frozenset({member.tag})
+    entries = member.entries if isinstance(member, Tile) else ()
+    return frozenset(entry.tag for entry in entries)
+
+
+def charged_level(tile: Tile, member: Node) -> str | None:
+    """
+    The level at which the COMET tool charges a child for which `tile` moves nothing.
+
+    It is the source of the last entry that leads to a level of the child; None where
+    no entry does.
+    """
+    if isinstance(member, Collective):
+        levels = {member.level}
+    else:
+        entries = member.entries if isinstance(member, Tile) else ()
+        levels = {entry.source for entry in entries}
+    found = [e.source for e in tile.entries if e.destination in levels]
+    return found[-1] if found else None
+
+
+def may_hide(
+    member: Node, group: Group, own: BindingKind | None, *, dependent: bool
+) -> bool:
+    """
+    Whether a stream may overlap with the work of a group's member (COMET tool).
+
+    A collective never lets it. In a sequential group, or below a node that is itself
+    bound sequentially, a dependent tensor waits for its producer.
+    """
+    if isinstance(member, Collective):
+        return False
+    if group.fused or own is BindingKind.SEQUENTIAL:
+        return not dependent
+    return True

@@ -1,0 +1,224 @@
+"""
+How many bytes the tiles of a mapping need at each memory level.
+
+Two rules: `summed_occupancy` is the COMET tool's, which adds up tile nodes by their
+bindings; `live_occupancy` counts the values that are alive at the same time, for
+numbers or arrays of mappings. Neither doubles buffers unless asked to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from comet.cost.accelerator.bindings import binding_kinds, binding_of
+from comet.cost.accelerator.flow import TileExtents, elements_of
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.mappings import Extents, Mappings
+from comet.cost.accelerator.problem import (
+    BindingKind,
+    Entry,
+    Node,
+    Problem,
+    Tile,
+    walk_tiles,
+)
+from comet.cost.reals import Real, Truth, total
+
+ROOT_MEMORY = "DRAM"
+"""The level that holds everything."""
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """What one level must hold at one place of the mapping."""
+
+    level: str
+    where: str
+    parts: Mapping[str, Real]
+    """Bytes by tensor, of the tiles that meet at that place."""
+
+    @property
+    def total(self) -> Real:
+        """All bytes."""
+        return total(self.parts.values())
+
+    def tensors(self) -> str:
+        """The tensors of one mapping, largest first, with their bytes."""
+        sizes = {tensor: float(size) for tensor, size in self.parts.items() if size}
+        ordered = sorted((-size, tensor) for tensor, size in sizes.items())
+        return ", ".join(f"{tensor} ({int(-size)} bytes)" for size, tensor in ordered)
+
+
+def fits(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Truth:
+    """Whether every level but the root memory holds what is alive in it."""
+    return _room(live_occupancy(mappings, extents), hardware)
+
+
+def fits_tool(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Truth:
+    """Whether the COMET tool's own sums leave room at every level."""
+    return _room(summed_occupancy(mappings.template, extents), hardware)
+
+
+def _room(occupancies: Iterable[Occupancy], hardware: Hardware) -> Truth:
+    room: Truth = True
+    for occupancy in occupancies:
+        if occupancy.level != ROOT_MEMORY:
+            capacity = hardware.level(occupancy.level).memory.capacity
+            room = room & np.less_equal(occupancy.total, capacity)
+    return room
+
+
+def summed_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy]:
+    """
+    The COMET tool's demand of each level, running over temporal nodes in post-order.
+
+    A node bound sequentially takes the maximum with what came before, a pipelined or
+    unbound one adds, a parallel one is forgotten (a defect). An only child takes its
+    parent's binding.
+    """
+    reached: dict[str, Occupancy] = {}
+    for tile in _post_order(problem.root):
+        if tile.spatial or tile is problem.root:
+            continue
+        needs = _node_bytes(problem, tile, extents[tile.index], whole=True)
+        for level, parts in needs.items():
+            own = Occupancy(level, tile.name, parts)
+            binding = _inherited_binding(problem, tile)
+            reached[level] = _combine(reached.get(level), own, binding)
+            yield reached[level]
+
+
+def _combine(
+    before: Occupancy | None, own: Occupancy, binding: BindingKind | None
+) -> Occupancy:
+    if before is None:
+        return own
+    match binding:
+        case BindingKind.SEQUENTIAL:
+            larger = np.greater_equal(before.total, own.total)
+            parts = {
+                t: np.where(larger, before.parts.get(t, 0.0), own.parts.get(t, 0.0))
+                for t in (*before.parts, *own.parts)
+            }
+            return Occupancy(own.level, _where(larger, before, own), parts)
+        case BindingKind.PARALLEL | BindingKind.SHARING:
+            return before
+        case _:
+            names = (*before.parts, *own.parts)
+            parts = {t: before.parts.get(t, 0) + own.parts.get(t, 0) for t in names}
+            return Occupancy(own.level, own.where, parts)
+
+
+def _where(larger: Real, before: Occupancy, own: Occupancy) -> str:
+    """Name the place of the larger demand; of many mappings, the later place."""
+    return before.where if np.ndim(larger) == 0 and larger else own.where
+
+
+def _inherited_binding(problem: Problem, tile: Tile) -> BindingKind | None:
+    parent = problem.parent.get(tile.index)
+    if (own := binding_of(parent, tile)) is not None or parent is None:
+        return own
+    return binding_of(problem.parent.get(parent.index), parent)
+
+
+def _post_order(node: Node) -> Iterator[Tile]:
+    if isinstance(node, Tile):
+        for child in node.children:
+            yield from _post_order(child)
+        yield node
+
+
+def _node_bytes(
+    problem: Problem, tile: Tile, extents: tuple[Extents, ...], *, whole: bool = False
+) -> dict[str, dict[str, Real]]:
+    """
+    A temporal node's bytes by level and tensor; a tensor listed twice counts once.
+    """
+    result: dict[str, dict[str, Real]] = {}
+    for entry, reached in zip(tile.entries, extents, strict=True):
+        size = _tile_bytes(problem, entry, reached)
+        parts = result.setdefault(entry.source, {})
+        if (other := parts.get(entry.tensor)) is not None:
+            size = np.maximum(other, size)
+        parts[entry.tensor] = np.floor(size) if whole else size
+    return result
+
+
+def _tile_bytes(problem: Problem, entry: Entry, extents: Extents) -> Real:
+    projection = problem.projection(entry.tensor, entry.tag)
+    return elements_of(projection, extents) * (entry.bits / 8)
+
+
+def live_occupancy(mappings: Mappings, extents: TileExtents) -> Iterator[Occupancy]:
+    """
+    The bytes alive at each level while each temporal node runs.
+
+    A node's own tiles, the tiles that earlier nodes left for later ones, and the tiles
+    of nodes that run at the same time.
+    """
+    problem = mappings.template
+    tiles = [t for t in walk_tiles(problem.root) if t is not problem.root]
+    places = [t for t in tiles if not t.spatial]
+    live = _Live(
+        problem,
+        places,
+        {t.index: _node_bytes(problem, t, extents[t.index]) for t in places},
+        _moved(problem),
+    )
+    for place, tile in enumerate(places):
+        for level in live.needs[tile.index]:
+            parts = dict(live.needs[tile.index][level])
+            for tensor, size in live.carried(place, level):
+                parts.setdefault(tensor, size)
+            for tensor, size in live.beside(tile, level):
+                parts[tensor] = np.maximum(parts.get(tensor, 0.0), size)
+            yield Occupancy(level, tile.name, parts)
+
+
+@dataclass(frozen=True)
+class _Live:
+    """Which tiles every temporal node needs, and which of them it gets from outside."""
+
+    problem: Problem
+    places: list[Tile]
+    needs: Mapping[int, Mapping[str, Mapping[str, Real]]]
+    moved: Mapping[int, set[tuple[str, str]]]
+
+    def carried(self, place: int, level: str) -> Iterator[tuple[str, Real]]:
+        """Tiles left at a level by a node before and used, unfilled, by one after."""
+        later = {
+            tensor
+            for tile in self.places[place + 1 :]
+            for tensor in self.needs[tile.index].get(level, ())
+            if (level, tensor) not in self.moved.get(tile.index, ())
+        }
+        for tile in self.places[:place]:
+            for tensor, size in self.needs[tile.index].get(level, {}).items():
+                if tensor in later:
+                    yield tensor, size
+
+    def beside(self, tile: Tile, level: str) -> Iterator[tuple[str, Real]]:
+        """Tiles of nodes that run while `tile` does, under siblings that overlap."""
+        node, parent = tile, self.problem.parent.get(tile.index)
+        while parent is not None:
+            kinds = binding_kinds(parent)
+            if any(kind is not BindingKind.SEQUENTIAL for kind in kinds):
+                siblings = [child for child in parent.children if child is not node]
+                for other in (t for s in siblings for t in walk_tiles(s)):
+                    yield from self.needs.get(other.index, {}).get(level, {}).items()
+            node, parent = parent, self.problem.parent.get(parent.index)
+
+
+def _moved(problem: Problem) -> dict[int, set[tuple[str, str]]]:
+    """The (level, tensor) pairs that the spatial node above a node fills or drains."""
+    result: dict[int, set[tuple[str, str]]] = {}
+    for tile in walk_tiles(problem.root):
+        parent = problem.parent.get(tile.index)
+        if not tile.spatial and parent is not None and parent.spatial:
+            keys = {e.key for e in tile.entries}
+            pairs = {(e.destination, e.tensor) for e in parent.entries if e.key in keys}
+            result[tile.index] = pairs
+    return result

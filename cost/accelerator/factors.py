@@ -1,0 +1,123 @@
+"""Other factors and loop orders for the temporal nodes of a `Problem`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+from comet.cost.accelerator.problem import Entry, Leaf, Node, Problem, Sizes, Tile, walk
+from comet.cost.estimate import CostError
+
+Rows: TypeAlias = tuple[tuple[str, int], ...]
+"""Dimension and factor of each loop of a temporal node, outermost first."""
+
+Nests: TypeAlias = Mapping[tuple[int, str], Rows]
+"""The rows of a temporal node, by its index, for each operation below it."""
+
+
+def with_factors(problem: Problem, rows: Nests) -> Problem:
+    """
+    Return `problem` with `rows` for its temporal nodes.
+
+    The temporal nodes of `problem` have factor 1 everywhere. Leaves take what is left
+    of their sizes; a factor that does not divide them leaves the rounded-down share.
+    Loops count for the operations that have their dimension. Raises CostError where
+    operations below one node loop in different orders, as a node has one.
+    """
+    return replace(problem, root=_Rewrite(problem, rows).tile(problem.root, ()))
+
+
+@dataclass
+class _Rewrite:
+    problem: Problem
+    rows: Nests
+
+    def tile(self, tile: Tile, path: tuple[int, ...]) -> Tile:
+        """Return `tile`, and all below it, with rows; `path` holds the nodes above."""
+        if tile.spatial:
+            children = tuple(self.node(child, path) for child in tile.children)
+            return replace(tile, children=children)
+        inner = (*path, tile.index)
+        below = [node.operation for node in walk(tile) if isinstance(node, Leaf)]
+        return replace(
+            tile,
+            order=_order(tile, [self.rows.get((tile.index, op), ()) for op in below]),
+            entries=tuple(
+                self.entry(entry, self.rows.get((tile.index, entry.tag), ()))
+                for entry in tile.entries
+            ),
+            children=tuple(self.node(child, inner) for child in tile.children),
+        )
+
+    def node(self, node: Node, path: tuple[int, ...]) -> Node:
+        """Return a child of a tile below the rows of `path`."""
+        if isinstance(node, Tile):
+            return self.tile(node, path)
+        return self.leaf(node, path) if isinstance(node, Leaf) else node
+
+    def entry(self, entry: Entry, rows: Rows) -> Entry:
+        """Return `entry` with the factors of the dimensions that its operation has."""
+        op = self.problem.operation.get(entry.tag)
+        relevant = set(self.problem.dims if op is None else op.dims)
+        factors = {dim: factor for dim, factor in rows if dim in relevant}
+        return replace(entry, factors=({**entry.factors[0], **factors},))
+
+    def leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Leaf:
+        """Return `leaf` with its share of the sizes."""
+        relevant = set(self.problem.operation[leaf.operation].dims)
+        shares = {
+            dim: prod(
+                factor
+                for tile in path
+                for d, factor in self.rows.get((tile, leaf.operation), ())
+                if d == dim
+            )
+            for dim in relevant
+        }
+        primitive = dict(_shared(dict(leaf.primitive), shares))
+        reduction = (
+            (dim, factor // shares.get(dim, 1)) for dim, factor in leaf.reduction
+        )
+        return replace(
+            leaf,
+            primitive=tuple(primitive.items()),
+            steps={t: dict(_shared(sizes, shares)) for t, sizes in leaf.steps.items()},
+            reduction=tuple(reduction),
+        )
+
+
+def _order(tile: Tile, nests: Sequence[Rows]) -> tuple[str, ...]:
+    """
+    Return the one order, innermost first, that all nests of a node agree with.
+
+    Loops of one iteration count where that is possible.
+    """
+    every = [[dim for dim, _ in rows] for rows in nests]
+    turning = [[dim for dim, factor in rows if factor > 1] for rows in nests]
+    outermost = _merged(every) or _merged(turning)
+    if outermost is None:
+        raise CostError(f"the operations of {tile.name} loop in different orders")
+    rest = (dim for dim in tile.order if dim not in outermost)
+    return (*reversed(outermost), *rest)
+
+
+def _merged(orders: Sequence[Sequence[str]]) -> list[str] | None:
+    """Return one order that keeps all of `orders`, None if they disagree."""
+    left = list(dict.fromkeys(dim for order in orders for dim in order))
+    merged: list[str] = []
+    while left:
+        open_ = [[dim for dim in order if dim not in merged] for order in orders]
+        waiting = {dim for order in open_ for dim in order[1:]}
+        free = next((dim for dim in left if dim not in waiting), None)
+        if free is None:
+            return None
+        merged.append(free)
+        left.remove(free)
+    return merged
+
+
+def _shared(sizes: Sizes, shares: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    for dim, size in sizes.items():
+        yield dim, max(1, size // shares.get(dim, 1))

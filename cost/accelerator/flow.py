@@ -1,0 +1,317 @@
+"""
+Which tiles flow through a node, in numbers or arrays: what `paper` and `ideal` price.
+
+A `Flow` is one entry of a node that moves data: its tile, how often it moves during one
+execution of the node, and over how many instances. Factors come from `Mappings`, so
+that one pass over the tree prices one mapping or thousands of mappings of one template.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.mappings import Extents, Mappings
+from comet.cost.accelerator.problem import (
+    Collective,
+    CollectiveKind,
+    Entry,
+    Leaf,
+    Node,
+    Problem,
+    Tile,
+)
+from comet.cost.accelerator.volume import relevant
+from comet.cost.collectives.formulas import Exchange
+from comet.cost.estimate import CostError
+from comet.cost.reals import (
+    Products,
+    Real,
+    Truth,
+    choose,
+    identity,
+    longest,
+    product,
+    ratio,
+    times,
+    total,
+)
+
+TileExtents: TypeAlias = Mapping[int, tuple[Extents, ...]]
+"""The extents of each entry's tile above each node's loops, by node index."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One entry's data during one execution of its node."""
+
+    entry: Entry
+    writes: bool
+    dependent: bool
+    size: Real
+    """Elements of one child's tile."""
+    iterations: Real
+    """Iterations of the nest, transfers or not."""
+    moves: Real
+    """How often a new tile moves."""
+    spatial: Real
+    """Instances the entry goes to."""
+    unique: Real
+    """Distinct tiles among them."""
+
+    @property
+    def element_bytes(self) -> float:
+        """Bytes of one element."""
+        return self.entry.bits / 8
+
+    @cached_property
+    def bytes_moved(self) -> Real:
+        """Bytes that one instance gets or gives in one execution."""
+        return times(times(self.moves, self.size), self.element_bytes)
+
+
+def elements_of(
+    projection: Iterable[tuple[str, ...]],
+    extents: Extents,
+    multiply: Callable[[Iterable[Real]], Real] = product,
+) -> Real:
+    """The elements of a tile; dimensions that share an axis add up."""
+    return multiply(total(extents.get(dim, 0.0) for dim in axis) for axis in projection)
+
+
+def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Real:
+    """
+    Iterations of a nest for which a tile stays: its irrelevant innermost loops.
+
+    The product of the loops inside the innermost one that is relevant and turns.
+    """
+    period: Real = 1.0
+    stopped: Truth = False
+    for dim in order:
+        if dim in dims:
+            turns = np.greater(factors[dim], 1)
+            stopped = turns if stopped is False else stopped | turns
+        else:
+            period = times(period, choose(stopped, 1.0, factors[dim]))
+    return period
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The flows of every tile node and the tiles of every collective, by node index."""
+
+    flows: Mapping[int, tuple[Flow, ...]]
+    exchanges: Mapping[int, Exchange]
+    tiles: TileExtents
+
+    def iterations(self, tile: Tile) -> Real:
+        """The largest iteration count among a node's entries."""
+        return longest(flow.iterations for flow in self.flows[tile.index])
+
+
+def build_flows(mappings: Mappings, hardware: Hardware) -> Flows:
+    """
+    The flows of every node of the template.
+
+    Raises `CostError` where a spatial entry is missing in the temporal node above it
+    (the COMET tool then reads another entry's counts), and where a collective exchanges
+    what no node before it holds at its level.
+    """
+    builder = _Builder(mappings, hardware)
+    builder.visit(mappings.template.root)
+    flows: dict[int, tuple[Flow, ...]] = {}
+    _connect(mappings, builder, mappings.template.root, None, flows)
+    return Flows(flows, builder.exchanges, builder.tiles)
+
+
+def tile_extents(mappings: Mappings, hardware: Hardware) -> TileExtents:
+    """The extents of each entry's tile above each node's loops, by node index."""
+    builder = _Builder(mappings, hardware)
+    builder.visit(mappings.template.root)
+    return builder.tiles
+
+
+@dataclass
+class _Builder:
+    """Extents below and above every entry's loops, leaves first."""
+
+    mappings: Mappings
+    hardware: Hardware
+    reached: dict[tuple[str, str], dict[str, Real]] = field(
+        default_factory=dict[tuple[str, str], dict[str, Real]]
+    )
+    held: dict[tuple[str, str], Extents] = field(
+        default_factory=dict[tuple[str, str], Extents]
+    )
+    """The last tile of a tensor at a level, by level and tensor."""
+    exchanges: dict[int, Exchange] = field(default_factory=dict[int, Exchange])
+    below: dict[int, tuple[Extents, ...]] = field(
+        default_factory=dict[int, tuple[Extents, ...]]
+    )
+    tiles: dict[int, tuple[Extents, ...]] = field(
+        default_factory=dict[int, tuple[Extents, ...]]
+    )
+    products: Products = field(default_factory=Products)
+    """Entries mostly have the same factors."""
+
+    def visit(self, node: Node) -> None:
+        if isinstance(node, Leaf):
+            for tensor in node.steps:
+                key = tensor, node.operation
+                self.reached[key] = self.mappings.tile_steps(node, tensor)
+        elif isinstance(node, Tile):
+            for child in node.children:
+                self.visit(child)
+            self.below[node.index] = tuple(self._now(e) for e in node.entries)
+            for place in range(len(node.entries)):
+                self._grow(node, place)
+            self.tiles[node.index] = tuple(self._now(e) for e in node.entries)
+            for entry, tile in zip(node.entries, self.tiles[node.index], strict=True):
+                self.held[entry.source, entry.tensor] = tile
+        else:
+            self._exchange(node)
+
+    def _exchange(self, node: Collective) -> None:
+        """Gathers grow the tile along their dimension, scatters shrink it."""
+        given = self.held.get((node.level, node.input))
+        if given is None:
+            raise CostError(
+                f"{node.name} exchanges tensor {node.input} at {node.level}, where no "
+                "node before it holds it; place it after one"
+            )
+        sources = self._instances(node.sources)
+        destinations = self._instances(node.destinations)
+        got = dict(given)
+        if node.dimension in got:
+            if node.kind in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER):
+                got[node.dimension] = got[node.dimension] * sources
+            elif node.kind is CollectiveKind.SCATTER:
+                got[node.dimension] = got[node.dimension] / destinations
+        self.held[node.level, node.output] = got
+        if node.writes_back:
+            self.reached[node.input, node.tag] = dict(got)
+        problem, size = self.mappings.template, node.bits / 8
+        self.exchanges[node.index] = Exchange(
+            node.kind,
+            elements_of(problem.projection(node.input, ""), given) * size,
+            elements_of(problem.projection(node.output, ""), got) * size,
+            sources,
+            destinations,
+            node.spatial_factor or sources,
+        )
+
+    def _instances(self, levels: tuple[str, ...]) -> int:
+        return math.prod(self.hardware.level(name).instances for name in levels)
+
+    def _now(self, entry: Entry) -> Extents:
+        if entry.key not in self.reached:
+            # A tag that is no operation names a collective: the tile is the producer's.
+            known = [k for k in self.reached if k[0] == entry.tensor]
+            self.reached[entry.key] = dict(self.reached[known[-1]]) if known else {}
+        return dict(self.reached[entry.key])
+
+    def _grow(self, tile: Tile, place: int) -> None:
+        extents = self.reached[tile.entries[place].key]
+        for row in range(len(tile.entries[place].factors)):
+            for dim, factor in self.mappings.row(tile, place, row).items():
+                before = extents.setdefault(dim, 0.0)
+                if not (isinstance(factor, float) and factor == 1.0):
+                    extents[dim] = self.products.times(before, factor)
+
+
+def _connect(
+    mappings: Mappings,
+    builder: _Builder,
+    tile: Tile,
+    parent: Tile | None,
+    flows: dict[int, tuple[Flow, ...]],
+) -> None:
+    above = {} if parent is None else {f.entry.key: f for f in flows[parent.index]}
+    periods: dict[tuple[object, ...], Real] = {}
+    flows[tile.index] = tuple(
+        _flow(mappings, builder, tile, place, parent, above, periods)
+        for place in range(len(tile.entries))
+    )
+    for child in tile.children:
+        if isinstance(child, Tile):
+            _connect(mappings, builder, child, tile, flows)
+
+
+def _flow(
+    mappings: Mappings,
+    builder: _Builder,
+    tile: Tile,
+    place: int,
+    parent: Tile | None,
+    above: Mapping[tuple[str, str], Flow],
+    periods: dict[tuple[object, ...], Real],
+) -> Flow:
+    problem, entry = mappings.template, tile.entries[place]
+    projection = problem.projection(entry.tensor, entry.tag)
+    dims, multiply = relevant(projection), builder.products.of
+    size = elements_of(projection, builder.below[tile.index][place], multiply)
+    writes = problem.writes(entry.tensor, entry.tag)
+    dependent = problem.is_dependent(entry.tensor)
+    rows = [mappings.row(tile, place, row) for row in range(len(entry.factors))]
+    if not tile.spatial:
+        count = multiply(f for row in rows for f in row.values())
+        moves = ratio(count, _known_reuse(periods, tile.order, rows[0], dims))
+        return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0)
+    if parent is None or entry.key not in above:
+        raise CostError(
+            f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, but the "
+            "temporal "
+            "node above it has no such entry; list it there, or use model tool, which "
+            "takes another tensor's counts"
+        )
+    spread = multiply(f for row in rows for f in row.values())
+    unique = multiply(f for row in rows for dim, f in row.items() if dim in dims)
+    outer = above[entry.key]
+    return Flow(
+        entry, writes, dependent, size, outer.iterations, outer.moves, spread, unique
+    )
+
+
+def _known_reuse(
+    known: dict[tuple[object, ...], Real],
+    order: tuple[str, ...],
+    factors: Extents,
+    dims: frozenset[str],
+) -> Real:
+    """`reuse`, computed once for entries of a node that have the same factors."""
+    key = *(identity(factors[dim]) for dim in order), dims
+    if key not in known:
+        known[key] = reuse(order, factors, dims)
+    return known[key]
+
+
+def leaf_steps(mappings: Mappings, leaf: Leaf) -> Real:
+    """
+    How many tile primitives one iteration of a leaf's loops covers, at least 1.
+
+    Dimensions that matter to the operation and that the primitive leaves out count one
+    by one.
+    """
+    primitive = mappings.primitive(leaf)
+    steps = [mappings.tile_steps(leaf, tensor) for tensor in leaf.tensors]
+    result: Real = 1.0
+    for dim in sorted(leaf_dims(mappings.template, leaf)):
+        size = primitive.get(dim, 1.0)
+        largest: Real = size
+        for sizes in steps:
+            largest = np.maximum(largest, sizes.get(dim, size))
+        result = result * np.ceil(largest / size)
+    return result
+
+
+def leaf_dims(problem: Problem, leaf: Leaf) -> frozenset[str]:
+    """The dimensions that some tensor of a leaf depends on."""
+    op = problem.operation[leaf.operation]
+    dims = [relevant(a.projection) for a in op.accesses]
+    return frozenset(dim for found in dims for dim in found)

@@ -1,0 +1,360 @@
+"""
+What a mapping must obey before it is priced.
+
+The COMET tool leaves most of its rules unchecked and then crashes, hangs or counts
+wrongly; here each is a sentence. `check` covers what every model needs; `check_tool`
+adds the tool's own capacity rule, `check_live` replaces it by liveness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from comet.cost.accelerator.bindings import (
+    binding_kinds,
+    charged_level,
+    group_children,
+    is_pipeline,
+    stages_of,
+    stalls_read,
+    tags_of,
+)
+from comet.cost.accelerator.capacity import (
+    ROOT_MEMORY,
+    Occupancy,
+    live_occupancy,
+    summed_occupancy,
+)
+from comet.cost.accelerator.compute import leaf_cycles
+from comet.cost.accelerator.flow import TileExtents, elements_of, tile_extents
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.problem import (
+    BindingKind,
+    Collective,
+    CollectiveKind,
+    Entry,
+    Problem,
+    Tile,
+    walk_tiles,
+)
+from comet.cost.accelerator.tool.nest import build_nests
+from comet.cost.collectives.formulas import link_network
+from comet.cost.estimate import CostError, at_node
+
+LIMIT = 2**32
+"""What the COMET tool's counts stay below."""
+
+SMALL = 2**24
+"""Elements whose bytes are below it, whatever their type."""
+
+
+def check(problem: Problem, hardware: Hardware) -> TileExtents:
+    """
+    `check_structure`, and that factors multiply up to the extents.
+
+    Returns the extents of every tile.
+    """
+    check_structure(problem, hardware)
+    extents = tile_extents(Mappings(problem), hardware)
+    check_extents(problem, extents)
+    return extents
+
+
+def check_structure(problem: Problem, hardware: Hardware) -> None:
+    """
+    Raises `CostError` for the first rule a mapping breaks: names, links, units,
+    extents, bindings, collectives.
+    """
+    for tile in walk_tiles(problem.root):
+        with at_node(tile.index):
+            for entry in tile.entries:
+                _check_entry(problem, hardware, tile, entry)
+            if tile.is_leaf:
+                _check_leaf(problem, hardware, tile)
+        for child in tile.children:
+            if isinstance(child, Collective):
+                with at_node(child.index):
+                    _check_collective(problem, hardware, tile, child)
+
+
+def check_tool(problem: Problem, hardware: Hardware) -> None:
+    """`check`, and the COMET tool's integers, capacity rule, endless loop, crashes."""
+    extents = check(problem, hardware)
+    _check_counts(problem, extents)
+    for tile in walk_tiles(problem.root):
+        with at_node(tile.index):
+            _check_bindings(tile)
+            _check_charged(tile)
+    _check_stages(problem, hardware)
+    _check_capacity(problem, hardware, summed_occupancy(problem, extents))
+
+
+def check_summed(problem: Problem, hardware: Hardware) -> None:
+    """`check`, and the COMET tool's capacity rule alone."""
+    _check_capacity(
+        problem, hardware, summed_occupancy(problem, check(problem, hardware))
+    )
+
+
+def check_live(problem: Problem, hardware: Hardware) -> None:
+    """`check`, and every level's capacity against the values alive in it at a time."""
+    check_structure(problem, hardware)
+    check_sizes(problem, hardware, tile_extents(Mappings(problem), hardware))
+
+
+def check_sizes(problem: Problem, hardware: Hardware, extents: TileExtents) -> None:
+    """That tiles multiply up to the problem, and fit where they are alive."""
+    check_extents(problem, extents)
+    _check_capacity(problem, hardware, live_occupancy(Mappings(problem), extents))
+
+
+def _check_entry(
+    problem: Problem, hardware: Hardware, tile: Tile, entry: Entry
+) -> None:
+    source = hardware.level(entry.source)
+    hardware.level(entry.destination)
+    if source.is_unit:
+        raise CostError(
+            f"{tile.name} moves tensor {entry.tensor} from {source.name}, a compute "
+            "unit; name a memory level"
+        )
+    if tile.spatial or tile.is_leaf:
+        _check_link(problem, hardware, entry)
+    op = problem.operation.get(entry.tag)
+    if op is not None and entry.tensor not in op.access:
+        raise CostError(
+            f"{tile.name} lists tensor {entry.tensor} for operation {entry.tag}, which "
+            "does not touch it; mend the tag"
+        )
+    _check_tensor(problem, tile.name, "lists", entry.tensor)
+
+
+def _check_tensor(problem: Problem, node: str, does: str, tensor: str) -> None:
+    if all(tensor not in op.access for op in problem.operations):
+        raise CostError(
+            f"{node} {does} tensor {tensor}, which no operation of the problem has; "
+            "mend the name"
+        )
+
+
+def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
+    """A bandwidth that the file leaves out is zero, which the tool divides by."""
+    network = hardware.network(entry.source, entry.destination)
+    near, far = hardware.level(entry.source), hardware.level(entry.destination)
+    writes = problem.writes(entry.tensor, entry.tag)
+    memory = near.memory
+    wanted = {
+        f"{near.name} its child_{'write' if writes else 'read'}_bw": (
+            memory.child_write_bandwidth if writes else memory.child_read_bandwidth
+        ),
+        f"the link to {far.name} its bw": network.bandwidth,
+        f"the link to {far.name} its channel_width": network.channel_width,
+    }
+    if not far.is_unit:
+        child = far.memory
+        wanted[f"{far.name} its parent_{'read' if writes else 'write'}_bw"] = (
+            child.parent_read_bandwidth if writes else child.parent_write_bandwidth
+        )
+    _check_positive(f"tensor {entry.tensor} moves", wanted)
+
+
+def _check_positive(what: str, wanted: Mapping[str, int]) -> None:
+    for field, value in wanted.items():
+        if value <= 0:
+            raise CostError(
+                f"{what}, but the hardware file does not give {field}; add it"
+            )
+
+
+def _check_leaf(problem: Problem, hardware: Hardware, tile: Tile) -> None:
+    leaf = tile.leaf
+    if leaf.operation not in problem.operation:
+        raise CostError(
+            f"{leaf.name} runs operation {leaf.operation}, which the problem does not "
+            "declare; mend the name"
+        )
+    for entry in tile.entries:
+        unit = hardware.level(entry.destination)
+        if not unit.is_unit:
+            raise CostError(
+                f"{tile.name} feeds operation {leaf.operation} from {entry.source} to "
+                f"{unit.name}, which is no compute unit"
+            )
+        leaf_cycles(unit.unit, leaf)
+
+
+def _check_collective(
+    problem: Problem, hardware: Hardware, tile: Tile, node: Collective
+) -> None:
+    _check_exchange(hardware, node)
+    _check_tensor(problem, node.name, "makes", node.output)
+    if node.input not in problem.made:
+        raise CostError(
+            f"{node.name} exchanges tensor {node.input}, which no operation produces; "
+            "name one that is produced before it"
+        )
+    left = tile.children[: tile.children.index(node)]
+    if not any(
+        e.tensor == node.input for t in left if isinstance(t, Tile) for e in t.entries
+    ):
+        raise CostError(
+            f"{node.name} exchanges tensor {node.input}, but no tile to its left lists "
+            "it; place it after the producer"
+        )
+
+
+def _check_exchange(hardware: Hardware, node: Collective) -> None:
+    """The levels a collective names, and the links at its own."""
+    for name in (node.level, *node.sources, *node.destinations):
+        hardware.level(name)
+    level = hardware.level(node.level)
+    wanted = {
+        f"{level.name} its link_read_bw": level.memory.link_read_bandwidth,
+        f"{level.name} its link_write_bw": level.memory.link_write_bandwidth,
+        f"the links of {level.name} their bw": link_network(level).bandwidth,
+    }
+    _check_positive(f"{node.name} runs", wanted)
+    if (
+        node.kind is CollectiveKind.SCATTER
+        and math.prod(hardware.level(n).instances for n in node.destinations) < 2
+    ):
+        raise CostError(
+            f"{node.name} scatters to one instance; drop it or name a level with more "
+            "instances"
+        )
+
+
+def _check_bindings(tile: Tile) -> None:
+    """What the COMET tool does not survive: no stage at all, a collective it skips."""
+    kinds = binding_kinds(tile)
+    if not kinds:
+        return
+    grouped = {node.index for g in group_children(tile) for node in g.members}
+    if tile.spatial and not grouped:
+        raise CostError(
+            f"{tile.name} binds its children by {kinds[0].value} only, which the COMET "
+            "tool never finishes; make one binding sequential or pipeline"
+        )
+    for node in tile.children:
+        skipped = isinstance(node, Collective) and node.index not in grouped
+        if not tile.spatial and BindingKind.SEQUENTIAL in kinds and skipped:
+            raise CostError(
+                f"{node.name} is bound by parallel or sharing beside sequential "
+                "siblings, where the COMET tool crashes; bind it sequentially"
+            )
+
+
+def _check_charged(tile: Tile) -> None:
+    """
+    The COMET tool charges a stage that a spatial node moves nothing for to the level
+    from which the node fills one of the stage's levels, and crashes if there is none.
+    """
+    if not tile.spatial:
+        return
+    moved = {entry.tag for entry in tile.entries}
+    for group in group_children(tile):
+        child = group.members[0]
+        if group.fused or moved & tags_of(child):
+            continue
+        if charged_level(tile, child) is None:
+            raise CostError(
+                f"{tile.name} moves no tensor of {child.name}, nor any to a level that "
+                "this reads from or writes to, and the COMET tool crashes on such a "
+                "stage; bind the children sequentially (bind=sequential)"
+            )
+
+
+def _check_stages(problem: Problem, hardware: Hardware) -> None:
+    """
+    The COMET tool reads stalls of a stage for the iterations of the pipelined node,
+    but a stage has only as many as its own tensors take iterations.
+    """
+    pipelines = [tile for tile in walk_tiles(problem.root) if is_pipeline(tile)]
+    if not pipelines:
+        return
+    nests = build_nests(problem, hardware)
+    for tile in pipelines:
+        wanted, stages = nests.iterations(tile), stages_of(tile)
+        for place, stage in enumerate(stages):
+            if not isinstance(stage, Tile):
+                continue
+            found = nests.iterations(stage)
+            if found < stalls_read(place, len(stages), wanted):
+                raise CostError(
+                    f"{stage.name} makes {found} of the {wanted} iterations of "
+                    f"{tile.name}, which overlaps its children, and the COMET tool "
+                    "reads past the end of its stalls; bind them sequentially "
+                    "(bind=sequential)",
+                    stage.index,
+                )
+
+
+def _check_counts(problem: Problem, extents: TileExtents) -> None:
+    """The COMET tool counts iterations and bytes in 32 bits, and wraps."""
+    iterations: dict[int, int] = {}
+    for tile in walk_tiles(problem.root):
+        above = problem.parent.get(tile.index)
+        before = 1 if above is None else iterations[above.index]
+        turns = 1 if tile.spatial else max(_turns(entry) for entry in tile.entries)
+        iterations[tile.index] = before * turns
+        _check_count(tile, "iterations", before * turns)
+        if above is None:  # the root's tiles are cut before anything of them moves
+            continue
+        for entry, reached in zip(tile.entries, extents[tile.index], strict=True):
+            if math.prod(reached.values()) < SMALL:
+                continue
+            projection = problem.projection(entry.tensor, entry.tag)
+            size = int(elements_of(projection, reached)) * entry.bits // 8
+            _check_count(tile, f"bytes of tensor {entry.tensor}", size)
+
+
+def _check_count(tile: Tile, what: str, count: int) -> None:
+    if count >= LIMIT:
+        raise CostError(
+            f"{tile.name} has {count} {what}, which overflows the 32 bits in which the "
+            "COMET tool counts; make the problem smaller",
+            tile.index,
+        )
+
+
+def _turns(entry: Entry) -> int:
+    return math.prod(math.prod(row.values()) for row in entry.factors)
+
+
+def check_extents(problem: Problem, extents: TileExtents) -> None:
+    """
+    Raises `CostError` where the factors over a root entry's tiles do not multiply up to
+    the problem's extents.
+    """
+    root = problem.root
+    for entry, reached in zip(root.entries, extents[root.index], strict=True):
+        for dim, size in reached.items():
+            if size != problem.dims.get(dim, 0):
+                raise CostError(
+                    f"the factors of tensor {entry.tensor} for {entry.tag} cover "
+                    f"{int(size)} of dimension {dim}, whose extent is "
+                    f"{problem.dims.get(dim, 0)}; make the TileSteps times all factors "
+                    "equal it",
+                    root.index,
+                )
+
+
+def _index_of(problem: Problem, name: str) -> int | None:
+    return next((n.index for n in problem.nodes if n.name == name), None)
+
+
+def _check_capacity(
+    problem: Problem, hardware: Hardware, occupancies: Iterator[Occupancy]
+) -> None:
+    for occupancy in occupancies:
+        memory = hardware.level(occupancy.level).memory
+        needed = int(occupancy.total)
+        if occupancy.level != ROOT_MEMORY and needed > memory.capacity:
+            raise CostError(
+                f"the tiles do not fit {occupancy.level}: {occupancy.tensors()} need "
+                f"{needed} bytes together at {occupancy.where}, it holds "
+                f"{memory.capacity}; choose smaller factors below {occupancy.level}",
+                _index_of(problem, occupancy.where),
+            )

@@ -1,0 +1,137 @@
+"""Many mappings of one template: a problem with arrays in place of some numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from comet.cost.accelerator.problem import Leaf, Node, Problem, Sizes, Tile
+from comet.cost.reals import Real
+
+Extents: TypeAlias = Mapping[str, Real]
+"""A size per dimension."""
+
+FactorKey: TypeAlias = tuple[int, int, int, str]
+"""Node index, entry position, row, dimension."""
+
+StepKey: TypeAlias = tuple[int, str, str]
+"""Leaf index, tensor, dimension; the tensor "" stands for the tile primitive."""
+
+
+@dataclass(frozen=True)
+class Mappings:
+    """
+    Mappings of one template: a problem, and arrays in place of some of its numbers.
+
+    All arrays have one shape. What is not replaced is as in the template.
+    """
+
+    template: Problem
+    factors: Mapping[FactorKey, NDArray[np.float64]] = field(
+        default_factory=dict[FactorKey, NDArray[np.float64]]
+    )
+    steps: Mapping[StepKey, NDArray[np.float64]] = field(
+        default_factory=dict[StepKey, NDArray[np.float64]]
+    )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the arrays; that of a number if there are none."""
+        arrays = (*self.factors.values(), *self.steps.values())
+        return np.broadcast_shapes(*(array.shape for array in arrays))
+
+    @property
+    def count(self) -> int:
+        """How many mappings there are."""
+        arrays = (*self.factors.values(), *self.steps.values())
+        return max((array.size for array in arrays), default=1)
+
+    def parts(self, size: int) -> Iterator[Mappings]:
+        """
+        The mappings in runs of at most so many, all of about one length.
+
+        Arrays that occur in several places still do. Those of several axes stay whole.
+        """
+        arrays = {id(a): a for a in (*self.factors.values(), *self.steps.values())}
+        if self.count <= size or any(array.ndim != 1 for array in arrays.values()):
+            yield self
+            return
+        length = -(-self.count // -(-self.count // size))
+        for start in range(0, self.count, length):
+            span = slice(start, start + length)
+            yield self._part({key: array[span] for key, array in arrays.items()})
+
+    def _part(self, cut: Mapping[int, NDArray[np.float64]]) -> Mappings:
+        """These mappings with other arrays, by the identity of the old ones."""
+        factors = {key: cut[id(array)] for key, array in self.factors.items()}
+        steps = {key: cut[id(array)] for key, array in self.steps.items()}
+        return Mappings(self.template, factors, steps)
+
+    def at(self, index: int) -> Problem:
+        """One of the mappings, as a problem of its own."""
+        root = self._tile(self.template.root, index)
+        return replace(self.template, root=root)
+
+    def _tile(self, tile: Tile, index: int) -> Tile:
+        children = tuple(self._node(child, index) for child in tile.children)
+        entries = tuple(
+            replace(entry, factors=self._rows(tile, place, index))
+            for place, entry in enumerate(tile.entries)
+        )
+        return replace(tile, entries=entries, children=children)
+
+    def _rows(self, tile: Tile, place: int, index: int) -> tuple[Sizes, ...]:
+        rows = range(len(tile.entries[place].factors))
+        return tuple(_element(self.row(tile, place, row), index) for row in rows)
+
+    def _node(self, node: Node, index: int) -> Node:
+        if isinstance(node, Tile):
+            return self._tile(node, index)
+        if not isinstance(node, Leaf):
+            return node
+        primitive = _element(self.primitive(node), index)
+        steps = {t: _element(self.tile_steps(node, t), index) for t in node.steps}
+        order = tuple((dim, primitive[dim]) for dim, _ in node.primitive)
+        reduction = tuple((d, primitive.get(d, f)) for d, f in node.reduction)
+        return replace(node, primitive=order, steps=steps, reduction=reduction)
+
+    def row(self, tile: Tile, place: int, row: int) -> dict[str, Real]:
+        """The factors of one row of one entry."""
+        given = tile.entries[place].factors[row].items()
+        if not self.factors:
+            return {dim: float(factor) for dim, factor in given}
+        return {
+            dim: self.factors.get((tile.index, place, row, dim), float(factor))
+            for dim, factor in given
+        }
+
+    def tile_steps(self, leaf: Leaf, tensor: str) -> dict[str, Real]:
+        """The extents of one tensor's tile per step of a leaf."""
+        sizes = leaf.steps.get(tensor, {}).items()
+        if not self.steps:
+            return {dim: float(size) for dim, size in sizes}
+        return {
+            dim: self.steps.get((leaf.index, tensor, dim), float(size))
+            for dim, size in sizes
+        }
+
+    def primitive(self, leaf: Leaf) -> dict[str, Real]:
+        """The extents of a leaf's tile primitive, last dimension of the text first."""
+        sizes = reversed(leaf.primitive)
+        if not self.steps:
+            return {dim: float(size) for dim, size in sizes}
+        return {
+            dim: self.steps.get((leaf.index, "", dim), float(size))
+            for dim, size in sizes
+        }
+
+
+def _element(sizes: Extents, index: int) -> Sizes:
+    return {
+        dim: int(size if isinstance(size, int | float) else size.reshape(-1)[index])
+        for dim, size in sizes.items()
+    }

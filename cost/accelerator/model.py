@@ -1,0 +1,137 @@
+"""The models by name: one call prices one mapping, or many of one template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from comet.cost.accelerator import ideal
+from comet.cost.accelerator.capacity import fits, fits_tool
+from comet.cost.accelerator.flow import Flows, build_flows, tile_extents
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.legality import check_structure
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.paper import model as paper
+from comet.cost.accelerator.problem import Problem
+from comet.cost.accelerator.tool import model as tool
+from comet.cost.estimate import CostError, Estimate, ModelName
+from comet.cost.reals import Real
+
+Costs: TypeAlias = Callable[[Mappings, Hardware, Flows], tuple[Real, Real]]
+"""Latency (cycles) and energy (pJ) of mappings whose flows are known."""
+
+ScalarT = TypeVar("ScalarT", np.float64, np.bool_)
+
+AT_ONCE = 16000
+"""Mappings whose arrays stay within the memory that is kept (see `_keep_memory`)."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What many mappings of one template cost, one array element each."""
+
+    latency: NDArray[np.float64]
+    """Cycles."""
+    energy: NDArray[np.float64]
+    """pJ."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Which of many mappings of one template fit, one array element each."""
+
+    live: NDArray[np.bool_]
+    """Whether every level holds what is alive in it."""
+    summed: NDArray[np.bool_]
+    """Whether the COMET tool's own sums leave room at every level."""
+
+
+def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> Estimate:
+    """
+    The cost of one mapping under one model.
+
+    Raises `CostError` with one sentence where the mapping is illegal, does not fit, or
+    the model has no answer.
+    """
+    match model:
+        case "tool":
+            return tool.price(problem, hardware)
+        case "paper":
+            return paper.price(problem, hardware)
+        case "ideal":
+            return ideal.price(problem, hardware)
+
+
+def price_many(
+    mappings: Mappings, hardware: Hardware, model: ModelName = "paper"
+) -> Prices:
+    """
+    The costs of many mappings of one legal template.
+
+    Only the structure is checked; extents and capacity are for the caller, who finds
+    the latter by `room_many`. Raises `CostError` as `price` does. Model `tool`, whose
+    integer arithmetic has no array form, prices one mapping after the other; what it
+    rejects costs infinitely much.
+    """
+    if model == "tool":
+        return _one_by_one(mappings, hardware)
+    check_structure(mappings.template, hardware)
+    _keep_memory()
+    costs = paper.costs if model == "paper" else ideal.costs
+    parts = list(mappings.parts(AT_ONCE))
+    priced = [costs(part, hardware, build_flows(part, hardware)) for part in parts]
+    return Prices(
+        _joined(parts, [np.asarray(latency, np.float64) for latency, _ in priced]),
+        _joined(parts, [np.asarray(energy, np.float64) for _, energy in priced]),
+    )
+
+
+def room_many(mappings: Mappings, hardware: Hardware) -> Room:
+    """Which of many mappings of one legal template fit, by either rule."""
+    parts = list(mappings.parts(AT_ONCE))
+    tiles = [tile_extents(part, hardware) for part in parts]
+    pairs = list(zip(parts, tiles, strict=True))
+    return Room(
+        _joined(parts, [np.asarray(fits(p, hardware, t), np.bool_) for p, t in pairs]),
+        _joined(
+            parts, [np.asarray(fits_tool(p, hardware, t), np.bool_) for p, t in pairs]
+        ),
+    )
+
+
+def _joined(
+    parts: Sequence[Mappings], values: Sequence[NDArray[ScalarT]]
+) -> NDArray[ScalarT]:
+    """What is known of runs of mappings, one element for each mapping."""
+    spread = [
+        np.broadcast_to(value, part.shape)
+        for part, value in zip(parts, values, strict=True)
+    ]
+    return spread[0] if len(spread) == 1 else np.concatenate(spread)
+
+
+@cache
+def _keep_memory() -> None:
+    """
+    Let the C library keep freed memory: it is cleared anew whenever it comes back.
+
+    Freeing a large block makes glibc keep twice as much; elsewhere nothing happens.
+    """
+    np.empty(31 << 20, np.uint8)
+
+
+def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:
+    count = mappings.count
+    latency, energy = np.full(count, np.inf), np.full(count, np.inf)
+    for index in range(count):
+        try:
+            estimate = tool.price(mappings.at(index), hardware)
+        except CostError:
+            continue
+        latency[index], energy[index] = estimate.latency, estimate.energy
+    return Prices(latency, energy)

@@ -1,0 +1,140 @@
+"""
+Energy of every node under the mended model.
+
+A node spends for every execution on every instance. A transfer costs a read at one end,
+a write at the other (once per instance that gets a tile), and the network between; the
+COMET tool takes the memories' energies for the wrong side, forgets the first network
+and counts one network for all instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from comet.cost.accelerator.compute import primitive_energy
+from comet.cost.accelerator.flow import Flow, Flows, leaf_steps
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.noc import mesh_bits_energy, phases
+from comet.cost.accelerator.problem import Collective, Tile
+from comet.cost.accelerator.visits import Visit, visits
+from comet.cost.collectives.formulas import link_network, memory_energy
+from comet.cost.reals import Real, Terms, add_to, larger, times, total
+
+
+@dataclass
+class Energy:
+    """The pJ of a mapping by level, by unit and operation, and by network."""
+
+    mappings: Mappings
+    hardware: Hardware
+    flows: Flows
+    networks: bool
+    terms: dict[str, Terms] = field(default_factory=dict[str, Terms])
+    """What memories and units spend, by level, or unit and operation."""
+    every: Terms = field(default_factory=Terms)
+    """The same in one sum."""
+    by_network: dict[str, Real] = field(default_factory=dict[str, Real])
+    runs: dict[int, Real] = field(default_factory=dict[int, Real])
+    """How often each node runs, by node index."""
+
+    @property
+    def total(self) -> Real:
+        """The pJ of the whole mapping, networks included."""
+        return total((self.without_networks, *self.by_network.values()))
+
+    @property
+    def without_networks(self) -> Real:
+        """The pJ of memories and units."""
+        return self.every.value
+
+    @property
+    def by_level(self) -> dict[str, Real]:
+        """The pJ of memories and units, by level, or unit and operation."""
+        return {name: terms.value for name, terms in self.terms.items()}
+
+    def spend(self, name: str, value: Real, weight: Real) -> None:
+        """Add `value` times `weight` pJ to what `name` spends."""
+        self.terms.setdefault(name, Terms()).add(value, weight)
+        self.every.add(value, weight)
+
+
+def energies(
+    mappings: Mappings,
+    hardware: Hardware,
+    flows: Flows,
+    visited: Iterable[Visit] | None = None,
+    *,
+    networks: bool = True,
+) -> Energy:
+    """
+    The energy of mappings whose flows are known, networks left out if asked.
+
+    `visited` are the nodes with their executions, if they are known as well.
+    """
+    state = Energy(mappings, hardware, flows, networks)
+    for visit in visits(mappings, flows) if visited is None else visited:
+        state.runs[visit.node.index] = visit.runs
+        if isinstance(visit.node, Collective):
+            _collective(state, visit.node, visit)
+            continue
+        for flow, moved in zip(visit.flows, visit.moved, strict=True):
+            _transfer(state, flow, visit, moved)
+        if isinstance(visit.node, Tile) and visit.node.is_leaf:
+            _work(state, visit.node, visit)
+    return state
+
+
+def _transfer(state: Energy, flow: Flow, visit: Visit, moved: Real) -> None:
+    hardware, entry = state.hardware, flow.entry
+    network = hardware.network(entry.source, entry.destination)
+    source = hardware.level(entry.source).memory
+    supported = network.reduction if flow.writes else network.broadcast
+    near = flow.unique if supported else larger(flow.unique, flow.spatial)
+    per_block = source.child_write_energy if flow.writes else source.child_read_energy
+    if flow.writes and entry.accumulates:
+        per_block += source.child_read_energy
+    spent = times(visit.copies, near * (per_block / source.width))
+    state.spend(entry.source, moved, spent)
+    destination = hardware.level(entry.destination)
+    if destination.is_unit:
+        return
+    memory = destination.memory
+    far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
+    spent = times(visit.copies, flow.spatial * (far / memory.width))
+    state.spend(entry.destination, moved, spent)
+    if not state.networks:
+        return
+    bits = flow.size * flow.element_bytes * 8
+    wires = (
+        visit.executions * flow.moves * mesh_bits_energy(network, bits, flow.spatial, 1)
+    )
+    add_to(state.by_network, f"{entry.destination}<->{entry.destination}", wires)
+
+
+def _work(state: Energy, tile: Tile, visit: Visit) -> None:
+    unit = state.hardware.level(tile.entries[0].destination)
+    steps = leaf_steps(state.mappings, tile.leaf)
+    count = visit.executions * visit.iterations * steps
+    spent = primitive_energy(unit.unit, tile.leaf, state.mappings)
+    state.spend(f"{unit.name}-{tile.leaf.operation}", count, spent)
+
+
+def _collective(state: Energy, node: Collective, visit: Visit) -> None:
+    """As many exchanges as the instances in use make groups of sources."""
+    level = state.hardware.level(node.level)
+    network = link_network(level)
+    exchange = state.flows.exchanges[node.index]
+    if exchange.sources == 1:
+        return
+    times = visit.runs * np.maximum(visit.copies / exchange.sources, 1.0)
+    state.spend(level.name, times, memory_energy(exchange, level.memory, network))
+    if not state.networks:
+        return
+    bits = exchange.read_bytes * 8
+    wires = mesh_bits_energy(network, bits, exchange.sources, phases(node.kind))
+    name = f"{level.name}<->{level.name}-{node.kind.value.upper()}"
+    add_to(state.by_network, name, times * wires)

@@ -1,0 +1,108 @@
+"""
+First reads that need not be repeated.
+
+A node that keeps a tensor's tile over several iterations leaves it where it is below;
+the node below then fills without it. A fill is as long as its slowest level, so only
+what the others leave uncovered is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from comet.cost.accelerator.paper.nest import READ, Stream
+from comet.cost.reals import Real, add_to, longest
+
+Key: TypeAlias = tuple[str, str]
+"""Tensor and tag."""
+
+
+@dataclass(frozen=True)
+class Fill:
+    """The first read of one stream of a node."""
+
+    key: Key
+    level: str
+    cycles: Real
+    once: Real
+    """1 where the tile is read once per execution of the node, else 0."""
+
+
+Fills: TypeAlias = tuple[Fill, ...]
+"""The first reads of one node."""
+
+
+def fills_of(streams: Sequence[Stream]) -> Fills:
+    """The first reads of a node's streams."""
+    return tuple(
+        Fill(
+            s.flow.entry.key,
+            s.flow.entry.source,
+            s.first,
+            np.equal(s.flow.moves, 1) * 1.0,
+        )
+        for s in streams
+        if s.port == READ
+    )
+
+
+def nested_fills(
+    streams: Sequence[Stream], below: Sequence[Fills]
+) -> tuple[Fills, ...]:
+    """The fills further down that stay needless if the node itself keeps the tile."""
+    kept = {f.key: f.once for f in fills_of(streams)}
+    return tuple(
+        tuple(replace(f, once=f.once * kept.get(f.key, 0.0)) for f in fills)
+        for fills in below
+    )
+
+
+def saved_cycles(
+    streams: Sequence[Stream], below: Sequence[Fills], iterations: Real
+) -> Real:
+    """
+    Cycles that reuse saves the nodes below over all iterations.
+
+    Iterations fall into classes by which streams bring a new tile; the periods of
+    streams divide each other because they are products of the same innermost loops.
+    """
+    keys = {f.key for fills in below for f in fills}
+    periods = {
+        s.flow.entry.key: s.flow.iterations / s.flow.moves
+        for s in streams
+        if s.port == READ and s.flow.entry.key in keys
+    }
+    if not periods or all(np.all(np.equal(p, 1)) for p in periods.values()):
+        return 0.0
+    ordered = np.sort(np.broadcast_arrays(1.0 + 0.0 * iterations, *periods.values()), 0)
+    total: Real = 0.0
+    for rank, period in enumerate(ordered):
+        coarser = iterations / ordered[rank + 1] if rank + 1 < len(ordered) else 0.0
+        count = iterations / period - coarser
+        reused = {key: np.greater(p, period) * 1.0 for key, p in periods.items()}
+        total = total + count * _saved_once(below, reused)
+    return total
+
+
+def _saved_once(below: Sequence[Fills], reused: Mapping[Key, Real]) -> Real:
+    total: Real = 0.0
+    for fills in below:
+        kept = [replace(f, cycles=f.cycles * _needed(f, reused)) for f in fills]
+        total = total + longest_fill(fills) - longest_fill(kept)
+    return total
+
+
+def _needed(fill: Fill, reused: Mapping[Key, Real]) -> Real:
+    return 1.0 - fill.once * reused.get(fill.key, 0.0)
+
+
+def longest_fill(fills: Sequence[Fill]) -> Real:
+    """The cycles of the level whose first reads add up to most."""
+    sums: dict[str, Real] = {}
+    for fill in fills:
+        add_to(sums, fill.level, fill.cycles)
+    return longest(sums.values())

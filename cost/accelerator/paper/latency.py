@@ -1,0 +1,272 @@
+"""
+Cycles of every node under the mended model, from the leaves up.
+
+Differences from the COMET tool, each a mend that docs/cost-model.md lists: iterations
+of a temporal node count whether or not a spatial node stands below it; reads and writes
+of a level combine by maximum; pipelines pass every stage once and repeat the longest;
+siblings that overlap share ports and units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from comet.cost.accelerator.bindings import Group, binding_of, lanes_of, may_hide
+from comet.cost.accelerator.compute import primitive_cycles
+from comet.cost.accelerator.flow import Flows, leaf_steps
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.paper.fills import (
+    Fills,
+    fills_of,
+    nested_fills,
+    saved_cycles,
+)
+from comet.cost.accelerator.paper.nest import (
+    READ,
+    NestCost,
+    Ports,
+    Stream,
+    add_ports,
+    nest_cost,
+    stream_of,
+    used_ports,
+)
+from comet.cost.accelerator.problem import Collective, Leaf, Node, Tile
+from comet.cost.collectives.formulas import exchange_cycles
+from comet.cost.reals import Real, longest, total
+
+
+@dataclass(frozen=True)
+class NodeCost:
+    """One execution of a node, in cycles; the last three parts add up to `cycles`."""
+
+    cycles: Real
+    window: Real
+    """Work of units."""
+    compulsory: Real
+    """Fill, drain, collectives, and transfers that may not overlap."""
+    optional: Real
+    """Transfers that outlast the work they overlap."""
+    ports: Ports
+    """Busy cycles of the ports that the nodes right below a memory level use."""
+    busy: Ports
+    """Busy cycles of all ports and units in the subtree."""
+    fills: tuple[Fills, ...] = ()
+    """First reads that a reuse above may make needless, one tuple per node."""
+
+    def times(self, count: Real) -> NodeCost:
+        """The node run `count` times, one after the other."""
+        return NodeCost(
+            self.cycles * count,
+            self.window * count,
+            self.compulsory * count,
+            self.optional * count,
+            add_ports([(self.ports, count)]),
+            add_ports([(self.busy, count)]),
+            self.fills,
+        )
+
+
+@dataclass
+class Latency:
+    """The cost of every node of a template, by node index."""
+
+    mappings: Mappings
+    hardware: Hardware
+    flows: Flows
+    nodes: dict[int, NodeCost] = field(default_factory=dict[int, NodeCost])
+    nests: dict[int, list[NestCost]] = field(default_factory=dict[int, list[NestCost]])
+    """A node's own transfers, one entry per group of children."""
+
+    @property
+    def root(self) -> NodeCost:
+        """The cost of the whole mapping."""
+        return self.nodes[self.mappings.template.root.index]
+
+
+def latencies(mappings: Mappings, hardware: Hardware, flows: Flows) -> Latency:
+    """The cost of every node; raises `CostError` where the mapping cannot be priced."""
+    state = Latency(mappings, hardware, flows)
+    _visit(state, mappings.template.root)
+    return state
+
+
+def _visit(state: Latency, node: Node) -> None:
+    match node:
+        case Leaf():
+            return
+        case Collective():
+            state.nodes[node.index] = _collective(state, node)
+        case Tile():
+            for child in node.children:
+                _visit(state, child)
+            visit = _leaf if node.is_leaf else _inner
+            state.nodes[node.index] = visit(state, node)
+
+
+def _collective(state: Latency, node: Collective) -> NodeCost:
+    level = state.hardware.level(node.level)
+    exchange, reduces = state.flows.exchanges[node.index], node.reduction is not None
+    cycles = exchange_cycles(exchange, level, node.bits / 8, reduces=reduces)
+    ports = {(node.level, 0): cycles, (node.level, 1): cycles}
+    return NodeCost(cycles, 0.0, cycles, 0.0, ports, ports)
+
+
+def _leaf(state: Latency, tile: Tile) -> NodeCost:
+    unit = state.hardware.level(tile.entries[0].destination)
+    step = primitive_cycles(unit.unit, tile.leaf, state.mappings)
+    iterations = state.flows.iterations(tile)
+    work = iterations * leaf_steps(state.mappings, tile.leaf) * step
+    flows = state.flows.flows[tile.index]
+    streams = [stream_of(state.hardware, flow, hidden=True) for flow in flows]
+    nest = nest_cost(state.hardware, streams, iterations, work, {})
+    state.nests.setdefault(tile.index, []).append(nest)
+    ports = used_ports(streams)
+    busy = add_ports([(ports, 1.0), ({(unit.name, READ): work}, 1.0)])
+    compulsory = nest.fill + nest.drain + nest.forced
+    return NodeCost(
+        nest.cycles, work, compulsory, nest.stalls, ports, busy, (fills_of(streams),)
+    )
+
+
+def _inner(state: Latency, tile: Tile) -> NodeCost:
+    """
+    A node with lanes of groups; lanes run side by side, a lane's groups pipelined.
+    """
+    iterations = state.flows.iterations(tile)
+    lanes = [
+        [_group(state, tile, group, iterations) for group in lane]
+        for lane in lanes_of(tile)
+    ]
+    if len(lanes) == 1 and len(lanes[0]) == 1:
+        return lanes[0][0]
+    return _overlap(lanes, iterations)
+
+
+def _group(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
+    if tile.spatial:
+        return _repeated(state, tile, group, iterations)
+    parts = [_member(state, tile, node, iterations) for node in group.members]
+    return _in_turn(parts)
+
+
+def _member(state: Latency, tile: Tile, node: Node, iterations: Real) -> NodeCost:
+    """
+    A child of a temporal node, all iterations: a spatial child has them in its own.
+    """
+    if isinstance(node, Tile) and node.spatial:
+        return state.nodes[node.index]
+    if isinstance(node, Collective):
+        return state.nodes[node.index].times(iterations)
+    return _repeated(state, tile, Group((node,), fused=False), iterations)
+
+
+def _in_turn(parts: Sequence[NodeCost]) -> NodeCost:
+    return NodeCost(
+        total(p.cycles for p in parts),
+        total(p.window for p in parts),
+        total(p.compulsory for p in parts),
+        total(p.optional for p in parts),
+        add_ports([(p.ports, 1.0) for p in parts]),
+        add_ports([(p.busy, 1.0) for p in parts]),
+        tuple(fills for p in parts for fills in p.fills),
+    )
+
+
+def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
+    """A group of children run once per iteration, behind the node's own transfers."""
+    once = _in_turn([state.nodes[node.index] for node in group.members])
+    streams = _streams(state, tile, group)
+    saved = saved_cycles(streams, once.fills, iterations)
+    work = iterations * once.cycles - saved
+    nest = nest_cost(
+        state.hardware, streams, iterations, work, _shared(state, once.ports)
+    )
+    state.nests.setdefault(tile.index, []).append(nest)
+    ports = used_ports(streams)
+    ramps = nest.fill + nest.drain + nest.forced
+    return NodeCost(
+        nest.cycles,
+        iterations * once.window,
+        iterations * once.compulsory - saved + ramps,
+        iterations * once.optional + nest.stalls,
+        ports,
+        add_ports([(ports, 1.0), (once.busy, iterations)]),
+        (fills_of(streams), *nested_fills(streams, once.fills)),
+    )
+
+
+def _streams(state: Latency, tile: Tile, group: Group) -> list[Stream]:
+    """The node's flows that feed the group: those with a tag of one of its members."""
+    own = binding_of(state.mappings.template.parent.get(tile.index), tile)
+    streams: list[Stream] = []
+    taken: set[tuple[str, str]] = set()
+    for member in group.members:
+        tags = _tags(member)
+        for flow in state.flows.flows[tile.index]:
+            if flow.entry.tag in tags and flow.entry.key not in taken:
+                taken.add(flow.entry.key)
+                hidden = may_hide(member, group, own, dependent=flow.dependent)
+                streams.append(stream_of(state.hardware, flow, hidden=hidden))
+    return streams
+
+
+def _tags(member: Node) -> set[str]:
+    match member:
+        case Collective():
+            return {member.tag}
+        case Tile():
+            return {entry.tag for entry in member.entries}
+        case Leaf():
+            return {member.operation}
+
+
+def _shared(state: Latency, below: Ports) -> Ports:
+    """What a level's other side does with the ports it shares, per iteration."""
+    return {
+        (level, 1 - port): busy
+        for (level, port), busy in below.items()
+        if not state.hardware.level(level).is_unit
+        and state.hardware.level(level).memory.shares_ports
+    }
+
+
+def _overlap(lanes: Sequence[Sequence[NodeCost]], iterations: Real) -> NodeCost:
+    """
+    Lanes side by side, the groups of a lane as stages of a pipeline.
+
+    A lane takes one iteration of every stage and repeats the longest; nothing is faster
+    than the busiest port or unit that the groups share.
+    """
+    groups = [group for lane in lanes for group in lane]
+    busy = add_ports([(g.busy, 1.0) for g in groups])
+    lanes_take = longest(_pipelined(lane, iterations) for lane in lanes)
+    cycles = np.maximum(lanes_take, longest(busy.values()))
+    most, window, compulsory = (
+        groups[0].cycles,
+        groups[0].window,
+        groups[0].compulsory,
+    )
+    for group in groups[1:]:
+        longer = np.greater(group.cycles, most)
+        most = np.where(longer, group.cycles, most)
+        window = np.where(longer, group.window, window)
+        compulsory = np.where(longer, group.compulsory, compulsory)
+    return NodeCost(
+        cycles,
+        window,
+        compulsory,
+        cycles - window - compulsory,
+        add_ports([(g.ports, 1.0) for g in groups]),
+        busy,
+        tuple(fills for g in groups for fills in g.fills),
+    )
+
+
+def _pipelined(stages: Sequence[NodeCost], iterations: Real) -> Real:
+    once = [stage.cycles / iterations for stage in stages]
+    return total(once) + (iterations - 1) * longest(once)

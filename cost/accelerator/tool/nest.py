@@ -1,0 +1,277 @@
+"""
+The loop nests of a mapping as the COMET tool builds them: tile sizes, iteration counts
+and collective sizes.
+
+Leaves come first: each tile node multiplies the extents that its subtree left behind,
+per tensor and tag, so what a node sees depends on the nodes before it in post-order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.problem import (
+    Collective,
+    CollectiveKind,
+    Entry,
+    Leaf,
+    Node,
+    Problem,
+    Tile,
+)
+from comet.cost.accelerator.volume import Movement, elements, relevant, reuse_period
+from comet.cost.estimate import CostError
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveSizes:
+    """
+    Elements of the tile one instance gives to and gets from a collective, and who takes
+    part.
+    """
+
+    read: int
+    written: int
+    sources: int
+    destinations: int
+
+
+@dataclass(frozen=True)
+class Nests:
+    """
+    The movements of every tile node, by node index and entry position, and the sizes of
+    every collective.
+    """
+
+    movements: Mapping[int, tuple[Movement, ...]]
+    collectives: Mapping[int, CollectiveSizes]
+
+    def iterations(self, tile: Tile) -> int:
+        """The largest iteration count among a node's entries."""
+        return max(m.iterations for m in self.movements[tile.index])
+
+
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """
+    One entry's loops: extents below and above the node's first row and above its last,
+    and its counts.
+    """
+
+    inner: Mapping[str, int]
+    outer: Mapping[str, int]
+    iterations: int
+    spatial: int
+    steps: int
+
+
+def build_nests(problem: Problem, hardware: Hardware) -> Nests:
+    """
+    The nests of a problem; raises `CostError` for a collective without its tile and an
+    entry without a parent's.
+    """
+    loops = _Builder(problem, hardware)
+    loops.visit(problem.root)
+    movements: dict[int, tuple[Movement, ...]] = {}
+    _move(problem, loops.loops, problem.root, None, movements)
+    return Nests(movements, loops.collectives)
+
+
+@dataclass
+class _Builder:
+    """Walks in post-order with the extents reached so far."""
+
+    problem: Problem
+    hardware: Hardware
+    extents: dict[tuple[str, str], dict[str, int]] = field(
+        default_factory=dict[tuple[str, str], dict[str, int]]
+    )
+    steps: dict[tuple[str, str], int] = field(
+        default_factory=dict[tuple[str, str], int]
+    )
+    produced: dict[tuple[str, str], dict[str, int]] = field(
+        default_factory=dict[tuple[str, str], dict[str, int]]
+    )
+    loops: dict[int, tuple[_Loops, ...]] = field(
+        default_factory=dict[int, tuple[_Loops, ...]]
+    )
+    collectives: dict[int, CollectiveSizes] = field(
+        default_factory=dict[int, CollectiveSizes]
+    )
+
+    def visit(self, node: Node) -> None:
+        match node:
+            case Tile():
+                for child in node.children:
+                    self.visit(child)
+                self.loops[node.index] = tuple(
+                    self._entry(entry, node) for entry in node.entries
+                )
+                self._produce(node)
+            case Leaf():
+                self._leaf(node)
+            case Collective():
+                self._collective(node)
+
+    def _leaf(self, leaf: Leaf) -> None:
+        primitive = dict(leaf.primitive)
+        for tensor, sizes in leaf.steps.items():
+            key = tensor, leaf.operation
+            self.extents[key] = dict(sizes)
+            is_gemm = leaf.kind == "gemm"
+            self.steps[key] = (
+                math.prod(sizes.get(d, 0) // p for d, p in primitive.items())
+                if is_gemm
+                else 1
+            )
+
+    def _entry(self, entry: Entry, tile: Tile) -> _Loops:
+        extents = self.extents.setdefault(entry.key, {})
+        steps = self.steps.setdefault(entry.key, 0)
+        inner: dict[str, int] = {}
+        count = 1
+        for row, factors in enumerate(entry.factors):
+            if row == 0:
+                inner = {dim: extents.get(dim, 0) for dim in factors}
+            for dim, factor in factors.items():
+                extents[dim] = extents.get(dim, 0) * factor
+                count *= factor
+        outer = {dim: extents[dim] for dim in entry.factors[-1]}
+        if tile.spatial:
+            return _Loops(inner, outer, 1, count, steps)
+        self.steps[entry.key] = steps * count
+        return _Loops(inner, outer, count, 1, steps)
+
+    def _produce(self, tile: Tile) -> None:
+        for entry, loops in zip(tile.entries, self.loops[tile.index], strict=True):
+            if entry.tensor in self.problem.made:
+                self.produced[entry.source, entry.tensor] = dict(loops.outer)
+
+    def _collective(self, node: Collective) -> None:
+        sources = math.prod(
+            self.hardware.level(name).instances for name in node.sources
+        )
+        destinations = math.prod(
+            self.hardware.level(name).instances for name in node.destinations
+        )
+        given = self.produced.get((node.level, node.input))
+        if given is None:
+            raise CostError(
+                f"{node.name} exchanges tensor {node.input} at {node.level}, where no "
+                "tile node before it holds it; place it after one"
+            )
+        got = dict(given)
+        if node.dimension in got:
+            if node.kind in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER):
+                got[node.dimension] *= sources
+            elif node.kind is CollectiveKind.SCATTER:
+                got[node.dimension] = int(got[node.dimension] / destinations)
+        if (node.level, node.output) in self.produced:
+            self.produced[node.level, node.output] = got
+        if node.writes_back:
+            self.extents[node.input, node.tag] = dict(got)
+            self.steps[node.input, node.tag] = 1
+        read = self.problem.projection(node.input, "")
+        written = self.problem.projection(node.output, "")
+        self.collectives[node.index] = CollectiveSizes(
+            elements(read, given), elements(written, got), sources, destinations
+        )
+
+
+def _move(
+    problem: Problem,
+    loops: Mapping[int, tuple[_Loops, ...]],
+    tile: Tile,
+    parent: Tile | None,
+    movements: dict[int, tuple[Movement, ...]],
+) -> None:
+    if tile.spatial:
+        if parent is None:
+            raise CostError(
+                f"{tile.name} is a spatial root; the root of a mapping must be temporal"
+            )
+        movements[tile.index] = _spatial(
+            problem, loops, tile, parent, movements[parent.index]
+        )
+    else:
+        movements[tile.index] = tuple(
+            _temporal(problem, tile, entry, own)
+            for entry, own in zip(tile.entries, loops[tile.index], strict=True)
+        )
+    for child in tile.children:
+        if isinstance(child, Tile):
+            _move(problem, loops, child, tile, movements)
+
+
+def _temporal(problem: Problem, tile: Tile, entry: Entry, own: _Loops) -> Movement:
+    projection = problem.projection(entry.tensor, entry.tag)
+    return Movement(
+        entry,
+        problem.writes(entry.tensor, entry.tag),
+        problem.is_dependent(entry.tensor),
+        own.iterations,
+        own.steps,
+        1,
+        elements(projection, own.inner),
+        own.iterations,
+        reuse_period(tile.order, entry.factors[-1], relevant(projection)),
+        1,
+    )
+
+
+def _spatial(
+    problem: Problem,
+    loops: Mapping[int, tuple[_Loops, ...]],
+    tile: Tile,
+    parent: Tile,
+    above: tuple[Movement, ...],
+) -> tuple[Movement, ...]:
+    """
+    Spatial entries move when their parent's entry does; one the parent lacks follows
+    the entry listed before it.
+    """
+    places = {m.entry.key: i for i, m in reversed(list(enumerate(above)))}
+    counts = {m.entry.key: m.iterations for m in above}
+    result: list[Movement] = []
+    place: int | None = None
+    for entry, own in zip(tile.entries, loops[tile.index], strict=True):
+        exact = places.get(entry.key)
+        place = place if exact is None else exact
+        if place is None:
+            raise CostError(
+                f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, which "
+                f"{parent.name} does not list; list it there"
+            )
+        followed = above[place]
+        counted = entry.key in counts and followed.entry.source == entry.source
+        count = counts[entry.key] if counted else 1
+        result.append(_spread(problem, entry, own, count, followed))
+    return tuple(result)
+
+
+def _spread(
+    problem: Problem,
+    entry: Entry,
+    own: _Loops,
+    iterations: int,
+    followed: Movement,
+) -> Movement:
+    """A spatial entry that moves whenever `followed` does."""
+    projection = problem.projection(entry.tensor, entry.tag)
+    dims = relevant(projection)
+    rows = (row.items() for row in entry.factors)
+    return Movement(
+        entry,
+        problem.writes(entry.tensor, entry.tag),
+        problem.is_dependent(entry.tensor),
+        iterations,
+        own.steps,
+        own.spatial,
+        elements(projection, own.inner),
+        followed.iterations,
+        followed.period,
+        math.prod(f for row in rows for dim, f in row if dim in dims),
+    )

@@ -1,0 +1,198 @@
+"""
+The time of every stream of a node, iteration by iteration, as the COMET tool counts it.
+
+A stream is one entry of a spatial or leaf node. Its first read and its last write
+cannot overlap with work (`ramp_up`, `ramp_down`); every other transfer is one element
+of `transfers`, to be hidden behind the window of its iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.noc import (
+    mesh_used,
+    network_cycles,
+    network_energy,
+    tabled_hops,
+)
+from comet.cost.accelerator.volume import Movement, Route, memory_cycles, transfer_kind
+from comet.cost.estimate import CostError
+from comet.cost.reals import single
+
+Cycles: TypeAlias = NDArray[np.int64]
+"""Cycles per iteration."""
+
+
+def u32(value: int) -> int:
+    """The value modulo 2^32, the tool's cycle counts."""
+    return value & 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One entry's transfers during one execution of its node."""
+
+    movement: Movement
+    source: str
+    destination: str
+    hidden: bool
+    """Whether transfers may overlap with the work below."""
+    reuse: int
+    moves: int
+    window: int
+    """Cycles of work per move that may hide a transfer."""
+    compute: int
+    """Cycles of work below, all iterations."""
+    transfers: Cycles
+    ramp_up: int
+    ramp_down: int
+    network_energy: float
+
+    @property
+    def port(self) -> int:
+        """0 for reads, 1 for writes."""
+        return int(self.movement.writes)
+
+    @property
+    def busy(self) -> int:
+        """Cycles of all transfers but the ramps."""
+        return int(self.transfers.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a node fixes for all its streams."""
+
+    iterations: int
+    """The most of any entry."""
+    compute: int
+    """Cycles of work below, all iterations."""
+    step_window: int | None
+    """
+    Cycles of one step at a leaf; None elsewhere, where one iteration's work is `work`.
+    """
+    work: int
+    uneven: bool
+    """Whether the node's entries have different iteration counts."""
+
+
+def make_stream(
+    hardware: Hardware, movement: Movement, setting: Setting, hidden: bool
+) -> Stream:
+    """
+    The stream of one entry; raises `CostError` where no link joins its levels, the mesh
+    has no hop count, or the tool reads or writes outside its vectors.
+    """
+    entry = movement.entry
+    route = Route.of(hardware, entry.source, entry.destination)
+    reuse, moves = movement.reuse, movement.moves
+    if setting.iterations % reuse:
+        raise CostError(
+            f"tensor {entry.tensor} at {entry.source} stays for {reuse} iterations, "
+            f"which do not divide the {setting.iterations} of other tensors, and the "
+            "COMET tool reads past the end of its windows; give all entries of the "
+            "node the same factors"
+        )
+    times, energy = _transfer_times(route, movement, setting.uneven)
+    up, down, transfers = _split_ramps(movement, times, reuse, setting.uneven)
+    work = (
+        setting.work
+        if setting.step_window is None
+        else u32(movement.steps * setting.step_window)
+    )
+    return Stream(
+        movement,
+        entry.source,
+        entry.destination,
+        hidden,
+        reuse,
+        moves,
+        u32(work * reuse),
+        setting.compute,
+        transfers,
+        up,
+        down,
+        energy,
+    )
+
+
+def _transfer_times(
+    route: Route, movement: Movement, uneven: bool
+) -> tuple[Cycles, float]:
+    """
+    Cycles of each iteration's transfer, and the pJ the network spends on all of them.
+
+    Only where entries have different iteration counts does the tool count writes of
+    iterations in which no tile moves.
+    """
+    busy, energy = _one_transfer(route, movement, movement.unique)
+    idle = 0
+    if movement.writes and (uneven or movement.period != movement.reuse):
+        idle = _one_transfer(route, movement, 0)[0][0]
+    (memory, network), period = busy, movement.period
+    times = np.full(movement.length, idle, dtype=np.int64)
+    times[::period] = memory + network
+    if route.source.contiguous:  # the network counts for the first and the last
+        times[period:-1:period] = memory
+    return times, float(energy) * movement.moves
+
+
+def _one_transfer(
+    route: Route, movement: Movement, unique: int
+) -> tuple[tuple[int, int], float]:
+    transfer = movement.transfer(unique)
+    if route.source.child_read_bandwidth < route.source.ports:
+        raise CostError(
+            f"memory type {route.source.kind} has more ports than bytes per cycle, so "
+            "the "
+            "COMET tool gives a port none; raise its bandwidth or lower its ports"
+        )
+    memory = int(memory_cycles(route, transfer, ported=True, real=single))
+    if unique == 0 or movement.spatial == 1:
+        return (memory, 0), 0.0
+    mesh = mesh_used(route.network, movement.spatial)
+    hops = tabled_hops(mesh)
+    kind = transfer_kind(movement.writes, unique)
+    shape = movement.size, movement.spatial, movement.entry.bits / 8
+    cycles = int(network_cycles(kind, route.network, hops, *shape, real=single))
+    energy = network_energy(kind, route.network, mesh, hops, *shape)
+    return (memory, cycles), energy
+
+
+def _split_ramps(
+    movement: Movement, times: Cycles, reuse: int, uneven: bool
+) -> tuple[int, int, Cycles]:
+    """
+    The first read or last write, and the rest at the iteration it overlaps with.
+
+    A read is fetched one iteration ahead, a write drains one iteration later. Raises
+    `CostError` where the tool would write outside its vectors: an accumulator reused
+    over iterations beside entries with other iteration counts.
+    """
+    step = 1 if uneven else reuse
+    result = np.zeros(
+        movement.length if uneven else movement.length // reuse, dtype=np.int64
+    )
+    if not movement.writes:
+        kept = times[step::step]
+        result[: len(kept)] = kept
+        return int(times[0]), 0, result
+    last = movement.length - reuse
+    positions = np.arange(0, movement.length, step)
+    positions = positions[positions != last]
+    targets = positions // step + 1
+    if len(targets) and targets[-1] >= len(result):
+        raise CostError(
+            f"tensor {movement.entry.tensor} at {movement.entry.source} is written "
+            f"after {reuse} iterations beside tensors with "
+            "other iteration counts, which the COMET tool cannot price; give all "
+            "entries of the node the same factors"
+        )
+    result[targets] = times[positions]
+    return 0, int(times[last]) if last >= 0 else 0, result

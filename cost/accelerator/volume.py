@@ -1,0 +1,183 @@
+"""
+How much data moves, and how often: tile extents, reuse, and the time of one transfer.
+
+Sources: sections "data movement" of arXiv 2509.00599 and the COMET tool's behaviour.
+Formulas take Python numbers; the ones that say so take numpy arrays as well.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from comet.cost.accelerator.hardware import Hardware, Memory, Network
+from comet.cost.accelerator.problem import CollectiveKind, Entry, Projection, Sizes
+from comet.cost.reals import Precision, Real, choose, double, larger, smaller
+
+
+def elements(projection: Projection, extents: Sizes) -> int:
+    """
+    The elements of a tile with the given extents; dimensions that share an axis add up.
+    Extents may be arrays.
+    """
+    return math.prod(sum(extents.get(dim, 0) for dim in axis) for axis in projection)
+
+
+@lru_cache(maxsize=1024)
+def relevant(projection: Projection) -> frozenset[str]:
+    """The dimensions a tensor depends on."""
+    return frozenset(dim for axis in projection for dim in axis)
+
+
+def reuse_period(order: tuple[str, ...], factors: Sizes, dims: frozenset[str]) -> int:
+    """
+    After how many iterations of a temporal nest (innermost loop first) the tile
+    changes.
+
+    The product of the loops inside the innermost loop that is relevant and turns; the
+    whole nest where none is.
+    """
+    period = 1
+    for dim in order:
+        if dim in dims and factors[dim] > 1:
+            return period
+        period *= factors[dim]
+    return period
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How one entry of a node moves, iteration by iteration."""
+
+    entry: Entry
+    writes: bool
+    dependent: bool
+    iterations: int
+    """Iterations of the nest the entry is charged for."""
+    steps: int
+    """Steps of the leaf below per iteration."""
+    spatial: int
+    """Instances the entry is spread over."""
+    size: int
+    """Elements of the tile of one child."""
+    length: int
+    """Iterations for which movement is known."""
+    period: int
+    """A tile moves in every `period`-th iteration."""
+    unique: int
+    """Distinct tiles that move at once, one where all instances share it."""
+
+    @cached_property
+    def moves(self) -> int:
+        """How often a tile really moves."""
+        return math.ceil(self.length / self.period)
+
+    @cached_property
+    def reuse(self) -> int:
+        """Iterations per move, at least 1."""
+        return max(1, self.iterations // self.moves)
+
+    def transfer(self, unique: int) -> Transfer:
+        """One transfer of `unique` distinct tiles."""
+        e = self.entry
+        return Transfer(
+            self.size, unique, self.spatial, e.bits / 8, self.writes, e.accumulates
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """
+    What a transfer runs over: the memory near the root, the network, and the child's
+    side.
+    """
+
+    source: Memory
+    network: Network
+    child_read: int
+    """Bytes per cycle out of the child, towards the root."""
+    child_write: int
+
+    @classmethod
+    def of(cls, hardware: Hardware, source: str, destination: str) -> Route:
+        """
+        The route between two joined levels; raises `CostError` where no link joins
+        them.
+        """
+        network = hardware.network(source, destination)
+        child = hardware.level(destination)
+        memory = hardware.level(source).memory
+        if child.is_unit:
+            return cls(memory, network, network.bandwidth, network.bandwidth)
+        return cls(
+            memory,
+            network,
+            child.memory.parent_read_bandwidth,
+            child.memory.parent_write_bandwidth,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One transfer between two levels: `unique` tiles over `spatial` instances."""
+
+    size: Real
+    """Elements of the tile of one child."""
+    unique: Real
+    spatial: Real
+    element_bytes: float
+    writes: bool
+    accumulates: bool
+
+
+def memory_cycles(
+    route: Route,
+    transfer: Transfer,
+    *,
+    ported: bool,
+    real: Precision = double,
+) -> Real:
+    """
+    Cycles of the two memories at the ends of one transfer, the slower of both.
+
+    The source serves min(ports, unique) ports, each no faster than the network; every
+    child takes one tile. Without network support a tile goes out once per instance. A
+    drained tile that accumulates is read first. With `ported` each port has its share
+    of the source's bandwidth (COMET tool), else one port may use all of it. Source:
+    T_mem = DV / BW of arXiv 2509.00599. Takes numbers and arrays; `real` fixes the
+    precision.
+    """
+    source, network, t = route.source, route.network, transfer
+    some = larger(t.unique, 1)
+    ports = smaller(some, source.ports)
+    tiles = some if t.writes else t.unique
+    whole = source.child_write_bandwidth if t.writes else source.child_read_bandwidth
+    read = source.child_read_bandwidth
+    if ported:
+        whole, read = (_shared(b, ports, source.ports) for b in (whole, read))
+    supported = network.reduction if t.writes else network.broadcast
+    copies = 1 if supported else -(-t.spatial // some)
+    data = real(copies) * real(tiles) * real(t.size) * real(t.element_bytes)
+    out = np.ceil(data / real(smaller(whole, ports * network.bandwidth)))
+    if t.writes and t.accumulates:
+        out = out + np.ceil(data / real(read))
+    child = min(route.child_read if t.writes else route.child_write, network.bandwidth)
+    into = np.ceil(real(t.size) * real(t.element_bytes) / real(child))
+    return larger(out, choose(tiles == 0, 0.0, into))
+
+
+def _shared(bandwidth: int, used: Real, ports: int) -> Real:
+    """The bandwidth of the ports used, each with its share of the whole."""
+    if ports == 1:
+        return bandwidth
+    return choose(used < ports, bandwidth // ports * used, bandwidth)
+
+
+def transfer_kind(writes: bool, unique: int) -> CollectiveKind:
+    """The collective that an implicit transfer amounts to on the network."""
+    if writes:
+        return CollectiveKind.GATHER
+    return CollectiveKind.BROADCAST if unique == 1 else CollectiveKind.SCATTER

@@ -1,0 +1,1 @@
+"""The time and energy of collectives."""

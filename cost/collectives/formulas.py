@@ -1,0 +1,214 @@
+"""
+The time and energy of collectives among the instances of one level, formulas by kind.
+
+Memory time is what the levels' link ports need, network time what the mesh adds
+(`cost.noc`). Sources: the COMET tool, and section "collectives" of arXiv 2509.00599.
+Tile sizes may be numpy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from comet.cost.accelerator.hardware import Level, Memory, Network
+from comet.cost.accelerator.noc import hops_to, network_cycles
+from comet.cost.accelerator.problem import CollectiveKind
+from comet.cost.estimate import CostError
+from comet.cost.reals import Real
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One collective in numbers."""
+
+    kind: CollectiveKind
+    read_bytes: Real
+    """Bytes of the tile one instance gives."""
+    written_bytes: Real
+    """Bytes of the tile one instance ends with (of a gather: of the whole)."""
+    sources: int
+    destinations: int
+    factor: int
+    """Transfers that follow each other where the network helps not (spatial_factor)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What the link ports of a level can do, in bytes per cycle."""
+
+    read: int
+    write: int
+    network: Network
+    memory: Memory
+
+    @classmethod
+    def of(cls, memory: Memory, network: Network) -> Ports:
+        """The link ports of a memory, no faster than the network."""
+        read = min(memory.link_read_bandwidth, network.bandwidth)
+        write = min(memory.link_write_bandwidth, network.bandwidth)
+        return cls(read, write, network, memory)
+
+
+def link_network(level: Level) -> Network:
+    """The network among a level's instances; raises `CostError` where it has none."""
+    if level.link is None:
+        raise CostError(
+            f"a collective runs at {level.name}, whose instances no link joins; set "
+            "link_transfers: true on it"
+        )
+    return level.link
+
+
+def exchange_cycles(
+    exchange: Exchange, level: Level, element_bytes: float, *, reduces: bool
+) -> Real:
+    """
+    Cycles of a collective at one level, each instance moving every tile once.
+
+    The sum of T_col_mem and T_col_noc of arXiv 2509.00599; nothing for one instance.
+    Raises `CostError` where no link joins the instances.
+    """
+    network = link_network(level)
+    if exchange.sources < 2:
+        return 0.0
+    return memory_cycles(exchange, level.memory, network, linear=True) + network_cycles(
+        exchange.kind,
+        network,
+        hops_to(network, exchange.sources),
+        exchange.read_bytes / element_bytes,
+        exchange.sources,
+        element_bytes,
+        explicit=True,
+        reduces=reduces,
+    )
+
+
+def memory_cycles(
+    exchange: Exchange, memory: Memory, network: Network, *, linear: bool = False
+) -> Real:
+    """
+    Cycles the link ports of one level need for a collective.
+
+    As the COMET tool has it, all-gather and all-reduce are quadratic in the instances;
+    with `linear` each instance moves every tile once (arXiv 2509.00599, equation of
+    T_col_mem). Raises `CostError` for a gather or scatter with one partner.
+    """
+    formulas: dict[CollectiveKind, Callable[[Exchange, Ports, bool], Real]] = {
+        CollectiveKind.BROADCAST: _broadcast,
+        CollectiveKind.REDUCTION: _reduction,
+        CollectiveKind.ALL_GATHER: _all_gather,
+        CollectiveKind.ALL_REDUCE: _all_reduce,
+        CollectiveKind.SCATTER: _scatter,
+        CollectiveKind.GATHER: _gather,
+    }
+    return formulas[exchange.kind](exchange, Ports.of(memory, network), linear)
+
+
+def _broadcast(x: Exchange, ports: Ports, linear: bool) -> Real:
+    """Reads repeat per destination where the network cannot copy."""
+    del linear
+    copies = 1 if ports.network.broadcast else x.destinations
+    into = np.ceil(x.read_bytes / ports.write)
+    return np.maximum(into, np.ceil(x.read_bytes / ports.read * copies))
+
+
+def _reduction(x: Exchange, ports: Ports, linear: bool) -> Real:
+    """One write per source but the root's own, and one pass to combine."""
+    del linear
+    out, into = x.read_bytes / ports.read, x.read_bytes / ports.write
+    if ports.network.reduction:
+        return np.ceil(out + into + into)
+    others = x.sources - 1
+    return np.ceil(np.maximum(out * others, into * others) + into)
+
+
+def _all_gather(x: Exchange, ports: Ports, linear: bool) -> Real:
+    """Every instance writes the tiles of all."""
+    factor = 1 if linear else x.factor
+    reads = max(1, x.sources - 1) if linear else x.sources * factor
+    into = np.ceil(x.read_bytes * x.sources / ports.write * factor)
+    if ports.network.broadcast:
+        return into
+    return np.maximum(into, np.ceil(x.read_bytes / ports.read * reads))
+
+
+def _all_reduce(x: Exchange, ports: Ports, linear: bool) -> Real:
+    """Reduce, then broadcast; the tool charges nothing with reduction support only."""
+    tiles = 1 if linear else x.sources
+    out, into = x.read_bytes * tiles / ports.read, x.written_bytes * tiles / ports.write
+    if ports.network.reduction and ports.network.broadcast:
+        return np.ceil(into + out + into)
+    if ports.network.reduction:
+        return np.ceil(into + out + into + out * x.factor) if linear else 0 * out
+    if ports.network.broadcast:
+        return np.ceil((into + out) * x.factor + into)
+    return np.ceil((2 * out + into) * x.factor + into)
+
+
+def _gather(x: Exchange, ports: Ports, linear: bool) -> Real:
+    """The root writes all tiles but its own, over two ports."""
+    del linear
+    if x.sources < 2:
+        raise CostError(
+            "a gather needs more than one source; drop it or name a level with more "
+            "instances"
+        )
+    memory = ports.memory
+    wide = min(2, x.sources - 1) * ports.network.bandwidth
+    write = min(memory.link_write_bandwidth, wide, memory.child_write_bandwidth)
+    into = (x.sources - 1) * x.written_bytes / (write * x.sources)
+    return np.maximum(np.ceil(into), np.ceil(x.read_bytes / ports.read))
+
+
+def _scatter(x: Exchange, ports: Ports, linear: bool) -> Real:
+    """The root reads all tiles but its own, over two ports; each then writes one."""
+    del linear
+    if x.destinations < 2:
+        raise CostError(
+            "a scatter needs more than one destination; drop it or name a level with "
+            "more instances"
+        )
+    wide = min(2, x.destinations - 1) * ports.network.bandwidth
+    read = min(ports.memory.link_read_bandwidth, wide)
+    out = (x.destinations - 1) * x.read_bytes / (read * x.destinations)
+    into = x.written_bytes / (x.destinations * ports.write)
+    return np.ceil(out) + np.ceil(into)
+
+
+def memory_energy(exchange: Exchange, memory: Memory, network: Network) -> Real:
+    """The pJ of a collective's reads and writes at one level (COMET tool)."""
+    x = exchange
+    reads, writes = access_tiles(x, network)
+    given = x.read_bytes / memory.width
+    left = x.written_bytes / memory.width
+    written = given
+    if x.kind in (CollectiveKind.SCATTER, CollectiveKind.ALL_REDUCE):
+        written = left
+    return given * reads * memory.child_read_energy + (
+        written * writes * memory.child_write_energy
+    )
+
+
+def access_tiles(x: Exchange, network: Network) -> tuple[float, float]:
+    """How many tiles all instances read and write during a collective (COMET tool)."""
+    match x.kind:
+        case CollectiveKind.GATHER:
+            return 1, x.sources - 1
+        case CollectiveKind.BROADCAST:
+            return 1 if network.broadcast else x.destinations, x.destinations - 1
+        case CollectiveKind.SCATTER:
+            return (x.destinations - 1) / x.destinations, 1
+        case CollectiveKind.REDUCTION:
+            repeats = 1 if network.reduction else x.sources - 1
+            return x.sources * repeats, repeats
+        case CollectiveKind.ALL_GATHER:
+            reads = 1 if network.broadcast else x.factor
+            return x.sources * reads, x.sources * x.factor
+        case CollectiveKind.ALL_REDUCE:
+            if network.reduction:
+                return x.sources, x.sources
+            reads = x.factor if network.broadcast else 2 * x.factor
+            return x.sources * reads, x.sources * x.factor

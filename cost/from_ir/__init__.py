@@ -1,0 +1,1 @@
+"""IR in, numbers out."""

@@ -1,0 +1,251 @@
+"""
+IR in, numbers out: the only file of this package that knows IR.
+
+The `comet` dialect becomes a `Problem`, an `arch.system` a `Hardware`; both are what
+the models price.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation as Op
+
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.model import price
+from comet.cost.accelerator.problem import (
+    Access,
+    Binding,
+    BindingKind,
+    Collective,
+    CollectiveKind,
+    Entry,
+    Leaf,
+    Node,
+    Operation,
+    Problem,
+    Tile,
+)
+from comet.cost.estimate import CostError, Estimate, ModelName
+from comet.cost.gpu.interconnect import Interconnect
+from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.launch_plan import Machine
+from comet.cost.read_hardware import read_hardware
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch.yaml import fields_of_system
+from comet.dialects.comet import (
+    BindingOp,
+    CollectiveOp,
+    DeclareOp,
+    MappingOp,
+    OperationOp,
+    ProblemOp,
+    TileOp,
+)
+from comet.dialects.comet.attributes import Entry as Column
+from comet.dialects.comet.attributes import ReductionKind
+
+OpT = TypeVar("OpT", bound=Op)
+
+
+def estimate_module(module: ModuleOp, model: ModelName = "paper") -> Estimate:
+    """
+    The cost of the mapping in a module: one `arch.system`, one `comet.problem`, one
+    `comet.mapping`.
+
+    Raises `CostError` with one sentence where an op is missing or the mapping cannot be
+    priced.
+    """
+    return price(problem_of(module), system_hardware(module), model)
+
+
+def system_hardware(module: ModuleOp) -> Hardware:
+    """The machine of the only `arch.system` of a module; raises `CostError`."""
+    return hardware_of(_only(module, SystemOp))
+
+
+def hardware_of(system: SystemOp) -> Hardware:
+    """
+    The machine of an `arch.system`; raises `CostError` for a field that is missing or
+    contradicts another.
+    """
+    return read_hardware(fields_of_system(system))
+
+
+def device_of(system: SystemOp) -> Device:
+    """The GPU of an `arch.system`; raises `CostError` where the system has none."""
+    if (rates := system.gpu) is None:
+        raise CostError(
+            f"@{system.system_name} is no GPU: its hardware file has no comet.gpu "
+            "section; attach h200x1.yaml or the like"
+        )
+    return Device(
+        rates.clock,
+        rates.multiprocessors,
+        rates.tensor,
+        rates.vector,
+        rates.hbm_bandwidth,
+        rates.l2_bytes,
+        rates.l2_bandwidth,
+        rates.launch,
+    )
+
+
+def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
+    """
+    The node of GPUs of an `arch.system`, `ranks` of its GPUs in use.
+
+    With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
+    where the system has no GPU.
+    """
+    device, rates = device_of(system), system.gpu
+    assert rates is not None
+    away = rates.remote_load
+    net = Interconnect(
+        ranks=ranks,
+        bandwidth=rates.link_bandwidth,
+        links=rates.links,
+        latency=rates.link_latency,
+        load_latency=device.load_latency + rates.link_latency if away is None else away,
+        signal=rates.signal,
+        barrier=rates.barrier,
+        caches=rates.remote_caches or rates.multiprocessors,
+    )
+    launch = rates.graph_launch if graph else rates.launch
+    return Machine(device, net, launch, rates.skew)
+
+
+def problem_of(module: ModuleOp) -> Problem:
+    """The problem and mapping of a module; raises `CostError` where one is missing."""
+    problem, mapping = _only(module, ProblemOp), _only(module, MappingOp)
+    root = _Numbering().tile(mapping.root)
+    return Problem(
+        dict(problem.instance.data),
+        tuple(_operation(op) for op in problem.declarations),
+        tuple(name.data for name in problem.ins),
+        tuple(name.data for name in problem.outs),
+        root,
+    )
+
+
+def node_op(module: ModuleOp, index: int) -> Op:
+    """The op of a node of the module's mapping, counted as in `NodeEstimate`."""
+    nodes = [
+        op for op in _only(module, MappingOp).walk() if not isinstance(op, MappingOp)
+    ]
+    return nodes[index]
+
+
+def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
+    found = [op for op in module.ops if isinstance(op, kind)]
+    if len(found) != 1:
+        raise CostError(
+            f"the module has {len(found)} ops '{kind.name}' where one is needed; run "
+            "attach-hardware and lower-to-comet first"
+        )
+    return found[0]
+
+
+def _operation(op: DeclareOp) -> Operation:
+    accesses = tuple(Access(a.tensor, a.projection, a.read_write) for a in op.accesses)
+    dims = tuple(d.data for d in op.dimensions)
+    return Operation(
+        op.operation.data, tuple(t.data for t in op.ins), op.out.data, dims, accesses
+    )
+
+
+class _Numbering:
+    """Converts nodes and counts them in document order, bindings included."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def _next(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def tile(self, op: TileOp) -> Tile:
+        index = self._next()
+        children: list[Node] = []
+        bindings: list[Binding | None] = []
+        for child in op.body.block.ops:
+            if isinstance(child, BindingOp):
+                bindings.append(
+                    Binding(self._next(), BindingKind(str(child.kind.data)))
+                )
+            else:
+                children.append(self._node(child))
+        bound = tuple(bindings) if bindings else (None,) * (len(children) - 1)
+        order = tuple(op.permutation.data)
+        return Tile(
+            index,
+            not op.is_temporal,
+            order,
+            tuple(_entry(e) for e in op.entries),
+            tuple(children),
+            bound,
+        )
+
+    def _node(self, op: Op) -> Node:
+        match op:
+            case TileOp():
+                return self.tile(op)
+            case OperationOp():
+                return self._leaf(op)
+            case CollectiveOp():
+                return self._collective(op)
+            case _:
+                raise CostError(f"'{op.name}' is no node of a mapping")
+
+    def _leaf(self, op: OperationOp) -> Leaf:
+        compute = None if op.compute is None else op.compute.data
+        steps = {step.tensor: dict(step.sizes) for step in op.steps.data}
+        return Leaf(
+            self._next(),
+            op.operation.data,
+            str(op.kind.data),
+            tuple(steps),
+            op.primitive.data,
+            steps,
+            () if compute is None else compute.reduction,
+            compute is not None and compute.rmw,
+            compute is not None and compute.specd,
+        )
+
+    def _collective(self, op: CollectiveOp) -> Collective:
+        return Collective(
+            self._next(),
+            CollectiveKind(str(op.kind.data)),
+            op.target.data,
+            op.tag.data,
+            None if op.dimension is None else op.dimension.data,
+            tuple(level.data for level in op.src),
+            tuple(level.data for level in op.dest),
+            op.in_tensor.data,
+            op.out_tensor.data,
+            op.bits,
+            _reduction(op),
+            0 if op.spatial_factor is None else op.spatial_factor.value.data,
+            op.wb_output is not None,
+        )
+
+
+def _reduction(op: CollectiveOp) -> str | None:
+    if op.reduction_op is None:
+        return None
+    kind = op.reduction_op.data
+    return "add" if kind is ReductionKind.SUB else str(kind)
+
+
+def _entry(column: Column) -> Entry:
+    factors = tuple(dict(row) for row in column.factors)
+    return Entry(
+        column.tensor,
+        column.tag,
+        column.target,
+        column.child,
+        column.precision,
+        column.rmw,
+        factors,
+    )

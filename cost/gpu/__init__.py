@@ -1,0 +1,1 @@
+"""Prices of kernels and launch plans on GPUs."""

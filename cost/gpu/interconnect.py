@@ -1,0 +1,92 @@
+"""
+What joins the GPUs of a node, and what reaching over it costs one kernel.
+
+Loads and stores of a peer's memory, not whole collectives (`algorithms.py`). Times are
+seconds, rates bytes per second; sizes may be numpy arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from comet.cost.collectives.algorithms import Fabric, switch
+from comet.cost.gpu.kernel import Device, KernelTime, KernelWork
+from comet.cost.reals import Real, longest
+
+
+@dataclass(frozen=True)
+class Interconnect:
+    """The links of one GPU to the other ranks of its node."""
+
+    ranks: int
+    bandwidth: float
+    """What one GPU sends, and receives, through all its links together."""
+    links: int
+    """Equal links, one to each peer; 1 where a switch joins all at the full rate."""
+    latency: float
+    """Until a store is in a peer's memory."""
+    load_latency: float
+    """From a load of a peer's memory to its use."""
+    signal: float
+    """From setting a flag at a peer to its being seen there."""
+    barrier: float
+    """A barrier of all ranks that arrive together."""
+    caches: int
+    """Parts of a GPU that each fetch a peer's bytes for themselves and keep them."""
+
+    def rate(self, peers: int) -> float:
+        """Bytes per second to or from so many peers at the same time."""
+        return self.bandwidth * min(max(peers, 1), self.links) / self.links
+
+    @property
+    def peers(self) -> int:
+        """The other ranks."""
+        return self.ranks - 1
+
+    @property
+    def fabric(self) -> Fabric:
+        """The same for the formulas of collectives."""
+        return switch(self.ranks, self.latency, self.rate(self.peers))
+
+
+def send_time(message: Real, net: Interconnect) -> Real:
+    """Return the seconds in which one message goes to every peer, over all links."""
+    return net.peers * message / net.rate(net.peers)
+
+
+def remote_traffic(message: Real, again: Real, waves: Real, net: Interconnect) -> Real:
+    """
+    Return the bytes that loads of all peers' messages bring over the links.
+
+    `again` programs load the same bytes. Those that run together and share a cache
+    fetch them once; nothing outlives a wave.
+    """
+    return net.peers * message * np.minimum(again, waves * net.caches)
+
+
+def source_latency(
+    work: KernelWork, waves: Real, device: Device, net: Interconnect, *, remote: bool
+) -> Real:
+    """
+    Return the load latency of a kernel whose loop visits one source after another.
+
+    The software pipeline fills anew for each source. Loads of a peer's memory take
+    longer, where `remote`; those of the own share do not.
+    """
+    rounds = np.maximum(work.rounds / net.ranks, 1)
+    filled = 1 + (rounds - 1) / np.maximum(work.stages, 1)
+    away = net.load_latency if remote else device.load_latency
+    return waves * filled * (device.load_latency + net.peers * away)
+
+
+def with_latency(time: KernelTime, latency: Real) -> KernelTime:
+    """Return the same kernel with other load latency."""
+    return replace(time, latency=latency)
+
+
+def body_time(time: KernelTime, link: Real = 0.0) -> Real:
+    """Return the seconds of a kernel without its launch; `link` limits it as well."""
+    parts = (time.compute, time.shared, time.l2, time.device, time.latency, link)
+    return np.where(np.greater(time.fits, 0), longest(parts) + time.control, np.inf)

@@ -1,0 +1,152 @@
+"""
+A launch plan as numbers: what one rank launches, sends, waits for and meets at.
+
+All ranks run the same plan. `program_plan.py` reads it from a `dataflow.program`;
+`timeline.py` plays it. Sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from comet.cost.gpu.interconnect import Interconnect
+from comet.cost.gpu.kernel import Device, KernelWork
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A node of GPUs, and how kernels are started on it."""
+
+    device: Device
+    net: Interconnect
+    launch: float
+    """Seconds to start one kernel: `device.launch`, or less where a graph is played."""
+    skew: float = 0.0
+    """How much longer the slowest rank takes for a kernel, as a share of its time."""
+
+
+def virtual_ranks(machine: Machine) -> Machine:
+    """
+    Return what all ranks of a machine are when they share one of its GPUs.
+
+    Each has an equal part of the multiprocessors, rates and caches; peers are as far as
+    device memory, whose cache all ranks share. Kernels of all ranks are one launch, so
+    that the end of one is a barrier.
+    """
+    device, ranks = machine.device, machine.net.ranks
+    part = replace(
+        device,
+        multiprocessors=max(device.multiprocessors // ranks, 1),
+        tensor={name: rate / ranks for name, rate in device.tensor.items()},
+        vector={name: rate / ranks for name, rate in device.vector.items()},
+        hbm_bandwidth=device.hbm_bandwidth / ranks,
+        l2_bytes=device.l2_bytes // ranks,
+        l2_bandwidth=device.l2_bandwidth / ranks,
+    )
+    net = Interconnect(
+        ranks=ranks,
+        bandwidth=part.hbm_bandwidth,
+        links=1,
+        latency=device.load_latency,
+        load_latency=device.load_latency,
+        signal=2 * device.load_latency,
+        barrier=0.0,
+        caches=1,
+    )
+    return replace(machine, device=part, net=net, skew=0.0)
+
+
+@dataclass(frozen=True)
+class Send:
+    """A kernel gives its tiles to a channel."""
+
+    channel: str
+    message: float
+    """What each peer gets."""
+    remote: bool
+    """Whether tiles are stored at the peers (push) or kept for them (pull)."""
+    signals: bool
+    """Whether flags tell of every tile; else only a barrier does."""
+    blocks: int = 1
+    """Parts of the message that peers may wait for."""
+    of_input: bool = False
+    """Whether the value is an input of the plan, only laid out for the peers."""
+
+
+@dataclass(frozen=True)
+class Receive:
+    """A kernel takes what all ranks gave to a channel."""
+
+    channel: str
+    """Whose flags tell that it is there: of several, one may tell for all."""
+    message: float
+    """What comes from each rank."""
+    remote: bool
+    """Whether it is loaded from the peers (pull) or lies in the own inbox (push)."""
+    waits: bool
+    """Whether flags are waited for; else a barrier came before."""
+    by_source: bool
+    """Whether a loop visits the sources, the own first; else all are needed at once."""
+    again: float = 1
+    """How many programs load the same bytes."""
+    by_block: bool = False
+    """Whether a program needs the blocks of its own rows only, not all."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One node on the launch grid: a kernel has one, a persistent kernel several."""
+
+    name: str
+    work: KernelWork
+    intermediates: float = 0
+    """Bytes of `work.device_bytes` that one kernel leaves in memory for another."""
+    copies: bool = False
+    """Whether it moves data and computes nothing."""
+    counts: bool = False
+    """Whether it reads the number of the launch, which says where channels lie."""
+    sends: tuple[Send, ...] = ()
+    receives: tuple[Receive, ...] = ()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel."""
+
+    name: str
+    parts: tuple[Part, ...]
+    tells: tuple[str, ...] = ()
+    """Channels of inputs in symmetric memory, of which its first program tells."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A kernel that is one collective of a library."""
+
+    name: str
+    kind: str
+    """As `algorithms.TIMES` calls it."""
+    size: float
+    """Of the whole value, as `algorithms` counts."""
+    intermediates: float = 0
+    """Bytes that it reads and writes in the own memory."""
+    algorithm: str | None = None
+    """None takes the fastest."""
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """All ranks meet; every store has arrived."""
+
+    name: str = "barrier"
+
+
+Step: TypeAlias = "Launch | Exchange | Barrier"
+
+Plan: TypeAlias = "tuple[Step, ...]"
+
+SegmentKind = Literal[
+    "launch", "busy", "locality", "communication", "wait", "barrier", "signal"
+]
+"""What a rank's time goes into."""

@@ -1,0 +1,83 @@
+"""
+The three taxes of a launch plan: what its time goes into besides computing.
+
+* launch: starting kernels;
+* synchronization: barriers, waiting for other ranks, flags, and communication that no
+  computation hides (the bulk-synchronous tax);
+* locality: what writing intermediates to device memory and reading them adds.
+
+Source of the division: arXiv 2511.02168. Every moment of every rank belongs to exactly
+one of these or to computing, so that they add up to the latency. Times are seconds,
+means over the ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from comet.cost.gpu.launch_plan import Machine, Plan, SegmentKind
+from comet.cost.gpu.timeline import Segment, Timeline, play
+
+Share: TypeAlias = Literal["busy", "launch", "synchronization", "locality"]
+"""Where time goes."""
+
+SHARE: Mapping[SegmentKind, Share] = {
+    "launch": "launch",
+    "busy": "busy",
+    "locality": "locality",
+    "communication": "synchronization",
+    "wait": "synchronization",
+    "barrier": "synchronization",
+    "signal": "synchronization",
+}
+"""What each kind of segment counts as."""
+
+
+@dataclass(frozen=True)
+class Taxes:
+    """Where the time of a plan, or of one step of it, goes."""
+
+    busy: float = 0.0
+    launch: float = 0.0
+    synchronization: float = 0.0
+    locality: float = 0.0
+
+    @property
+    def taxes(self) -> float:
+        """The three together."""
+        return self.launch + self.synchronization + self.locality
+
+    @property
+    def total(self) -> float:
+        """Computing and taxes: of a whole plan, its latency."""
+        return self.busy + self.taxes
+
+
+def taxes_of(segments: Iterable[Segment], ranks: int) -> Taxes:
+    """Return the sums over segments, divided by the number of ranks."""
+    sums: dict[Share, float] = dict.fromkeys(SHARE.values(), 0.0)
+    for segment in segments:
+        sums[SHARE[segment.kind]] += segment.seconds / ranks
+    return Taxes(**sums)
+
+
+def taxes_by_step(timeline: Timeline) -> dict[str, Taxes]:
+    """Return the taxes of each step by name, in order of first appearance."""
+    steps: dict[str, list[Segment]] = {}
+    for segment in timeline.segments:
+        steps.setdefault(segment.step, []).append(segment)
+    return {
+        name: taxes_of(segments, timeline.ranks) for name, segments in steps.items()
+    }
+
+
+def price_plan(plan: Plan, machine: Machine) -> Taxes:
+    """
+    Return where the time of a plan goes.
+
+    Raises `CostError` as `play` does.
+    """
+    timeline = play(plan, machine)
+    return taxes_of(timeline.segments, timeline.ranks)

@@ -1,0 +1,406 @@
+"""
+Plays a launch plan on all ranks: who does what, and when.
+
+Kernels of a rank follow each other, each behind its launch. A barrier lets nobody pass
+before the last rank is there. The programs of a consumer visit their sources, the own
+one first, and stop where tiles that they need have not arrived; others of their wave go
+on meanwhile. Kernels take a little longer on one rank than on another, and not always
+on the same one: in turn, each is the slowest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+
+from comet.cost.collectives.algorithms import cheapest, collective_time
+from comet.cost.estimate import CostError
+from comet.cost.gpu.interconnect import (
+    body_time,
+    remote_traffic,
+    send_time,
+    source_latency,
+    with_latency,
+)
+from comet.cost.gpu.kernel import kernel_time, resident_programs, wave_count
+from comet.cost.gpu.launch_plan import (
+    Barrier,
+    Exchange,
+    Launch,
+    Machine,
+    Part,
+    Plan,
+    Receive,
+    SegmentKind,
+    Send,
+    Step,
+)
+
+MAX_WAVES = 8
+"""Waves, and groups of rows, that are played one by one; more are taken together."""
+
+
+FLAG_BYTES = 64
+"""What the links carry to set a flag: the least that memory moves; an assumption."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What one rank does for a while, seconds."""
+
+    rank: int
+    step: str
+    part: str
+    """The node of a kernel, empty where it is not the work of one."""
+    kind: SegmentKind
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All that happens on all ranks; the segments of a rank follow without a gap."""
+
+    ranks: int
+    latency: float
+    """Seconds until the last rank has done."""
+    segments: tuple[Segment, ...]
+
+    def of_rank(self, rank: int) -> Iterator[Segment]:
+        """Iterate over what one rank does, in order."""
+        return (segment for segment in self.segments if segment.rank == rank)
+
+
+@dataclass(frozen=True)
+class PartTime:
+    """The seconds of one node once nothing is waited for, by what they are for."""
+
+    busy: float
+    communication: float
+    """What loads from peers add, or moving data where nothing is computed."""
+    locality: float
+    """What reading and writing intermediates adds."""
+    waves: int
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.busy + self.communication + self.locality
+
+
+def part_time(part: Part, machine: Machine) -> PartTime:
+    """
+    Return where the time of a node goes.
+
+    Intermediates and remote loads count by what they add: bytes that pass while the
+    kernel computes are free. Raises `CostError` where the device has no rate for the
+    kernel, or no room.
+    """
+    device, net = machine.device, machine.net
+    work = part.work
+    time = kernel_time(work, device)
+    slots = device.multiprocessors * resident_programs(work, device)
+    waves = wave_count(work.programs, slots)
+    local, remote, link = time, time, 0.0
+    if any(receive.by_source for receive in part.receives):
+        near = source_latency(work, waves, device, net, remote=False)
+        local = remote = with_latency(time, near)
+    for receive in part.receives:
+        if not receive.remote or net.ranks == 1:
+            continue
+        away = time.latency * net.load_latency / device.load_latency
+        if receive.by_source:
+            away = source_latency(work, waves, device, net, remote=True)
+        remote = with_latency(time, away)
+        moved = remote_traffic(receive.message, receive.again, waves, net)
+        link += float(moved) / net.rate(1 if receive.by_source else net.peers)
+    if not np.all(np.greater(time.fits, 0)):
+        raise CostError(
+            f"a program of {part.name} does not fit a multiprocessor; choose smaller "
+            "tiles"
+        )
+    kept = work.device_bytes - part.intermediates
+    busy = float(body_time(replace(local, device=kept / device.hbm_bandwidth)))
+    here, whole = float(body_time(local)), float(body_time(remote, link))
+    if part.copies:
+        return PartTime(0.0, whole - (here - busy), here - busy, int(waves))
+    return PartTime(busy, whole - here, here - busy, int(waves))
+
+
+def exchange_time(step: Exchange, machine: Machine) -> float:
+    """Return the seconds of a collective; raises `CostError` as `algorithms` does."""
+    fabric = machine.net.fabric
+    if step.algorithm is None:
+        return cheapest(step.kind, fabric, step.size)[1]
+    return float(collective_time(step.kind, step.algorithm, fabric, step.size))
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """When the tiles of one sender are in its own memory, and at its peers."""
+
+    start: float
+    made: float
+    """Seconds in which the sender makes and stores them."""
+    sent: float
+    """Seconds in which the links carry them, or the same."""
+    blocks: int
+    delay: float
+
+    def at(self, share: float, *, own: bool) -> float:
+        """Return when so much of the message is there, and told of."""
+        done = ceil(share * self.blocks) / self.blocks
+        if own:
+            return self.start + self.made * done
+        return self.start + self.sent * done + self.delay
+
+
+class _Player:
+    """One clock for each rank, and what has happened until now."""
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.ranks = range(machine.net.ranks)
+        self.clocks = [0.0 for _ in self.ranks]
+        self.segments: list[Segment] = []
+        self.arrivals: dict[str, list[_Arrival]] = {}
+        self.step, self.part = "", ""
+        self.kernels = 0
+
+    def play(self, step: Step) -> None:
+        """Play one step on all ranks."""
+        self.step, self.part = step.name, ""
+        match step:
+            case Launch():
+                self._launch(step)
+            case Exchange():
+                self._exchange(step)
+            case Barrier():
+                self.meet()
+                self._all_spend("barrier", self.machine.net.barrier)
+
+    def meet(self) -> None:
+        """Let all ranks wait for the last one."""
+        last = max(self.clocks)
+        for rank in self.ranks:
+            self.wait(rank, last)
+
+    def wait(self, rank: int, until: float) -> None:
+        """Let a rank wait."""
+        self.spend(rank, "wait", until - self.clocks[rank])
+
+    def spend(self, rank: int, kind: SegmentKind, seconds: float) -> None:
+        """Let a rank spend some time."""
+        if seconds > 0:
+            start = self.clocks[rank]
+            found = Segment(rank, self.step, self.part, kind, start, seconds)
+            self.segments.append(found)
+            self.clocks[rank] = start + seconds
+
+    def _all_spend(self, kind: SegmentKind, seconds: float) -> None:
+        for rank in self.ranks:
+            self.spend(rank, kind, seconds)
+
+    def _exchange(self, step: Exchange) -> None:
+        """Play a library's collective, which starts when all are there."""
+        self._all_spend("launch", self.machine.launch)
+        self.meet()
+        sent = exchange_time(step, self.machine)
+        copied = step.intermediates / self.machine.device.hbm_bandwidth
+        self._all_spend("locality", copied)
+        self._all_spend("communication", sent - copied)
+
+    def _launch(self, step: Launch) -> None:
+        """Play a kernel; it ends when its stores have arrived."""
+        self._all_spend("launch", self.machine.launch)
+        for channel in step.tells:
+            self._tell(channel)
+        drained = list(self.clocks)
+        for part in step.parts:
+            self.part = part.name
+            time = part_time(part, self.machine)
+            for rank in self.ranks:
+                begin = self.clocks[rank]
+                self._run(part, time, rank)
+                sent = self._send(part, time, rank, begin)
+                drained[rank] = max(drained[rank], sent)
+            self.kernels += 1
+        for rank in self.ranks:
+            self.spend(rank, "communication", drained[rank] - self.clocks[rank])
+
+    def _slowness(self, rank: int) -> float:
+        """Return how much longer than on the fastest rank the current kernel takes."""
+        ranks = len(self.ranks)
+        place = (rank + self.kernels) % ranks / max(ranks - 1, 1)
+        return 1 + self.machine.skew * place
+
+    def _run(self, part: Part, time: PartTime, rank: int) -> None:
+        """Play a node on one rank, wave by wave; what can go on is not held up."""
+        waves = max(1, min(time.waves, MAX_WAVES))
+        task = _Task(self, rank)
+        if part.counts:
+            task.add("signal", time.waves * self.machine.device.load_latency)
+        for wave in range(waves):
+            pieces = sorted(self._pieces(part, rank, wave, waves))
+            share = self._slowness(rank) / (waves * len(pieces))
+            for release, looks in pieces:
+                task.wait(release)
+                task.add("signal", looks)
+                task.add("busy", share * time.busy)
+                task.add("communication", share * time.communication)
+                task.add("locality", share * time.locality)
+        task.pay()
+
+    def _pieces(
+        self, part: Part, rank: int, wave: int, waves: int
+    ) -> Iterator[tuple[float, float]]:
+        """
+        Yield the equal pieces of work of a wave: from each source, for each group of
+        rows, when it may start, and how long its programs look at flags.
+        """
+        waited = list(_waited(part))
+        by_source = any(receive.by_source for receive in part.receives)
+        turns = len(self.ranks) if by_source else 1
+        blocks = max((self._blocks(r) for r in waited if r.by_block), default=1)
+        groups = ceil(min(blocks, MAX_WAVES) / waves)
+        for turn in range(turns):
+            for group in range(groups):
+                rows = (wave + (group + 1) / groups) / waves
+                whole = [self._release(r, rank, turn, rows) for r in waited]
+                looks = sum(turn == 0 or receive.by_source for receive in waited)
+                look = looks * self.machine.device.load_latency / groups
+                yield max(whole, default=0.0), look
+
+    def _blocks(self, receive: Receive) -> int:
+        return max(arrival.blocks for arrival in self._arrivals(receive))
+
+    def _release(self, receive: Receive, rank: int, turn: int, rows: float) -> float:
+        """Return when the tiles of a source are there, or of all, and told of."""
+        arrivals = self._arrivals(receive)
+        needed = rows if receive.by_block else 1.0
+        ranks = len(self.ranks)
+        sources = [(rank + turn) % ranks] if receive.by_source else list(self.ranks)
+        return max(arrivals[s].at(needed, own=s == rank) for s in sources)
+
+    def _arrivals(self, receive: Receive) -> list[_Arrival]:
+        if (arrivals := self.arrivals.get(receive.channel)) is None:
+            raise CostError(
+                f"{self.step} waits for channel {receive.channel}, to which no earlier "
+                "kernel gives anything; launch the producer first"
+            )
+        return arrivals
+
+    def _send(self, part: Part, time: PartTime, rank: int, begin: float) -> float:
+        """Note when what a node sends arrives; return when the last store does."""
+        done, net = self.clocks[rank], self.machine.net
+        link = sum(_link_time(send, part, self.machine) for send in part.sends)
+        for send in part.sends:
+            made = self.clocks[rank] - begin
+            flight = net.latency if send.remote else 0.0
+            sent = max(made, link)
+            told = net.signal if send.signals else 0.0
+            arrival = _Arrival(begin, made, sent, send.blocks, flight + told)
+            self.arrivals.setdefault(send.channel, []).append(arrival)
+            done = max(done, begin + sent + flight)
+        for send in part.sends:
+            if send.signals:
+                self._signal(send, time, rank)
+        return done
+
+    def _tell(self, channel: str) -> None:
+        """
+        Note when the flags of an input are set that lies where peers load it.
+
+        A program of its own looks up the launch's number and sets them, the own first.
+        """
+        net, device = self.machine.net, self.machine.device
+        begun = 2 * device.load_latency
+        own, last = (begun + n * device.iteration for n in (1, net.ranks))
+        self.arrivals[channel] = [
+            _Arrival(clock, own, last, 1, net.signal) for clock in self.clocks
+        ]
+
+    def _signal(self, send: Send, time: PartTime, rank: int) -> None:
+        """Spend what it costs the sender to wait for its stores and set the flags."""
+        net, device = self.machine.net, self.machine.device
+        fence = net.latency if send.remote else device.load_latency
+        each = fence + net.peers * device.iteration
+        self.spend(rank, "signal", time.waves * each)
+
+
+def _waited(part: Part) -> Iterator[Receive]:
+    """Yield what a node waits for; flags that tell of several values, once."""
+    seen: set[tuple[str, bool, bool]] = set()
+    for receive in part.receives:
+        key = (receive.channel, receive.by_source, receive.by_block)
+        if receive.waits and key not in seen:
+            seen.add(key)
+            yield receive
+
+
+def _link_time(send: Send, part: Part, machine: Machine) -> float:
+    """Return how long the links carry a part's tiles and flags."""
+    flags = float(part.work.programs) * FLAG_BYTES if send.signals else 0.0
+    tiles = send.message if send.remote else 0.0
+    return float(send_time(tiles + flags, machine.net))
+
+
+class _Task:
+    """What a node does on one rank, put down in few segments: one between two waits."""
+
+    def __init__(self, player: _Player, rank: int):
+        self.player, self.rank = player, rank
+        self.owed: dict[SegmentKind, float] = {}
+
+    def add(self, kind: SegmentKind, seconds: float) -> None:
+        """Let the node go on for a while."""
+        self.owed[kind] = self.owed.get(kind, 0.0) + seconds
+
+    def wait(self, until: float) -> None:
+        """Let the node stop until then, if that is still to come."""
+        if until > self.player.clocks[self.rank] + sum(self.owed.values()):
+            self.pay()
+            self.player.wait(self.rank, until)
+
+    def pay(self) -> None:
+        """Put down what has been done."""
+        for kind, seconds in self.owed.items():
+            self.player.spend(self.rank, kind, seconds)
+        self.owed.clear()
+
+
+def play(plan: Plan, machine: Machine) -> Timeline:
+    """
+    Return what happens when all ranks run a plan.
+
+    Raises `CostError` where a kernel has no rate on the device, does not fit it, or
+    waits for what nobody sends.
+    """
+    player = _Player(machine)
+    for step in plan:
+        player.play(step)
+    player.meet()
+    segments = tuple(_merged(player.segments))
+    return Timeline(machine.net.ranks, max(player.clocks), segments)
+
+
+def _merged(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """Join what a rank does for one purpose without a pause in between."""
+    by_rank: Mapping[int, list[Segment]] = {s.rank: [] for s in segments}
+    for segment in segments:
+        row = by_rank[segment.rank]
+        last = row[-1] if row else None
+        if last is not None and _continues(segment, last):
+            row[-1] = replace(last, seconds=last.seconds + segment.seconds)
+        else:
+            row.append(segment)
+    for row in by_rank.values():
+        yield from row
+
+
+def _continues(segment: Segment, last: Segment) -> bool:
+    what, before = ((s.step, s.part, s.kind) for s in (segment, last))
+    return what == before

@@ -1,0 +1,210 @@
+"""
+The arch dialect: a hardware file as IR, one to one.
+
+The hierarchy of memories is a tree of `arch.level` ops that ends in `arch.unit` ops. As
+in the file, the link that joins a node to its parent is described on the node. What a
+node is made of stands in the tables of `arch.memory` and `arch.compute` rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolNameConstraint
+from xdsl.ir import Block, Dialect, Operation, Region
+from xdsl.irdl import (
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+)
+from xdsl.traits import NoTerminator
+from xdsl.utils.exceptions import DiagnosticException, VerifyException
+
+from comet.dialects.arch.fields import Fields, FieldsDirective, dictionary_of
+from comet.dialects.arch.gpu import GpuOp, GpuRates
+from comet.dialects.arch.nodes import LevelOp, NodeOp, Path, PathAttr, UnitOp
+from comet.dialects.arch.rows import ComputeOp, ContainerOp, MemoryOp
+
+__all__ = [
+    "Arch",
+    "ArchError",
+    "ComputeOp",
+    "GpuOp",
+    "GpuRates",
+    "LevelOp",
+    "MemoryOp",
+    "NodeOp",
+    "Path",
+    "PathAttr",
+    "SystemOp",
+    "UnitOp",
+    "attached_system",
+    "find_system",
+]
+
+
+class ArchError(DiagnosticException):
+    """The hardware lacks what was asked of it; the message is one sentence."""
+
+
+@irdl_op_definition
+class SystemOp(ContainerOp):
+    """
+    A machine: tables of what it is made of, its hierarchy, the rates of its GPUs.
+
+    The label is no symbol: it may equal the name of the mesh that the machine spans.
+
+    ```mlir
+    arch.system @edge {
+      arch.memory "DRAM" {bw = 25, width = 8}
+      arch.level @DRAM : "DRAM" {
+      }
+    }
+    ```
+    """
+
+    name = "arch.system"
+    label = prop_def(SymbolNameConstraint())
+    extra = opt_prop_def(DictionaryAttr)
+    """What the file says at its top that nobody reads."""
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+    custom_directives = (FieldsDirective,)
+    assembly_format = (
+        "$label (`extra` custom<FieldsDirective>($extra)^)? "
+        "attr-dict-with-keyword $body"
+    )
+
+    def __init__(
+        self, label: str, body: Sequence[Operation] = (), extra: Fields | None = None
+    ):
+        super().__init__(
+            properties={
+                "label": StringAttr(label),
+                "extra": dictionary_of(extra) if extra else None,
+            },
+            regions=[Region(Block(body))],
+        )
+
+    @property
+    def system_name(self) -> str:
+        """The name of the system, which is also that of its mesh."""
+        return self.label.data
+
+    @property
+    def nodes(self) -> tuple[LevelOp | UnitOp, ...]:
+        """All levels and units, a parent before its children, in the file's order."""
+        return tuple(op for op in self.walk() if isinstance(op, LevelOp | UnitOp))
+
+    @property
+    def levels(self) -> tuple[LevelOp, ...]:
+        """All levels, outermost first."""
+        return tuple(node for node in self.nodes if isinstance(node, LevelOp))
+
+    @property
+    def gpu(self) -> GpuRates | None:
+        """The rates of each GPU; None on an accelerator."""
+        found = (op.rates for op in self.body.block.ops if isinstance(op, GpuOp))
+        return next(found, None)
+
+    @property
+    def axes(self) -> dict[str, int]:
+        """The mesh axes and their extents, outermost level first."""
+        return {a: n for lv in self.levels for a, n in lv.axis_extents.items()}
+
+    @property
+    def axis_levels(self) -> dict[str, str]:
+        """The level at which each mesh axis begins."""
+        return {a: lv.level_name for lv in self.levels for a in lv.axis_extents}
+
+    def level(self, name: str) -> LevelOp:
+        """Return the level of that name; raises ArchError naming those there are."""
+        levels = {level.level_name: level for level in self.levels}
+        if (found := levels.get(name)) is None:
+            raise ArchError(
+                f"@{self.system_name} has no level {name}; it has {', '.join(levels)}"
+            )
+        return found
+
+    def joined(self, one: str, other: str) -> bool:
+        """Whether a link joins two levels: one is the parent of the other."""
+        first, second = self.level(one), self.level(other)
+        return first.parent_level is second or second.parent_level is first
+
+    def route(self, source: str, target: str) -> tuple[str, ...]:
+        """Name the levels that data passes from one level to another, both included."""
+        up, down = (
+            _with_ancestors(self.level(source)),
+            _with_ancestors(self.level(target)),
+        )
+        meeting = next((name for name in up if name in down), None)
+        if meeting is None:
+            raise ArchError(f"no chain of links joins {source} to {target}")
+        upward = up[: up.index(meeting) + 1]
+        return (*upward, *reversed(down[: down.index(meeting)]))
+
+    def axes_of(self, name: str) -> tuple[str, ...]:
+        """
+        Name the mesh axes that the instances of a level span, below one parent.
+
+        A level without axes of its own shares those of a sibling with the same mesh:
+        the input, weight and output buffers of one core.
+        """
+        level = self.level(name)
+        above = level.parent_level
+        siblings = (level,) if above is None else (level, *above.children)
+        for sibling in siblings:
+            if sibling.axes is not None and sibling.mesh_shape == level.mesh_shape:
+                return tuple(sibling.axis_extents)
+        return ()
+
+    def verify_(self) -> None:
+        names = [level.level_name for level in self.levels]
+        self._verify_distinct("level", names)
+        self._verify_distinct(
+            "mesh axis", [a.data for lv in self.levels for a in lv.axes or ()]
+        )
+        for row in (MemoryOp, ComputeOp):
+            rows = [op.kind.data for op in self.body.block.ops if isinstance(op, row)]
+            self._verify_distinct(row.name, rows)
+
+    def _verify_distinct(self, what: str, names: Sequence[str]) -> None:
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise VerifyException(f"'{self.name}' op has {what} {name} twice")
+
+
+def _with_ancestors(level: LevelOp) -> tuple[str, ...]:
+    names = [level.level_name]
+    while (above := level.parent_level) is not None:
+        level = above
+        names.append(level.level_name)
+    return tuple(names)
+
+
+def find_system(op: Operation) -> SystemOp | None:
+    """Return the hardware attached to the module around `op`; None if there is none."""
+    top = op
+    while (above := top.parent_op()) is not None:
+        top = above
+    systems = (found for found in top.walk() if isinstance(found, SystemOp))
+    return next(systems, None)
+
+
+def attached_system(op: Operation) -> SystemOp:
+    """Return the hardware attached to the module; raises ArchError if there is none."""
+    if (system := find_system(op)) is None:
+        raise ArchError(
+            'the module has no hardware; run attach-hardware{path="..."} first'
+        )
+    return system
+
+
+Arch = Dialect(
+    "arch",
+    [SystemOp, MemoryOp, ComputeOp, LevelOp, UnitOp, GpuOp],
+    [PathAttr],
+)

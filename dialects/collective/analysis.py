@@ -1,0 +1,411 @@
+"""
+The forward analysis of an SPMD region: how each value relates to the global one.
+
+What can be known of a value is in `collective_state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import singledispatch
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects import collective, compound
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.roots import Roots
+from comet.dialects.collective.spmd import Sharding, SpmdOp, YieldOp
+from comet.dialects.collective.state import FOLD, State, States, state_of_sharding
+from comet.dialects.compound.dims import names_of
+
+
+def verify_spmd(op: Operation, mesh: MeshOp) -> None:
+    """
+    Check that the body of the `spmd` op computes what it would on one device.
+
+    Raises VerifyException for a map on a partial value, a wrong reduction kind or axis,
+    operands that are sharded differently, or a yield that does not match.
+    """
+    assert isinstance(op, SpmdOp)
+    for inner in op.body.block.ops:
+        if isinstance(inner, collective.CollectiveOp) and inner.mesh != op.mesh:
+            raise VerifyException(
+                f"'{inner.name}' op is on mesh {inner.mesh}, the region on {op.mesh}"
+            )
+    verify_results(op, mesh, region_states(op))
+
+
+def verify_results(op: SpmdOp, mesh: MeshOp, states: States) -> None:
+    """
+    Check that what `op` yields matches the shardings of its results.
+
+    Raises VerifyException where it does not.
+    """
+    for _, value, sharding in op.boundary()[len(op.ins) :]:
+        if value not in states:
+            raise VerifyException(
+                f"'{op.name}' op yields a value from outside of its region; hand it in "
+                "as an operand"
+            )
+        _verify_yield(op, mesh, states[value], sharding)
+
+
+def region_states(op: SpmdOp, roots: Mapping[SSAValue, Roots] | None = None) -> States:
+    """
+    Return the state of every value in the body of `op`; of `roots` only a root has it.
+
+    Raises VerifyException for a body that does not compute what one device would.
+    """
+    from comet.dialects.dataflow.analysis import states_after
+
+    states: States = {}
+    for _, argument, sharding in op.boundary()[: len(op.ins)]:
+        states[argument] = state_of_sharding(sharding)
+    for inner in op.body.block.ops:
+        if not isinstance(inner, YieldOp):
+            states |= states_after(inner, states)
+        for result in (roots or {}).keys() & set(inner.results):
+            rooted = {**states[result].rooted, **(roots or {})[result]}
+            states[result] = replace(states[result], rooted=rooted)
+    return states
+
+
+def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) -> None:
+    _verify_root_is_whole(op, state)
+    for dim, axes in sharding.items():
+        if set(state.splits(dim)) == set(axes) and state.splits(dim) != axes:
+            raise VerifyException(
+                f"'{op.name}' op yields {dim} split over {', '.join(state.splits(dim))}"
+                f" where its sharding says {', '.join(axes)}; the order counts"
+            )
+    expected = state_of_sharding(sharding)
+    for axis in mesh.axis_extents:
+        if state.uniform and axis not in state.partial:
+            continue
+        if state.describe(axis) != expected.describe(axis):
+            raise VerifyException(
+                f"'{op.name}' op yields a value that is {state.describe(axis)} over "
+                f"axis '{axis}' where its sharding says {expected.describe(axis)}"
+                + (_forgotten(state.partial[axis]) if axis in state.partial else "")
+            )
+
+
+def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
+    """Check that what only a root holds is instance 0's, and no share or term."""
+    for group, root in state.rooted.items():
+        for axis in group:
+            if root != 0 or axis in state.sharded or axis in state.partial:
+                _reject_rooted(op, state, [axis])
+
+
+def _forgotten(kind: str) -> str:
+    if kind == FOLD:
+        return "; an all_gather and a fold of its merge are missing"
+    return f"; a collective.all_reduce {kind} is missing"
+
+
+def result_states(op: Operation, states: States) -> States:
+    """Return the state of each result of `op`, given those of its operands."""
+    state = transfer(op, states)
+    if len(op.results) < 2:
+        return dict.fromkeys(op.results, state)
+    return {result: _restricted(state, result) for result in op.results}
+
+
+def _restricted(state: State, value: SSAValue) -> State:
+    """Return `state` without the axes that split dimensions `value` does not have."""
+    names = names_of(value)
+    kept = {axis: dim for axis, dim in state.sharded.items() if dim in names}
+    return replace(state, sharded=kept)
+
+
+@singledispatch
+def transfer(op: Operation, states: States) -> State:
+    """Return the state of all results of `op` together, given its operands' states."""
+    raise VerifyException(
+        f"'{op.name}' op is not understood inside collective.spmd; only compound and "
+        "collective ops are"
+    )
+
+
+def _reject_partials(op: Operation, states: States) -> None:
+    for index, value in enumerate(op.operands):
+        for axis, kind in states[value].partial.items():
+            raise VerifyException(
+                f"'{op.name}' op operand {index} is partial({kind}) over axis "
+                f"'{axis}'{_forgotten(kind)}"
+            )
+
+
+def _reject_rooted(op: Operation, state: State, axes: Iterable[str]) -> None:
+    """Raise VerifyException if only a root along one of `axes` holds the value."""
+    for axis in axes:
+        for group, root in state.rooted.items():
+            if axis in group:
+                raise VerifyException(
+                    f"'{op.name}' op takes, over axis '{axis}', a value that only "
+                    f"instance {root} holds; a collective.broadcast is missing"
+                )
+
+
+def _joined_roots(
+    op: Operation, operands: Iterable[State]
+) -> dict[tuple[str, ...], int]:
+    roots: dict[tuple[str, ...], int] = {}
+    for state in operands:
+        for axes, root in state.rooted.items():
+            if roots.setdefault(axes, root) != root:
+                raise VerifyException(
+                    f"'{op.name}' op instance {roots[axes]} holds one operand and "
+                    f"instance {root} another; broadcast one of them"
+                )
+    return roots
+
+
+def _joined(op: Operation, values: Iterable[SSAValue], states: States) -> State:
+    """
+    Join the shardings of operands that are used together.
+
+    Raises VerifyException if two of them disagree on who holds what.
+    """
+    operands = list(values)
+    joined: dict[str, str] = {}
+    for value in operands:
+        for axis, dim in states[value].sharded.items():
+            if joined.setdefault(axis, dim) != dim:
+                raise VerifyException(
+                    f"'{op.name}' op axis '{axis}' splits {joined[axis]} of one "
+                    f"operand and {dim} of another; reshard one of them"
+                )
+    whole = State(
+        joined,
+        {},
+        all(states[value].uniform for value in operands),
+        _joined_roots(op, (states[value] for value in operands)),
+    )
+    for value in operands:
+        _check_join(op, value, states[value], whole)
+    return whole
+
+
+def _check_join(op: Operation, value: SSAValue, state: State, joined: State) -> None:
+    for axis, dim in joined.sharded.items():
+        if state.splits(dim) not in ((), joined.splits(dim)):
+            raise VerifyException(
+                f"'{op.name}' op {dim} is split over {', '.join(joined.splits(dim))} "
+                f"of one operand and over {', '.join(state.splits(dim))} of another"
+            )
+        if dim in names_of(value) and axis not in state.sharded and not state.uniform:
+            raise VerifyException(
+                f"'{op.name}' op has dimension {dim} sharded over axis '{axis}' in one "
+                f"operand and replicated in another; an all_gather is missing"
+            )
+
+
+@transfer.register
+def _(op: compound.ContractOp, states: States) -> State:
+    _reject_partials(op, states)
+    joined = _joined(op, op.operands, states)
+    return _reduced(joined, op.contracted, "add")
+
+
+@transfer.register
+def _(op: compound.MapOp, states: States) -> State:
+    _reject_partials(op, states)
+    return _joined(op, op.operands, states)
+
+
+@transfer.register
+def _(op: compound.ReduceOp, states: States) -> State:
+    state, kind = states[op.input], str(op.kind.data)
+    for axis, pending in state.partial.items():
+        if pending != kind:
+            raise VerifyException(
+                f"'{op.name}' op {kind} of a value that is partial({pending}) over "
+                f"axis '{axis}'{_forgotten(pending)}"
+            )
+    return _reduced(state, op.reduced, kind)
+
+
+def _reduced(state: State, dims: tuple[str, ...], kind: str) -> State:
+    """Return `state` after reducing `dims`: axes that split them leave partials."""
+    kept = {axis: dim for axis, dim in state.sharded.items() if dim not in dims}
+    pending = {axis: kind for axis in state.sharded if axis not in kept}
+    return replace(state, sharded=kept, partial={**state.partial, **pending})
+
+
+@transfer.register
+def _(op: compound.CastOp, states: States) -> State:
+    return states[op.input]
+
+
+@transfer.register
+def _(op: compound.RenameOp, states: States) -> State:
+    state = states[op.input]
+    renamed = {axis: op.renaming[dim] for axis, dim in state.sharded.items()}
+    return replace(state, sharded=renamed)
+
+
+@transfer.register
+def _(op: compound.FillOp, states: States) -> State:
+    return State({}, {}, uniform=True)
+
+
+@transfer.register
+def _(op: compound.IndexOp, states: States) -> State:
+    """Every instance counts the whole dimension, or its share over the axes it says."""
+    return State(dict.fromkeys(op.axis_names, op.dim), {})
+
+
+@transfer.register
+def _(op: compound.ExtentOp, states: States) -> State:
+    """The local extent is a term of the global one."""
+    axes = states[op.input].splits(op.dim.data)
+    return State({}, dict.fromkeys(axes, "add"))
+
+
+@transfer.register
+def _(op: compound.FoldOp, states: States) -> State:
+    _reject_partials(op, states)
+    state = _reduced(_joined(op, op.operands, states), (op.dim.data,), FOLD)
+    return replace(state, uniform=False)
+
+
+@transfer.register
+def _(op: collective.AllReduceOp, states: States) -> State:
+    return _finished(op, states[op.input], str(op.kind.data))
+
+
+@transfer.register
+def _(op: collective.RootReduceOp, states: States) -> State:
+    state = _finished(op, states[op.input], str(op.kind.data))
+    root = {op.axis_names: op.root.value.data}
+    return replace(state, rooted={**state.rooted, **root})
+
+
+@transfer.register
+def _(op: collective.ReduceScatterOp, states: States) -> State:
+    state = _finished(op, states[op.input], str(op.kind.data))
+    return _scattered(op, state, op.dim.data)
+
+
+def _finished(op: collective.CollectiveOp, state: State, kind: str) -> State:
+    """Return `state` after its partials over the op's axes were combined by `kind`."""
+    _reject_rooted(op, state, op.axis_names)
+    for axis in op.axis_names:
+        if state.partial.get(axis) != kind:
+            raise VerifyException(
+                f"'{op.name}' op reduces by {kind} over axis '{axis}' a value that is "
+                f"{state.describe(axis)}"
+            )
+    pending = {a: k for a, k in state.partial.items() if a not in op.axis_names}
+    return replace(state, partial=pending, uniform=False)
+
+
+@transfer.register
+def _(op: collective.AllGatherOp, states: States) -> State:
+    return _gathered(op, states[op.input], op.dim.data)
+
+
+@transfer.register
+def _(op: collective.GatherOp, states: States) -> State:
+    state = _gathered(op, states[op.input], op.dim.data)
+    root = {op.axis_names: op.root.value.data}
+    return replace(state, rooted={**state.rooted, **root})
+
+
+def _gathered(op: collective.CollectiveOp, state: State, dim: str) -> State:
+    """
+    Return `state` after laying `dim` side by side.
+
+    Partials stacked along a new dimension are a whole value of that dimension.
+    """
+    _reject_rooted(op, state, op.axis_names)
+    if dim in names_of(op.input):
+        _require_shares(op, state, dim)
+        return _without(state, op.axis_names)
+    for axis in op.axis_names:
+        if axis not in state.partial:
+            raise VerifyException(
+                f"'{op.name}' op stacks along the new dimension {dim}, over axis "
+                f"'{axis}', a value that is {state.describe(axis)}, not partial"
+            )
+    pending = {a: k for a, k in state.partial.items() if a not in op.axis_names}
+    return replace(_without(state, op.axis_names), partial=pending)
+
+
+@transfer.register
+def _(op: collective.ScatterOp, states: States) -> State:
+    state = _from_root(op, states[op.input], op.root.value.data)
+    return _scattered(op, state, op.dim.data)
+
+
+@transfer.register
+def _(op: collective.BroadcastOp, states: States) -> State:
+    state = _from_root(op, states[op.input], op.root.value.data)
+    _require_whole(op, state, "copies its operand")
+    return replace(state, uniform=False)
+
+
+def _from_root(op: collective.CollectiveOp, state: State, root: int) -> State:
+    """Return `state` once the instance `root` of the op's groups gave its value."""
+    kept = {a: r for a, r in state.rooted.items() if (a, r) != (op.axis_names, root)}
+    state = replace(state, rooted=kept)
+    _reject_rooted(op, state, op.axis_names)
+    return state
+
+
+def _scattered(op: collective.CollectiveOp, state: State, dim: str) -> State:
+    """Return `state` once the op's axes split `dim`, as the minor ones."""
+    _require_whole(op, state, f"splits {dim}")
+    sharded = {**state.sharded, **dict.fromkeys(op.axis_names, dim)}
+    return replace(state, sharded=sharded, uniform=False)
+
+
+@transfer.register
+def _(op: collective.AllToAllOp, states: States) -> State:
+    state = _gathered(op, states[op.input], op.concat.data)
+    return _scattered(op, state, op.split.data)
+
+
+@transfer.register
+def _(op: collective.SendOp, states: States) -> State:
+    _reject_rooted(op, states[op.input], op.axis_names)
+    return states[op.input]
+
+
+@transfer.register
+def _(op: collective.RecvOp, states: States) -> State:
+    return states[op.token]
+
+
+def _require_shares(op: collective.CollectiveOp, state: State, dim: str) -> None:
+    holders = state.splits(dim)
+    for axis in op.axis_names:
+        if axis not in holders:
+            raise VerifyException(
+                f"'{op.name}' op lays {dim} side by side over axis '{axis}', along "
+                f"which its operand is {state.describe(axis)}"
+            )
+    if holders[-len(op.axis_names) :] != op.axis_names:
+        raise VerifyException(
+            f"'{op.name}' op lays {dim}, split over {', '.join(holders)}, side by side "
+            f"over {', '.join(op.axis_names)}; only the last axes, in order, can be"
+        )
+
+
+def _require_whole(op: collective.CollectiveOp, state: State, does: str) -> None:
+    for axis in op.axis_names:
+        if axis in state.sharded or axis in state.partial:
+            raise VerifyException(
+                f"'{op.name}' op {does} over axis '{axis}', along which it is "
+                f"{state.describe(axis)}"
+            )
+
+
+def _without(state: State, axes: tuple[str, ...]) -> State:
+    """Return `state` once it is the same along `axes`."""
+    kept = {axis: dim for axis, dim in state.sharded.items() if axis not in axes}
+    return replace(state, sharded=kept, uniform=False)

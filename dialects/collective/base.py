@@ -1,0 +1,151 @@
+"""What all collectives share: group, levels, algorithm, and their checks."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from enum import auto
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FlatSymbolRefAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import (
+    Attribute,
+    Operation,
+    ParametrizedAttribute,
+    SpacedOpaqueSyntaxAttribute,
+    SSAValue,
+    TypeAttribute,
+)
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+)
+from xdsl.traits import Pure, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from comet.dialects.collective.mesh import lookup_mesh, verify_axes
+from comet.dialects.compound.dims import element_type_of, extents_of
+
+
+class Algorithm(StrEnum):
+    """How a collective is carried out; absent until `place-collectives` chooses."""
+
+    RING = auto()
+    TREE = auto()
+    RECURSIVE_DOUBLING = auto()
+    HALVING_DOUBLING = auto()
+    DIRECT = auto()
+    ONE_SHOT = auto()
+    PAIRWISE = auto()
+    SCATTER_ALL_GATHER = auto()
+    MESH2D = auto()
+    HIERARCHICAL = auto()
+
+
+@irdl_attr_definition
+class AlgorithmAttr(EnumAttribute[Algorithm], SpacedOpaqueSyntaxAttribute):
+    name = "collective.algorithm"
+
+
+@irdl_attr_definition
+class TokenType(ParametrizedAttribute, TypeAttribute):
+    """What `collective.send` gives: a tensor of type `payload` on its way."""
+
+    name = "collective.token"
+    payload: Attribute
+
+
+class CollectiveAxes(SymbolUserOpInterface):
+    """Checks that a collective's mesh exists and has its axes."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, CollectiveOp)
+        verify_axes(op, lookup_mesh(op, op.mesh.string_value()), op.axis_names)
+        op.verify_shape()
+
+
+class CollectiveOp(IRDLOperation, ABC):
+    """A collective over the groups along `axes` of `mesh`, from level to level."""
+
+    mesh = prop_def(FlatSymbolRefAttr)
+    axes = prop_def(ArrayAttr[StringAttr])
+    from_level = opt_prop_def(StringAttr, prop_name="from")
+    to_level = opt_prop_def(StringAttr, prop_name="to")
+    algorithm = opt_prop_def(AlgorithmAttr)
+    input = operand_def()
+    traits = traits_def(Pure(), CollectiveAxes())
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """The mesh axes of the group, major first."""
+        return tuple(axis.data for axis in self.axes)
+
+    @property
+    def group_size(self) -> int:
+        """The number of instances in a group."""
+        return lookup_mesh(self, self.mesh.string_value()).size(self.axis_names)
+
+    def verify_shape(self) -> None:
+        """Check the result's type; the default wants the operand's."""
+        if self.results and self.input.type != self.results[0].type:
+            raise VerifyException(
+                f"'{self.name}' op keeps the type {self.input.type}, got "
+                f"{self.results[0].type}"
+            )
+
+    def verify_split(self, whole: SSAValue, part: SSAValue, dim: str) -> None:
+        """
+        Check that `part` is one instance's share of `whole` along `dim`.
+
+        A share has ceil(extent / group size) elements; all else is equal. A dimension
+        that `part` lacks is new in `whole`, with one element per instance.
+        """
+        shares, wholes = extents_of(part), extents_of(whole)
+        if element_type_of(part) != element_type_of(whole):
+            raise VerifyException(f"'{self.name}' op keeps the element type")
+        if dim not in wholes:
+            raise VerifyException(f"'{self.name}' op {whole.type} has no dim {dim}")
+        share, size = shares.setdefault(dim, 1), self.group_size
+        if share != -(-wholes[dim] // size):
+            raise VerifyException(
+                f"'{self.name}' op {dim} = {wholes[dim]} over {size} instances is "
+                f"{-(-wholes[dim] // size)} each, got {share}"
+            )
+        if shares | {dim: 0} != wholes | {dim: 0}:
+            raise VerifyException(
+                f"'{self.name}' op keeps every dimension but {dim}: {part.type} and "
+                f"{whole.type}"
+            )
+
+    def verify_root(self, root: int) -> None:
+        """Check that `root` is an instance of the group."""
+        if not 0 <= root < self.group_size:
+            raise VerifyException(
+                f"'{self.name}' op root {root} is not one of the group's "
+                f"{self.group_size} instances"
+            )
+
+
+PLACE = "(`from` $from^ `to` $to)? (`algorithm` $algorithm^)?"
+"""The part of the format that says where and how."""
+
+
+def collective_properties(
+    mesh: str, axes: Sequence[str], **more: Attribute | None
+) -> dict[str, Attribute | None]:
+    """Return the properties of a collective over `axes` of `mesh`, and `more`."""
+    return {
+        "mesh": SymbolRefAttr(mesh),
+        "axes": ArrayAttr(StringAttr(axis) for axis in axes),
+        **more,
+    }

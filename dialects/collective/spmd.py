@@ -1,0 +1,208 @@
+"""The SPMD region: one body, run by every instance of a mesh on its local shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FlatSymbolRefAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    irdl_to_attr_constraint,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.collective.mesh import MeshOp, lookup_mesh, verify_axes
+from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+
+NAMES = irdl_to_attr_constraint(ArrayAttr[StringAttr])
+
+Sharding = dict[str, tuple[str, ...]]
+"""The mesh axes that split each sharded dimension, major first."""
+
+
+def sharding_attr(sharding: Mapping[str, Sequence[str]]) -> DictionaryAttr:
+    """Return the attribute `{N = ["cx", "cy"]}` of a sharding."""
+    return DictionaryAttr(
+        {
+            dim: ArrayAttr(StringAttr(axis) for axis in axes)
+            for dim, axes in sharding.items()
+        }
+    )
+
+
+def sharding_of(attribute: Attribute) -> Sharding:
+    """
+    Return the sharding that an attribute `{N = ["cx", "cy"]}` says.
+
+    Raises VerifyException if it is not a dictionary of lists of strings.
+    """
+    if not isinstance(attribute, DictionaryAttr):
+        raise VerifyException(f"expected a sharding {{N = [..]}}, got {attribute}")
+    sharding: Sharding = {}
+    for dim, axes in attribute.data.items():
+        if not NAMES.verifies(axes) or not axes.data:
+            raise VerifyException(f"sharding of {dim} is a list of mesh axis names")
+        sharding[dim] = tuple(axis.data for axis in axes)
+    return sharding
+
+
+class SpmdShardings(SymbolUserOpInterface):
+    """Checks the shardings of an SPMD region against its mesh and its types."""
+
+    def verify(self, op: Operation) -> None:
+        from comet.dialects.collective.analysis import verify_spmd
+
+        assert isinstance(op, SpmdOp)
+        op.verify_counts()
+        mesh = lookup_mesh(op, op.mesh.string_value())
+        for outer, inner, sharding in op.boundary():
+            verify_sharding(op, mesh, outer, inner, sharding)
+        verify_spmd(op, mesh)
+
+
+def verify_sharding(
+    op: Operation, mesh: MeshOp, outer: SSAValue, inner: SSAValue, sharding: Sharding
+) -> None:
+    """Check that `inner` is one instance's share of `outer` under `sharding`."""
+    if names_of(outer) != names_of(inner):
+        raise VerifyException(
+            f"'{op.name}' op {outer.type} and its local {inner.type} name the same "
+            "dimensions"
+        )
+    if element_type_of(outer) != element_type_of(inner):
+        raise VerifyException(f"'{op.name}' op keeps the element type of {outer.type}")
+    if axes := [axis for names in sharding.values() for axis in names]:
+        verify_axes(op, mesh, axes)
+    whole, local = extents_of(outer), extents_of(inner)
+    for dim in sharding:
+        if dim not in whole:
+            raise VerifyException(
+                f"'{op.name}' op shards {dim}, which {outer.type} does not have"
+            )
+    for dim, extent in whole.items():
+        size = mesh.size(sharding.get(dim, ()))
+        if local[dim] != -(-extent // size):
+            raise VerifyException(
+                f"'{op.name}' op {dim} = {extent} over {size} instances is "
+                f"{-(-extent // size)} each, got {local[dim]}"
+            )
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """
+    Ends the region of `collective.spmd`.
+
+    ```mlir
+    collective.yield %h : tensor<8x4xf16, #compound.dims<M, N>>
+    ```
+    """
+
+    name = "collective.yield"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+
+    def __init__(self, *values: SSAValue):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class SpmdOp(IRDLOperation):
+    """
+    Run the body on every instance of the mesh, each on its share of the operands.
+
+    Outside, shapes are global; inside they are local: ceil(extent / instances). A
+    dimension without mesh axes is replicated. The verifier follows every value through
+    the body: replicated, sharded, or partial along each mesh axis; a partial value has
+    to pass its all-reduce before it is mapped or yielded.
+
+    ```mlir
+    %h = collective.spmd on @gpus ins(%a : tensor<8x8xf16, #compound.dims<M, N>>)
+        sharded [{N = ["rank"]}] outs(tensor<8xf16, #compound.dims<M>>) sharded [{}] {
+    ^bb0(%l : tensor<8x4xf16, #compound.dims<M, N>>):
+      %m = compound.reduce max %l : ...
+      %r = collective.all_reduce max %m on @gpus ["rank"] : ...
+      collective.yield %r : tensor<8xf16, #compound.dims<M>>
+    }
+    ```
+    """
+
+    name = "collective.spmd"
+    mesh = prop_def(FlatSymbolRefAttr)
+    ins = var_operand_def()
+    in_shardings = prop_def(ArrayAttr[DictionaryAttr])
+    outs = var_result_def()
+    out_shardings = prop_def(ArrayAttr[DictionaryAttr])
+    body = region_def("single_block")
+    traits = traits_def(Pure(), RecursiveMemoryEffect(), SpmdShardings())
+    assembly_format = (
+        "`on` $mesh `ins` `(` $ins `:` type($ins) `)` `sharded` $in_shardings `outs` "
+        "`(` type($outs) `)` `sharded` $out_shardings attr-dict-with-keyword $body"
+    )
+
+    def __init__(
+        self,
+        mesh: str,
+        ins: Sequence[SSAValue],
+        in_shardings: Sequence[Mapping[str, Sequence[str]]],
+        out_types: Sequence[Attribute],
+        out_shardings: Sequence[Mapping[str, Sequence[str]]],
+        body: Region,
+    ):
+        super().__init__(
+            operands=[ins],
+            result_types=[out_types],
+            properties={
+                "mesh": SymbolRefAttr(mesh),
+                "in_shardings": ArrayAttr(map(sharding_attr, in_shardings)),
+                "out_shardings": ArrayAttr(map(sharding_attr, out_shardings)),
+            },
+            regions=[body],
+        )
+
+    @property
+    def yielded(self) -> tuple[SSAValue, ...]:
+        """The local values that the body yields."""
+        terminator = self.body.block.last_op
+        assert isinstance(terminator, YieldOp)
+        return tuple(terminator.values)
+
+    def boundary(self) -> list[tuple[SSAValue, SSAValue, Sharding]]:
+        """Return (global value, local value, sharding) of operands, then of results."""
+        args = self.body.block.args
+        inputs = zip(self.ins, args, map(sharding_of, self.in_shardings), strict=True)
+        outputs = zip(
+            self.outs, self.yielded, map(sharding_of, self.out_shardings), strict=True
+        )
+        return [*inputs, *outputs]
+
+    def verify_counts(self) -> None:
+        """Check that operands, arguments, results and shardings pair up."""
+        counts = (len(self.ins), len(self.in_shardings), len(self.body.block.args))
+        if len(set(counts)) > 1:
+            raise VerifyException(
+                f"'{self.name}' op has {counts[0]} operands, {counts[1]} shardings and "
+                f"{counts[2]} block arguments"
+            )
+        last = self.body.block.last_op
+        values = len(last.values) if isinstance(last, YieldOp) else -1
+        if not len(self.outs) == len(self.out_shardings) == values:
+            raise VerifyException(
+                f"'{self.name}' op yields one value, with one sharding, per result "
+                "in a final collective.yield"
+            )

@@ -1,0 +1,417 @@
+"""
+Channels of the dataflow dialect: how one rank's values reach the others, tile by tile.
+
+A `dataflow.channel` is a promise; `lower-channels` makes it a `dataflow.inbox`, which
+is symmetric memory, and `dataflow.flags`. What kernels do with them is in
+`dataflow_transfer.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from enum import auto
+
+from xdsl.dialects.builtin import (
+    I64,
+    ArrayAttr,
+    FlatSymbolRefAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import (
+    Attribute,
+    BlockArgument,
+    Operation,
+    ParametrizedAttribute,
+    SpacedOpaqueSyntaxAttribute,
+    SSAValue,
+    TypeAttribute,
+)
+from xdsl.irdl import (
+    IRDLOperation,
+    base,
+    irdl_attr_definition,
+    irdl_op_definition,
+    opt_operand_def,
+    param_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryAllocEffect, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from comet.dialects.collective.mesh import lookup_mesh, verify_axes
+from comet.dialects.compound.dims import element_type_of, extents_of, with_extents
+from comet.dialects.schedule.attributes import (
+    LoopAttr,
+    LoopRows,
+)
+
+
+class ChannelMode(StrEnum):
+    """Where a message waits for its reader."""
+
+    PUSH = auto()
+    """In an inbox at the receiver, stored there by the sender."""
+    PULL = auto()
+    """In the sender's own symmetric memory, from which the receiver loads it."""
+
+
+@irdl_attr_definition
+class ChannelModeAttr(EnumAttribute[ChannelMode], SpacedOpaqueSyntaxAttribute):
+    name = "dataflow.mode"
+
+
+@irdl_attr_definition
+class ChannelType(ParametrizedAttribute, TypeAttribute):
+    """
+    What a channel carries: every rank sends `sent` and sees `received`.
+
+    The senders' values lie side by side along `gather`; a dimension that `sent` lacks
+    is new, with one element per sender. With `split`, a receiver gets only its own
+    share of that dimension.
+
+    ```mlir
+    !dataflow.channel<push gather K : tensor<64x16xf16, #compound.dims<M, K>>
+                      -> tensor<64x64xf16, #compound.dims<M, K>>>
+    !dataflow.channel<pull gather N split M : tensor<64x16xf16, #compound.dims<M, N>>
+                      -> tensor<16x64xf16, #compound.dims<M, N>>>
+    ```
+    """
+
+    name = "dataflow.channel"
+
+    mode_attr: ChannelModeAttr = param_def()
+    gather_dim: StringAttr = param_def()
+    split_dim: StringAttr = param_def()
+    sent: TensorType[Attribute] = param_def(base(TensorType))
+    received: TensorType[Attribute] = param_def(base(TensorType))
+
+    def __init__(
+        self,
+        mode: ChannelMode,
+        gather: str,
+        split: str | None,
+        sent: Attribute,
+        received: Attribute,
+    ):
+        assert isinstance(sent, TensorType)
+        assert isinstance(received, TensorType)
+        super().__init__(
+            ChannelModeAttr(mode),
+            StringAttr(gather),
+            StringAttr(split or ""),
+            sent,
+            received,
+        )
+
+    @property
+    def mode(self) -> ChannelMode:
+        """Where a message waits for its reader."""
+        return self.mode_attr.data
+
+    @property
+    def gather(self) -> str:
+        """The dimension along which the senders' values lie side by side."""
+        return self.gather_dim.data
+
+    @property
+    def split(self) -> str | None:
+        """The dimension of which every receiver gets its own share, if there is one."""
+        return self.split_dim.data or None
+
+    @property
+    def message(self) -> TensorType[Attribute]:
+        """What goes from one rank to one other."""
+        if self.split is None:
+            return self.sent
+        share = extents_of(self.received)[self.split]
+        return with_extents(self.sent, {self.split: share})
+
+    @property
+    def source_share(self) -> int:
+        """The extent that one sender has of the gathered dimension."""
+        return extents_of(self.sent).get(self.gather, 1)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            mode = parser.parse_str_enum(ChannelMode)
+            parser.parse_keyword("gather")
+            gather, split = parser.parse_identifier(" as a dimension"), ""
+            if parser.parse_optional_keyword("split") is not None:
+                split = parser.parse_identifier(" as a dimension")
+            parser.parse_punctuation(":")
+            sent = parser.parse_type()
+            parser.parse_punctuation("->")
+            received = parser.parse_type()
+        names = (StringAttr(gather), StringAttr(split))
+        return (ChannelModeAttr(mode), *names, sent, received)
+
+    def print_parameters(self, printer: Printer) -> None:
+        split = f" split {self.split}" if self.split else ""
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.mode} gather {self.gather}{split} : ")
+            printer.print_attribute(self.sent)
+            printer.print_string(" -> ")
+            printer.print_attribute(self.received)
+
+    def verify(self) -> None:
+        if element_type_of(self.sent) != element_type_of(self.received):
+            raise VerifyException("a channel keeps the element type")
+        sent, received = extents_of(self.sent), extents_of(self.received)
+        if self.gather not in received:
+            raise VerifyException(
+                f"a channel gathers {self.gather}, which {self.received} does not have"
+            )
+        if self.split == self.gather:
+            raise VerifyException(
+                f"a channel gathers one dimension and splits another, not {self.split} "
+                "twice"
+            )
+        if self.split is not None and self.split not in sent:
+            raise VerifyException(
+                f"a channel splits {self.split}, which {self.sent} does not have"
+            )
+        moved = {self.gather: 0} | ({self.split: 0} if self.split else {})
+        if {**received, **moved} != {**sent, **moved}:
+            raise VerifyException(
+                f"a channel keeps every dimension but {', '.join(moved)}: {self.sent} "
+                f"and {self.received}"
+            )
+
+
+class ChannelMesh(SymbolUserOpInterface):
+    """Checks that a channel's mesh exists, and its shares against the group."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, ChannelOp | InboxOp)
+        verify_axes(op, lookup_mesh(op, op.mesh.string_value()), op.axis_names)
+        op.verify_shares()
+
+
+class _GroupOp(IRDLOperation, ABC):
+    """
+    What a channel and an inbox share: the ranks that talk, the type, and an input.
+
+    `of` an input of the program, the input lies in the memory of the channel, where the
+    caller has written it: no kernel gives to the channel, one signals that it is there.
+    """
+
+    input = opt_operand_def(base(TensorType))
+    mesh = prop_def(FlatSymbolRefAttr)
+    axes = prop_def(ArrayAttr[StringAttr])
+    result = result_def(ChannelType)
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """The mesh axes of the group, major first."""
+        return tuple(axis.data for axis in self.axes)
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks that talk to each other."""
+        return lookup_mesh(self, self.mesh.string_value()).size(self.axis_names)
+
+    @property
+    def type(self) -> ChannelType:
+        """What the channel carries."""
+        assert isinstance(self.result.type, ChannelType)
+        return self.result.type
+
+    def verify_shares(self) -> None:
+        """Check that shares are ceil(extent / ranks)."""
+        type_, ranks = self.type, self.ranks
+        sent, received = extents_of(type_.sent), extents_of(type_.received)
+        shares = {type_.gather: (type_.source_share, received[type_.gather])}
+        if type_.split is not None:
+            shares[type_.split] = (received[type_.split], sent[type_.split])
+        for dim, (share, whole) in shares.items():
+            if share != -(-whole // ranks):
+                raise VerifyException(
+                    f"'{self.name}' op {dim} = {whole} over {ranks} ranks is "
+                    f"{-(-whole // ranks)} each, got {share}"
+                )
+
+    def verify_input(self) -> None:
+        """Check that what a channel is of can lie in its memory and nowhere else."""
+        value, type_ = self.input, self.type
+        if value is None:
+            return
+        if type_.mode is not ChannelMode.PULL or value.type != type_.sent:
+            raise VerifyException(
+                f"'{self.name}' op of a {value.type}: it has to be a pull channel that "
+                "carries this"
+            )
+        if not isinstance(value, BlockArgument) or value.owner is not self.parent:
+            raise VerifyException(
+                f"'{self.name}' op is of what is no input of its program; stage it"
+            )
+        if len(list(value.uses)) > 1:
+            raise VerifyException(
+                f"'{self.name}' op is of an input that others read, who find it nowhere"
+                " else; stage it"
+            )
+
+
+def _group_properties(
+    mesh: str, axes: Sequence[str], **more: Attribute | None
+) -> dict[str, Attribute | None]:
+    return {
+        "mesh": SymbolRefAttr(mesh),
+        "axes": ArrayAttr(StringAttr(axis) for axis in axes),
+        **more,
+    }
+
+
+@irdl_op_definition
+class ChannelOp(_GroupOp):
+    """
+    A channel between the ranks along `axes`; lives as long as the program.
+
+    A receiver is told of a message block by block: `blocks` cuts dimensions of the
+    message; a factor f makes blocks of ceil(extent / f) elements. Without rows, a
+    message is one block. An input is there as a whole.
+
+    ```mlir
+    %ch = dataflow.channel on @h200x4 ["rank"] blocks [M = 4]
+        : !dataflow.channel<push gather K : tensor<..> -> tensor<..>>
+    %ch = dataflow.channel of %a on @h200x4 ["rank"] blocks []
+        : !dataflow.channel<pull gather K : tensor<..> -> tensor<..>>, tensor<..>
+    ```
+    """
+
+    name = "dataflow.channel"
+    blocks = prop_def(ArrayAttr[LoopAttr])
+    custom_directives = (LoopRows,)
+    traits = traits_def(MemoryAllocEffect(), ChannelMesh())
+    assembly_format = (
+        "(`of` $input^)? `on` $mesh $axes `blocks` custom<LoopRows>($blocks) attr-dict "
+        "`:` type($result) (`,` type($input)^)?"
+    )
+
+    def __init__(
+        self,
+        mesh: str,
+        axes: Sequence[str],
+        blocks: Mapping[str, int],
+        type: ChannelType,
+        input: SSAValue | None = None,
+    ):
+        rows = ArrayAttr(LoopAttr(dim, factor) for dim, factor in blocks.items())
+        super().__init__(
+            operands=[input],
+            result_types=[type],
+            properties=_group_properties(mesh, axes, blocks=rows),
+        )
+
+    def verify_(self) -> None:
+        verify_blocks(self, self.blocks, self.type)
+        self.verify_input()
+        if self.input is not None and self.blocks.data:
+            raise VerifyException(
+                f"'{self.name}' op is of an input, which is there as a whole; cut no "
+                "blocks"
+            )
+
+
+def verify_blocks(
+    op: Operation, blocks: ArrayAttr[LoopAttr], type_: ChannelType
+) -> None:
+    """Check that `blocks` cuts each dimension of the message at most once, evenly."""
+    extents = extents_of(type_.message)
+    dims = [row.dim for row in blocks]
+    for row in blocks:
+        if row.dim not in extents:
+            raise VerifyException(
+                f"'{op.name}' op cuts blocks along {row.dim}, which {type_.message} "
+                "does not have"
+            )
+        if dims.count(row.dim) > 1:
+            raise VerifyException(f"'{op.name}' op cuts blocks along {row.dim} twice")
+        extent = extents[row.dim]
+        if -(-extent // block_extent(extent, row.factor)) != row.factor:
+            raise VerifyException(
+                f"'{op.name}' op cannot cut {row.dim} = {extent} into {row.factor} "
+                f"blocks of {block_extent(extent, row.factor)}"
+            )
+
+
+def block_extent(extent: int, factor: int) -> int:
+    """Return the elements that a block has along a dimension cut by `factor`."""
+    return -(-extent // factor)
+
+
+@irdl_op_definition
+class InboxOp(_GroupOp):
+    """
+    The symmetric memory of a channel, `slots` times over; the same on every rank.
+
+    A slot of a push channel has a message from every rank, one of a pull channel the
+    rank's own value. A launch uses slot epoch mod `slots`: while a rank may be one
+    launch ahead of another, two slots keep it from overwriting what is being read.
+    The caller writes an input of launch e to that slot before it launches.
+
+    ```mlir
+    %box = dataflow.inbox slots 2 on @h200x4 ["rank"] : !dataflow.channel<..>
+    %box = dataflow.inbox of %a slots 2 on @h200x4 ["rank"]
+        : !dataflow.channel<pull ..>, tensor<..>
+    ```
+    """
+
+    name = "dataflow.inbox"
+    slots = prop_def(IntegerAttr[I64])
+    traits = traits_def(MemoryAllocEffect(), ChannelMesh())
+    assembly_format = (
+        "(`of` $input^)? `slots` $slots `on` $mesh $axes attr-dict `:` type($result) "
+        "(`,` type($input)^)?"
+    )
+
+    def __init__(
+        self,
+        slots: int,
+        mesh: str,
+        axes: Sequence[str],
+        type: ChannelType,
+        input: SSAValue | None = None,
+    ):
+        super().__init__(
+            operands=[input],
+            result_types=[type],
+            properties=_group_properties(mesh, axes, slots=IntegerAttr(slots, i64)),
+        )
+
+    def verify_(self) -> None:
+        self.verify_input()
+        if self.slots.value.data < 1:
+            raise VerifyException(f"'{self.name}' op has at least one slot")
+
+
+def behind(value: SSAValue) -> SSAValue:
+    """
+    Return the value of the program that a kernel's block argument stands for.
+
+    Any other value is returned as it is: a channel leads to its `dataflow.channel` or
+    `dataflow.inbox`, flags to their `dataflow.flags`.
+    """
+    while isinstance(value, BlockArgument):
+        kernel = value.owner.parent_op()
+        if kernel is None or value.index >= len(kernel.operands):
+            return value
+        value = kernel.operands[value.index]
+    return value
+
+
+def input_of(channel: SSAValue) -> SSAValue | None:
+    """Return the input of the program that lies in a channel or inbox, None if none."""
+    made = behind(channel).owner
+    return made.input if isinstance(made, ChannelOp | InboxOp) else None

@@ -1,0 +1,207 @@
+"""
+Flags and epochs of the dataflow dialect: how receivers learn what has arrived.
+
+A flag is a counter in symmetric memory that only grows. Nobody clears it between two
+launches: what a launch waits for grows with its epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import auto
+from math import prod
+
+from xdsl.dialects.builtin import I64, ArrayAttr, IntegerAttr, i64
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import (
+    Attribute,
+    Operation,
+    ParametrizedAttribute,
+    SpacedOpaqueSyntaxAttribute,
+    SSAValue,
+    TypeAttribute,
+)
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    lazy_traits_def,
+    operand_def,
+    param_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import HasParent, MemoryAllocEffect, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from comet.dialects.dataflow.channel import ChannelType, InboxOp, verify_blocks
+from comet.dialects.schedule.attributes import LoopAttr, parse_rows, print_rows
+
+
+class Semantics(StrEnum):
+    """What an atomic operation on a flag orders."""
+
+    RELAXED = auto()
+    ACQUIRE = auto()
+    RELEASE = auto()
+
+
+@irdl_attr_definition
+class SemanticsAttr(EnumAttribute[Semantics], SpacedOpaqueSyntaxAttribute):
+    name = "dataflow.semantics"
+
+
+class FlagScope(StrEnum):
+    """Who sees an atomic operation on a flag in order."""
+
+    GPU = auto()
+    SYSTEM = auto()
+
+
+@irdl_attr_definition
+class ScopeAttr(EnumAttribute[FlagScope], SpacedOpaqueSyntaxAttribute):
+    name = "dataflow.scope"
+
+
+@irdl_attr_definition
+class FlagsType(ParametrizedAttribute, TypeAttribute):
+    """
+    Counters that only grow: one for each source and each block of a message.
+
+    ```mlir
+    !dataflow.flags<4, [M = 4]>
+    ```
+    """
+
+    name = "dataflow.flags"
+
+    source_count: IntegerAttr[I64] = param_def()
+    blocks: ArrayAttr[LoopAttr] = param_def()
+
+    def __init__(self, sources: int, blocks: ArrayAttr[LoopAttr]):
+        super().__init__(IntegerAttr(sources, i64), blocks)
+
+    @property
+    def sources(self) -> int:
+        """The number of ranks that signal."""
+        return self.source_count.value.data
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array of counters: sources, then blocks by dimension."""
+        return (self.sources, *(row.factor for row in self.blocks))
+
+    @property
+    def count(self) -> int:
+        """The number of counters."""
+        return prod(self.shape)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            sources = IntegerAttr(parser.parse_integer(), i64)
+            parser.parse_punctuation(",")
+            return (sources, parse_rows(parser))
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.sources}, ")
+            print_rows(printer, self.blocks)
+
+
+class FlagSources(SymbolUserOpInterface):
+    """Checks that flags belong to an inbox and have a counter for each of its ranks."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, FlagsOp)
+        if not isinstance(inbox := op.box.owner, InboxOp):
+            raise VerifyException(f"'{op.name}' op is for a dataflow.inbox")
+        if op.type.sources != inbox.ranks:
+            raise VerifyException(
+                f"'{op.name}' op {inbox.ranks} ranks signal, the flags are for "
+                f"{op.type.sources}"
+            )
+        if inbox.input is not None and op.type.blocks.data:
+            raise VerifyException(
+                f"'{op.name}' op is for an input, which is there as a whole; cut no "
+                "blocks"
+            )
+
+
+@irdl_op_definition
+class FlagsOp(IRDLOperation):
+    """
+    The flags that tell receivers what has arrived in an inbox.
+
+    Each launch adds to a flag as many ones as it has `writers`: the tiles of its block.
+
+    ```mlir
+    %flags = dataflow.flags for %box writers 8
+        : !dataflow.channel<..> -> !dataflow.flags<4, [M = 4]>
+    ```
+    """
+
+    name = "dataflow.flags"
+    box = operand_def(ChannelType)
+    writers = prop_def(IntegerAttr[I64])
+    result = result_def(FlagsType)
+    traits = traits_def(MemoryAllocEffect(), FlagSources())
+    assembly_format = (
+        "`for` $box `writers` $writers attr-dict `:` type($box) `->` type($result)"
+    )
+
+    def __init__(self, box: SSAValue, writers: int, type: FlagsType):
+        super().__init__(
+            operands=[box],
+            result_types=[type],
+            properties={"writers": IntegerAttr(writers, i64)},
+        )
+
+    @property
+    def type(self) -> FlagsType:
+        """The flags: how many sources, which blocks."""
+        assert isinstance(self.result.type, FlagsType)
+        return self.result.type
+
+    def verify_(self) -> None:
+        assert isinstance(self.box.type, ChannelType)
+        verify_blocks(self, self.type.blocks, self.box.type)
+        if self.writers.value.data < 1:
+            raise VerifyException(f"'{self.name}' op a flag has at least one writer")
+
+
+def in_kernel() -> HasParent:
+    """Return the trait of what stands in a kernel; the kernel's module imports ours."""
+    from comet.dialects.dataflow import KernelOp
+
+    return HasParent(KernelOp)
+
+
+@irdl_attr_definition
+class EpochType(ParametrizedAttribute, TypeAttribute):
+    """The number of a launch, from 1."""
+
+    name = "dataflow.epoch"
+
+
+@irdl_op_definition
+class EpochOp(IRDLOperation):
+    """
+    The number of this launch of the kernel, which it counts in device memory.
+
+    ```mlir
+    %epoch = dataflow.epoch
+    ```
+    """
+
+    name = "dataflow.epoch"
+    result = result_def(EpochType)
+    traits = lazy_traits_def(lambda: (in_kernel(),))
+    assembly_format = "attr-dict"
+
+    def __init__(self):
+        super().__init__(result_types=[EpochType()])

@@ -1,0 +1,286 @@
+"""
+What kernels do with channels: push, stage, signal, wait, read, pull.
+
+These operations stand in a kernel, next to its node on the launch grid, and act at the
+node's border: a tile is pushed when it is made, and waited for before it is loaded.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+
+from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, UnitAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    base,
+    irdl_op_definition,
+    lazy_traits_def,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.dataflow.channel import ChannelMode, ChannelType
+from comet.dialects.dataflow.flags import (
+    EpochType,
+    FlagScope,
+    FlagsType,
+    ScopeAttr,
+    Semantics,
+    SemanticsAttr,
+    in_kernel,
+)
+
+
+class _OnChannel(IRDLOperation, ABC):
+    """What works on a channel; `epoch` is there once channels are lowered."""
+
+    traits = lazy_traits_def(lambda: (in_kernel(),))
+
+    channel = operand_def(ChannelType)
+    epoch = opt_operand_def(EpochType)
+
+    @property
+    def channel_type(self) -> ChannelType:
+        """The type of the channel."""
+        assert isinstance(self.channel.type, ChannelType)
+        return self.channel.type
+
+    def verify_mode(self, mode: ChannelMode) -> None:
+        """Raise `VerifyException` unless the channel has this mode."""
+        if self.channel_type.mode is not mode:
+            raise VerifyException(
+                f"'{self.name}' op is for a {mode} channel, this is a "
+                f"{self.channel_type.mode} channel"
+            )
+
+
+class _Producer(_OnChannel, ABC):
+    """Gives a value to a channel."""
+
+    value = operand_def(base(TensorType))
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$value `to` $channel (`epoch` $epoch^)? attr-dict `:` type($value) `,` "
+        "type($channel)"
+    )
+
+    def __init__(
+        self, value: SSAValue, channel: SSAValue, epoch: SSAValue | None = None
+    ):
+        # Fields of a subclass stand before those of its base.
+        super().__init__(operands=[value, channel, epoch])
+
+    def verify_value(self) -> None:
+        """Raise `VerifyException` unless the value is what the channel carries."""
+        if self.value.type != self.channel_type.sent:
+            raise VerifyException(
+                f"'{self.name}' op the channel carries {self.channel_type.sent}, not "
+                f"{self.value.type}"
+            )
+
+
+@irdl_op_definition
+class PushOp(_Producer):
+    """
+    Store every tile of a value to all receivers' inboxes as soon as it is made.
+
+    ```mlir
+    dataflow.push %x to %ch : tensor<..>, !dataflow.channel<push ..>
+    ```
+    """
+
+    name = "dataflow.push"
+
+    def verify_(self) -> None:
+        self.verify_mode(ChannelMode.PUSH)
+        self.verify_value()
+
+
+@irdl_op_definition
+class StageOp(_Producer):
+    """
+    Store every tile of a value to the own symmetric memory, from which peers load it.
+
+    ```mlir
+    dataflow.stage %x to %ch : tensor<..>, !dataflow.channel<pull ..>
+    ```
+    """
+
+    name = "dataflow.stage"
+
+    def verify_(self) -> None:
+        self.verify_mode(ChannelMode.PULL)
+        self.verify_value()
+
+
+class _Consumer(_OnChannel, ABC):
+    """Sees what all ranks gave to a channel."""
+
+    result = result_def(base(TensorType))
+    assembly_format = (
+        "$channel (`epoch` $epoch^)? attr-dict `:` type($channel) `->` type($result)"
+    )
+
+    def __init__(self, channel: SSAValue, epoch: SSAValue | None = None):
+        assert isinstance(channel.type, ChannelType)
+        super().__init__(
+            operands=[channel, epoch], result_types=[channel.type.received]
+        )
+
+    def verify_result(self) -> None:
+        """Raise `VerifyException` unless the result is what receivers see."""
+        if self.result.type != self.channel_type.received:
+            raise VerifyException(
+                f"'{self.name}' op receivers see {self.channel_type.received}, not "
+                f"{self.result.type}"
+            )
+
+
+@irdl_op_definition
+class ReadOp(_Consumer):
+    """
+    What lies in the own inbox, loaded tile by tile.
+
+    ```mlir
+    %y = dataflow.read %ch : !dataflow.channel<push ..> -> tensor<..>
+    ```
+    """
+
+    name = "dataflow.read"
+
+    def verify_(self) -> None:
+        self.verify_mode(ChannelMode.PUSH)
+        self.verify_result()
+
+
+@irdl_op_definition
+class PullOp(_Consumer):
+    """
+    What the senders keep for this rank, loaded from their memory tile by tile.
+
+    ```mlir
+    %y = dataflow.pull %ch : !dataflow.channel<pull ..> -> tensor<..>
+    ```
+    """
+
+    name = "dataflow.pull"
+
+    def verify_(self) -> None:
+        self.verify_mode(ChannelMode.PULL)
+        self.verify_result()
+
+
+class _OnFlags(IRDLOperation, ABC):
+    """Works on a channel's flags; these, and how, are there once it is lowered."""
+
+    traits = lazy_traits_def(lambda: (in_kernel(),))
+
+    channel = operand_def(ChannelType)
+    flags = opt_operand_def(FlagsType)
+    epoch = opt_operand_def(EpochType)
+    semantics = opt_prop_def(SemanticsAttr)
+    scope = opt_prop_def(ScopeAttr)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def verify_lowered(self, **parts: Attribute | None) -> None:
+        """Check that everything of the lowered form is there, or nothing."""
+        flags, epoch = self.flags, self.epoch
+        lowered = (flags, epoch, self.semantics, self.scope, *parts.values())
+        if len({part is None for part in lowered}) > 1:
+            names = ", ".join(("an epoch", "semantics", "a scope", *parts))
+            raise VerifyException(
+                f"'{self.name}' op has flags, {names}, or none of these"
+            )
+
+
+@irdl_op_definition
+class SignalOp(_OnFlags):
+    """
+    Tell receivers, after a tile's stores, that one more tile of its block is there.
+
+    `fence` makes all threads' stores precede the release, which one thread does.
+
+    ```mlir
+    dataflow.signal %ch : !dataflow.channel<..>
+    dataflow.signal %box flags %flags epoch %epoch release system fence
+        : !dataflow.channel<..>, !dataflow.flags<..>
+    ```
+    """
+
+    name = "dataflow.signal"
+    fence = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$channel (`flags` $flags^ `epoch` $epoch $semantics $scope)? "
+        "(`fence` $fence^)? attr-dict `:` type($channel) (`,` type($flags)^)?"
+    )
+
+    def __init__(
+        self,
+        channel: SSAValue,
+        flags: SSAValue | None = None,
+        epoch: SSAValue | None = None,
+        semantics: Semantics = Semantics.RELEASE,
+        scope: FlagScope = FlagScope.SYSTEM,
+        fence: bool = True,
+    ):
+        lowered = flags is not None
+        super().__init__(
+            operands=[channel, flags, epoch],
+            properties={
+                "semantics": SemanticsAttr(semantics) if lowered else None,
+                "scope": ScopeAttr(scope) if lowered else None,
+                "fence": UnitAttr() if lowered and fence else None,
+            },
+        )
+
+    def verify_(self) -> None:
+        self.verify_lowered()
+
+
+@irdl_op_definition
+class WaitOp(_OnFlags):
+    """
+    Before a tile's loads of a source: every block that it touches is there.
+
+    Lowered, it waits for a flag to reach at least epoch times `arrivals`.
+
+    ```mlir
+    dataflow.wait %ch : !dataflow.channel<..>
+    dataflow.wait %box flags %flags epoch %epoch acquire system arrivals 8
+        : !dataflow.channel<..>, !dataflow.flags<..>
+    ```
+    """
+
+    name = "dataflow.wait"
+    arrivals = opt_prop_def(IntegerAttr[I64])
+    assembly_format = (
+        "$channel (`flags` $flags^ `epoch` $epoch $semantics $scope `arrivals` "
+        "$arrivals)? attr-dict `:` type($channel) (`,` type($flags)^)?"
+    )
+
+    def __init__(
+        self,
+        channel: SSAValue,
+        flags: SSAValue | None = None,
+        epoch: SSAValue | None = None,
+        arrivals: int = 1,
+        semantics: Semantics = Semantics.ACQUIRE,
+        scope: FlagScope = FlagScope.SYSTEM,
+    ):
+        lowered = flags is not None
+        super().__init__(
+            operands=[channel, flags, epoch],
+            properties={
+                "semantics": SemanticsAttr(semantics) if lowered else None,
+                "scope": ScopeAttr(scope) if lowered else None,
+                "arrivals": IntegerAttr(arrivals, i64) if lowered else None,
+            },
+        )
+
+    def verify_(self) -> None:
+        self.verify_lowered(arrivals=self.arrivals)

@@ -1,0 +1,337 @@
+"""
+The schedule dialect: the tile tree.
+
+A node runs its body once per tile: one after another (`temporal`), or on the instances
+of a mesh or of a launch grid (`spatial`). It lists factors; the slices follow from the
+names of the dimensions. Values live at memory levels, and a transfer exists exactly
+where the level changes across a node's border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    opt_attr_def,
+    opt_prop_def,
+    opt_region_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import (
+    IsolatedFromAbove,
+    IsTerminator,
+    Pure,
+    RecursiveMemoryEffect,
+    SymbolUserOpInterface,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.compound import YieldOp as MergeYieldOp
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.attributes import (
+    BindingAttr,
+    Combiner,
+    LaunchAttr,
+    LoopAttr,
+    LoopRows,
+)
+from comet.dialects.schedule.node import NodeOp, combine_attr, verify_node
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """
+    Ends the body of a node.
+
+    ```mlir
+    schedule.yield %c : tensor<8x16xf16, #compound.dims<M, N @OB>>
+    ```
+    """
+
+    name = "schedule.yield"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+
+    def __init__(self, *values: SSAValue):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class TemporalOp(NodeOp):
+    """
+    Run the body once per tile, one after another; rows are outermost first.
+
+    A row's factor is ceil(extent / tile), so the last tile may be short. Of two rows of
+    one dimension, the first gives even shares, which the second cuts into tiles. A
+    result that lacks a looped dimension names its combiner. A `fold` result starts from
+    a `carry`; its block argument holds what the previous iteration yielded.
+
+    ```mlir
+    %c = schedule.temporal [N = 2, K = 8] ins(%a, %b :
+        tensor<8x128xf16, #compound.dims<M, K @IB>>,
+        tensor<128x32xf16, #compound.dims<K, N @WB>>)
+        outs(tensor<8x32xf16, #compound.dims<M, N @OB>>) combine ["add"] {
+    ^bb0(%a1 : tensor<8x16xf16, #compound.dims<M, K @IB>>,
+         %b1 : tensor<16x16xf16, #compound.dims<K, N @WB>>):
+      %c1 = compound.contract %a1, %b1 : ...
+      schedule.yield %c1 : tensor<8x16xf16, #compound.dims<M, N @OB>>
+    }
+    ```
+    """
+
+    name = "schedule.temporal"
+    # Named again, because fields of a subclass stand before those of its base.
+    ins = var_operand_def()
+    carry = var_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure(), RecursiveMemoryEffect(), IsolatedFromAbove())
+    custom_directives = (LoopRows,)
+    assembly_format = (
+        "custom<LoopRows>($loops) `ins` `(` $ins `:` type($ins) `)` "
+        "(`carry` `(` $carry^ `:` type($carry) `)`)? `outs` `(` type($outs) `)` "
+        "(`combine` $combine^)? attr-dict-with-keyword $body"
+    )
+
+    def __init__(
+        self,
+        loops: Sequence[LoopAttr],
+        ins: Sequence[SSAValue],
+        carry: Sequence[SSAValue],
+        out_types: Sequence[Attribute],
+        combiners: Sequence[Combiner],
+        body: Region,
+    ):
+        super().__init__(
+            operands=[ins, carry],
+            result_types=[out_types],
+            properties={"loops": ArrayAttr(loops), "combine": combine_attr(combiners)},
+            regions=[body],
+        )
+
+    def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
+        if dim not in self.factors:
+            return tile == extent
+        extent, factor = self.last_cut(dim, extent)
+        return 1 <= tile <= extent and factor == -(-extent // tile)
+
+    def initial_carries(self) -> Sequence[SSAValue]:
+        return tuple(self.carry)
+
+    def verify_(self) -> None:
+        for row in self.loops:
+            if row.axis is not None:
+                raise VerifyException(
+                    f"'{self.name}' op rows have no axis, got {row.axis}: {row.dim}"
+                )
+        dims = [row.dim for row in self.loops]
+        for dim in self.factors:
+            if dims.count(dim) > 2:
+                raise VerifyException(
+                    f"'{self.name}' op has more than two rows of {dim}: one for its "
+                    "shares, one for their tiles"
+                )
+        verify_node(self)
+        if Combiner.FOLD in self.combiners and not self.carry:
+            raise VerifyException(
+                f"'{self.name}' op result combined by fold starts from a carry"
+            )
+        if Combiner.ROOT in self.combiners:
+            raise VerifyException(
+                f"'{self.name}' op has iterations, not instances: no combiner 'root'"
+            )
+        _verify_tree(self)
+
+
+def _verify_tree(op: NodeOp) -> None:
+    """Check the combiners of a whole tree, once, at its root."""
+    from comet.dialects.schedule.analysis import verify_combiners
+
+    if not isinstance(op.parent_op(), NodeOp):
+        verify_combiners(op)
+
+
+class SpatialAxes(SymbolUserOpInterface):
+    """Checks the axes of a spatial node, and those of collectives in its body."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, SpatialOp)
+        op.verify_axes()
+        for inner in op.body.walk():
+            if isinstance(inner, CollectiveOp):
+                _verify_enclosed(inner)
+
+
+def _verify_enclosed(op: CollectiveOp) -> None:
+    """Check that every axis of a collective is one of an enclosing spatial node."""
+    enclosing: set[str] = set()
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, SpatialOp):
+            enclosing |= {row.axis for row in parent.loops if row.axis is not None}
+        parent = parent.parent_op()
+    for axis in op.axis_names:
+        if axis not in enclosing:
+            raise VerifyException(
+                f"'{op.name}' op axis '{axis}' is not one of an enclosing spatial node"
+            )
+
+
+@irdl_op_definition
+class SpatialOp(NodeOp):
+    """
+    Run the body on the instances of mesh axes, or of a launch grid.
+
+    Each row names its axis; the first row is major. On a mesh a factor is the axis'
+    extent, or 1 (idle), and instances get tiles of ceil(extent / factors), of which the
+    last ones may be short or empty. On a grid the factor is the number of programs,
+    ceil(extent / tile); of two rows of one dimension, the first gives even shares.
+    `merge` combines the `fold` results of two instances.
+
+    ```mlir
+    %d = schedule.spatial on @edge [kx: N = 2, ky: N = 2]
+        ins(%c : tensor<8x32xf16, #compound.dims<M, N @OB>>)
+        outs(tensor<8xf16, #compound.dims<M @GB>>) combine ["max"] {
+    ^bb0(%c1 : tensor<8x8xf16, #compound.dims<M, N @OB>>):
+      %d1 = compound.reduce max %c1 : ...
+      schedule.yield %d1 : tensor<8xf16, #compound.dims<M @OB>>
+    }
+    %h = schedule.spatial on grid [g0: M = 8] ins(..) outs(..) {..}
+    ```
+    """
+
+    name = "schedule.spatial"
+    mesh = opt_prop_def(FlatSymbolRefAttr)
+    body = region_def("single_block")
+    merge = opt_region_def("single_block")
+    launch = opt_attr_def(LaunchAttr, attr_name="schedule.launch")
+    traits = traits_def(
+        Pure(), RecursiveMemoryEffect(), IsolatedFromAbove(), SpatialAxes()
+    )
+    custom_directives = (LoopRows,)
+    assembly_format = (
+        "`on` ($mesh^) : (`grid`)? custom<LoopRows>($loops) `ins` `(` $ins `:` "
+        "type($ins) `)` `outs` `(` type($outs) `)` (`combine` $combine^)? "
+        "attr-dict-with-keyword $body (`merge` $merge^)?"
+    )
+
+    def __init__(
+        self,
+        mesh: str | None,
+        loops: Sequence[LoopAttr],
+        ins: Sequence[SSAValue],
+        out_types: Sequence[Attribute],
+        combiners: Sequence[Combiner],
+        body: Region,
+        merge: Region | None = None,
+        launch: LaunchAttr | None = None,
+    ):
+        super().__init__(
+            operands=[ins],
+            result_types=[out_types],
+            properties={
+                "mesh": None if mesh is None else SymbolRefAttr(mesh),
+                "loops": ArrayAttr(loops),
+                "combine": combine_attr(combiners),
+            },
+            attributes={"schedule.launch": launch},
+            regions=[body, [] if merge is None else [merge]],
+        )
+
+    @property
+    def mesh_name(self) -> str | None:
+        """The symbol of the mesh, None on a launch grid."""
+        return None if self.mesh is None else self.mesh.string_value()
+
+    @property
+    def splitting(self) -> tuple[LoopAttr, ...]:
+        """All rows on a grid; on a mesh those whose axis does not idle."""
+        if self.mesh_name is None:
+            return super().splitting
+        extents = lookup_mesh(self, self.mesh_name).axis_extents
+        return tuple(
+            row for row in self.loops if row.factor == extents.get(row.axis or "")
+        )
+
+    def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
+        if self.mesh_name is not None:
+            return tile == -(-extent // self.factors.get(dim, 1))
+        extent, factor = self.last_cut(dim, extent)
+        return 1 <= tile <= extent and factor == -(-extent // tile)
+
+    def initial_carries(self) -> Sequence[SSAValue]:
+        return ()
+
+    def verify_axes(self) -> None:
+        """Check that rows name distinct axes, at their extent or idle."""
+        axes = [row.axis for row in self.loops]
+        for row in self.loops:
+            if row.axis is None:
+                raise VerifyException(f"'{self.name}' op row of {row.dim} has no axis")
+            if axes.count(row.axis) > 1:
+                raise VerifyException(f"'{self.name}' op names axis {row.axis} twice")
+        if self.mesh_name is None:
+            return
+        extents = lookup_mesh(self, self.mesh_name).axis_extents
+        for row in self.loops:
+            if row.axis not in extents:
+                raise VerifyException(
+                    f"'{self.name}' op mesh @{self.mesh_name} has no axis {row.axis}; "
+                    f"its axes are {', '.join(extents)}"
+                )
+            if row.factor not in (1, extents[row.axis]):
+                raise VerifyException(
+                    f"'{self.name}' op factor {row.factor} on axis {row.axis} is "
+                    f"neither 1 nor its extent, {extents[row.axis]}"
+                )
+
+    def verify_(self) -> None:
+        verify_node(self)
+        self._verify_merge()
+        _verify_tree(self)
+
+    def _verify_merge(self) -> None:
+        """Check that `merge` takes two sets of `fold` results and gives one."""
+        folds = [
+            value
+            for value, combiner in zip(self.yielded, self.combiners, strict=True)
+            if combiner is Combiner.FOLD
+        ]
+        if bool(folds) != (self.merge is not None):
+            raise VerifyException(
+                f"'{self.name}' op has a merge region if, and only if, it has results "
+                "combined by fold"
+            )
+        if self.merge is None:
+            return
+        if len({frozenset(self.factors.keys() - names_of(v)) for v in folds}) > 1:
+            raise VerifyException(
+                f"'{self.name}' op results combined by fold lack the same dimensions"
+            )
+        types = [value.type for value in folds]
+        block, last = self.merge.block, self.merge.block.last_op
+        if [arg.type for arg in block.args] != types * 2:
+            raise VerifyException(
+                f"'{self.name}' op region merge takes the fold results of two instances"
+            )
+        if not isinstance(last, MergeYieldOp) or [v.type for v in last.values] != types:
+            raise VerifyException(
+                f"'{self.name}' op region merge ends in a compound.yield of the fold "
+                "results of one instance"
+            )
+
+
+Schedule = Dialect(
+    "schedule",
+    [TemporalOp, SpatialOp, YieldOp],
+    [LoopAttr, BindingAttr, LaunchAttr],
+)

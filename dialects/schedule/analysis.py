@@ -1,0 +1,211 @@
+"""
+The forward analysis of a tile tree: which combiner each result of each node needs.
+
+Every row of a node is an axis along which a value is replicated, sharded or partial,
+just as along the mesh axes of an SPMD region; the same transfer functions apply. At
+the border of a node its own axes end: a partial value needs the combiner of its kind,
+a replicated one is the same in all tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.collective.analysis import result_states
+from comet.dialects.collective.state import FOLD, REPLICATED, State, States
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.node import NodeOp, combine_attr
+
+Visitor = Callable[[NodeOp, tuple[Combiner, ...]], None]
+"""Is told the combiners that a node's results need, innermost nodes first."""
+
+
+def verify_combiners(root: NodeOp) -> None:
+    """
+    Check the combiners of `root` and of every node below it.
+
+    Raises VerifyException if a node combines by another kind than its results need.
+    """
+
+    def check(op: NodeOp, needed: tuple[Combiner, ...]) -> None:
+        for given, combiner in zip(op.combiners, needed, strict=True):
+            if given is combiner or (combiner, given) == (Combiner.SAME, Combiner.ROOT):
+                continue
+            raise VerifyException(
+                f"'{op.name}' op combines by {given} a result that needs {combiner}"
+            )
+
+    _run(root, {value: REPLICATED for value in root.operands}, 0, check)
+
+
+def assign_combiners(root: NodeOp) -> None:
+    """
+    Set the `combine` property of `root` and of every node below it.
+
+    Raises VerifyException if a body cannot be split along one of its node's rows.
+    """
+
+    def assign(op: NodeOp, needed: tuple[Combiner, ...]) -> None:
+        if (attribute := combine_attr(needed)) is not None:
+            op.properties["combine"] = attribute
+        else:
+            op.properties.pop("combine", None)
+
+    _run(root, {value: REPLICATED for value in root.operands}, 0, assign)
+
+
+def node_states(root: NodeOp, states: States) -> States:
+    """Return the states of the results of a node, given those of its operands."""
+    outs = _run(root, states, 0, lambda op, needed: None)
+    return dict(zip(root.outs, outs, strict=True))
+
+
+def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State, ...]:
+    """Return the states of the results of `op`, given those of its operands."""
+    axes = {} if op.initial_carries() else _axes(op, depth)
+    folded = _folded_axes(op, states) if op.initial_carries() else ()
+    local: States = {}
+    outer_values = (*op.ins, *op.initial_carries())
+    for outer, argument in zip(outer_values, op.body.block.args, strict=True):
+        local[argument] = _entered(_without(states[outer], folded), argument, axes)
+    for argument in op.body.block.args[len(op.ins) :]:
+        if local[argument].uniform:
+            like = _like_operands(op, argument, states)
+            local[argument] = _without(like, folded)
+    for inner in list(op.body.block.ops)[:-1]:
+        if isinstance(inner, NodeOp):
+            results = _run(inner, local, depth + 1, visit)
+            local.update(zip(inner.results, results, strict=True))
+        else:
+            local |= result_states(inner, local)
+    yielded = [local[value] for value in op.yielded]
+    visit(op, tuple(_combiners(op, yielded, axes)))
+    return tuple(
+        _left(op, index, state, axes, folded, states)
+        for index, state in enumerate(yielded)
+    )
+
+
+def _axes(op: NodeOp, depth: int) -> dict[str, str]:
+    """Return the dimension of each row, by the mesh axis or a name of our own."""
+    return {row.axis or f"loop {row.dim} ({depth})": row.dim for row in op.splitting}
+
+
+def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
+    own = {axis: dim for axis, dim in axes.items() if dim in names_of(tile)}
+    return replace(state, sharded={**state.sharded, **own})
+
+
+def _like_operands(op: NodeOp, carry: SSAValue, states: States) -> State:
+    """
+    Return the state of a carry that is a constant at first: split as the operands are.
+
+    Any share of a constant is that constant, and the later carries are such shares.
+    """
+    splits = [item for value in op.ins for item in states[value].sharded.items()]
+    names = names_of(carry)
+    return State({axis: dim for axis, dim in splits if dim in names}, {})
+
+
+def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:
+    """Return the outer axes that split a dimension over which `op` folds."""
+    return tuple(
+        axis
+        for value in op.ins
+        for axis, dim in states[value].sharded.items()
+        if dim in op.factors
+    )
+
+
+def _without(state: State, axes: Sequence[str]) -> State:
+    return State(
+        {axis: dim for axis, dim in state.sharded.items() if axis not in axes},
+        {axis: kind for axis, kind in state.partial.items() if axis not in axes},
+        state.uniform,
+        {group: n for group, n in state.rooted.items() if not set(group) & set(axes)},
+    )
+
+
+def _left(
+    op: NodeOp,
+    index: int,
+    state: State,
+    axes: Mapping[str, str],
+    folded: Sequence[str],
+    states: States,
+) -> State:
+    """Return the state of a result outside, once the node's own axes have ended."""
+    left = _without(state, tuple(axes))
+    if not folded:
+        return left
+    combiner = op.combiners[index]
+    if combiner is Combiner.FOLD:
+        return replace(left, partial={**left.partial, **dict.fromkeys(folded, FOLD)})
+    again = {axis: dim for v in op.ins for axis, dim in states[v].sharded.items()}
+    names = names_of(op.outs[index])
+    kept = {axis: again[axis] for axis in folded if again[axis] in names}
+    summed = folded if combiner in (Combiner.ADD, Combiner.MAX) else ()
+    partial = {axis: str(combiner) for axis in summed if axis not in kept}
+    return replace(
+        left,
+        sharded={**left.sharded, **kept},
+        partial={**left.partial, **partial},
+    )
+
+
+def _combiners(
+    op: NodeOp, yielded: Sequence[State], axes: Mapping[str, str]
+) -> list[Combiner]:
+    if op.initial_carries():
+        return list(op.combiners)
+    return [
+        _combiner(op, value, state, axes)
+        for value, state in zip(op.outs, yielded, strict=True)
+    ]
+
+
+def _combiner(
+    op: NodeOp, value: SSAValue, state: State, axes: Mapping[str, str]
+) -> Combiner:
+    lost = [axis for axis, dim in axes.items() if dim not in names_of(value)]
+    rooted = _verify_rooted(op, value, state, axes, lost)
+    if not lost:
+        return Combiner.NONE
+    for axis in lost:
+        if axis in state.sharded:
+            raise VerifyException(
+                f"'{op.name}' op result {value.type} has only a share of "
+                f"{state.sharded[axis]} in each tile of {axes[axis]}, which it lacks"
+            )
+    kinds = {state.partial.get(axis, str(Combiner.SAME)) for axis in lost}
+    if rooted and kinds == {str(Combiner.SAME)}:
+        return Combiner.ROOT
+    if len(kinds) > 1:
+        raise VerifyException(
+            f"'{op.name}' op result {value.type} needs two combiners, "
+            f"{' and '.join(sorted(kinds))}; split the node"
+        )
+    return Combiner(kinds.pop())
+
+
+def _verify_rooted(
+    op: NodeOp,
+    value: SSAValue,
+    state: State,
+    axes: Mapping[str, str],
+    lost: Sequence[str],
+) -> bool:
+    """Say whether only instance 0 holds a result; reject one that another holds."""
+    groups = {group: n for group, n in state.rooted.items() if set(group) & axes.keys()}
+    for group, root in groups.items():
+        if root != 0 or not set(group) <= set(lost):
+            raise VerifyException(
+                f"'{op.name}' op result {value.type} is held by instance {root} of "
+                f"{', '.join(group)} only; a collective.broadcast is missing"
+            )
+    return bool(groups)

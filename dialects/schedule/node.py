@@ -1,0 +1,218 @@
+"""What temporal and spatial nodes share: rows, tiles, combiners, and their checks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    opt_attr_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    level_of,
+    merged_extents,
+)
+from comet.dialects.schedule.attributes import BindingAttr, Combiner, LoopAttr
+
+
+class NodeOp(IRDLOperation, ABC):
+    """A node of the tile tree: rows, operands that are sliced, results that combine."""
+
+    loops = prop_def(ArrayAttr[LoopAttr])
+    ins = var_operand_def()
+    outs = var_result_def()
+    combine = opt_prop_def(ArrayAttr[StringAttr])
+    body = region_def("single_block")
+    bind = opt_attr_def(BindingAttr, attr_name="schedule.bind")
+
+    @property
+    def factors(self) -> dict[str, int]:
+        """The number of tiles of each looped dimension, outermost row first."""
+        factors: dict[str, int] = {}
+        for row in self.loops:
+            factors[row.dim] = factors.get(row.dim, 1) * row.factor
+        return factors
+
+    @property
+    def splitting(self) -> tuple[LoopAttr, ...]:
+        """The rows that split something, or will once their factor is chosen."""
+        return tuple(self.loops)
+
+    def last_cut(self, dim: str, extent: int) -> tuple[int, int]:
+        """
+        Return the extent that the last row of `dim` cuts, and that row's factor.
+
+        The rows of one dimension before it give even shares: ceil(extent / factor).
+        """
+        factors = [row.factor for row in self.loops if row.dim == dim] or [1]
+        for factor in factors[:-1]:
+            extent = -(-extent // factor)
+        return extent, factors[-1]
+
+    @property
+    def combiners(self) -> tuple[Combiner, ...]:
+        """One combiner for each result."""
+        if self.combine is None:
+            return (Combiner.NONE,) * len(self.outs)
+        return tuple(Combiner(kind.data) for kind in self.combine)
+
+    @property
+    def yielded(self) -> tuple[SSAValue, ...]:
+        """The tiles that the body yields, one for each result."""
+        terminator = self.body.block.last_op
+        return () if terminator is None else tuple(terminator.operands)
+
+    @property
+    def tiles(self) -> tuple[SSAValue, ...]:
+        """The block arguments that hold the tiles of `ins`."""
+        return tuple(self.body.block.args[: len(self.ins)])
+
+    @abstractmethod
+    def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
+        """Say whether `tile` is what the factor of `dim` makes of `extent`."""
+
+    @abstractmethod
+    def initial_carries(self) -> Sequence[SSAValue]:
+        """Return the values that the carries start from; empty in a spatial node."""
+
+
+def combine_attr(combiners: Sequence[Combiner]) -> ArrayAttr[StringAttr] | None:
+    """Return the `combine` property of a node, None when nothing is combined."""
+    if all(combiner is Combiner.NONE for combiner in combiners):
+        return None
+    return ArrayAttr(StringAttr(str(combiner)) for combiner in combiners)
+
+
+def verify_node(op: NodeOp) -> None:
+    """Check rows, block arguments, combiners and bindings of a node."""
+    _verify_counts(op)
+    values = (*op.ins, *op.initial_carries())
+    extents = merged_extents(values, op.name)
+    for dim in op.factors:
+        if dim not in extents:
+            raise VerifyException(
+                f"'{op.name}' op loops over {dim}, which no operand has"
+            )
+    for outer, inner in zip(values, op.body.block.args, strict=True):
+        _verify_tile(op, outer, inner, extents)
+    for outer, inner in zip(op.outs, op.yielded, strict=True):
+        _verify_tile(op, outer, inner, extents)
+    for outer, combiner in zip(op.outs, op.combiners, strict=True):
+        _verify_combiner(op, outer, combiner)
+    _verify_carries(op)
+    for inner in op.body.block.ops:
+        _verify_binding(inner)
+
+
+def _verify_counts(op: NodeOp) -> None:
+    expected = len(op.ins) + len(op.initial_carries())
+    if len(op.body.block.args) != expected:
+        raise VerifyException(
+            f"'{op.name}' op has {expected} operands and "
+            f"{len(op.body.block.args)} block arguments"
+        )
+    if len(op.yielded) != len(op.outs):
+        raise VerifyException(
+            f"'{op.name}' op has {len(op.outs)} results and yields {len(op.yielded)}"
+        )
+    if op.combine is not None:
+        _verify_combine_list(op, [kind.data for kind in op.combine])
+
+
+def _verify_combine_list(op: NodeOp, kinds: Sequence[str]) -> None:
+    known = [str(kind) for kind in Combiner]
+    if len(kinds) != len(op.outs):
+        raise VerifyException(
+            f"'{op.name}' op has {len(op.outs)} results and {len(kinds)} combiners"
+        )
+    for kind in kinds:
+        if kind not in known:
+            raise VerifyException(
+                f"'{op.name}' op has no combiner '{kind}'; there are {', '.join(known)}"
+            )
+
+
+def _verify_tile(
+    op: NodeOp, outer: SSAValue, inner: SSAValue, extents: dict[str, int]
+) -> None:
+    """Check that `inner` is a tile of `outer`; levels may differ."""
+    whole, tile = extents_of(outer), extents_of(inner)
+    if tuple(whole) != tuple(tile) or element_type_of(outer) != element_type_of(inner):
+        raise VerifyException(
+            f"'{op.name}' op {inner.type} is not a tile of {outer.type}: names and "
+            "element type stay"
+        )
+    if level_of(outer) is None or level_of(inner) is None:
+        raise VerifyException(
+            f"'{op.name}' op values of a schedule live at a memory level; "
+            f"{outer.type} over {inner.type} lacks one"
+        )
+    for dim, extent in whole.items():
+        if dim in extents and extents[dim] != extent:
+            raise VerifyException(
+                f"'{op.name}' op result has {dim} = {extent}, the operands have "
+                f"{extents[dim]}"
+            )
+        if not op.tile_extent(dim, extent, tile[dim]):
+            raise VerifyException(
+                f"'{op.name}' op factor {op.factors.get(dim, 1)} of {dim} = {extent} "
+                f"does not give tiles of {tile[dim]}"
+            )
+
+
+def _verify_combiner(op: NodeOp, result: SSAValue, combiner: Combiner) -> None:
+    dims = dict.fromkeys(row.dim for row in op.splitting)
+    lost = [dim for dim in dims if dim not in extents_of(result)]
+    if lost and combiner is Combiner.NONE:
+        raise VerifyException(
+            f"'{op.name}' op result {result.type} lacks the looped dimension {lost[0]} "
+            "and names no combiner (add, max, fold, same or root)"
+        )
+    if not lost and combiner is not Combiner.NONE:
+        raise VerifyException(
+            f"'{op.name}' op result {result.type} has every looped dimension; there is "
+            f"nothing to combine by {combiner}"
+        )
+
+
+def _verify_carries(op: NodeOp) -> None:
+    """Check that carries and `fold` results of a temporal node pair up."""
+    carries = op.initial_carries()
+    folds = [
+        value
+        for value, combiner in zip(op.yielded, op.combiners, strict=True)
+        if combiner is Combiner.FOLD
+    ]
+    arguments = op.body.block.args[len(op.ins) :]
+    if not carries:
+        return
+    if [value.type for value in folds] != [arg.type for arg in arguments]:
+        raise VerifyException(
+            f"'{op.name}' op has one carry for each `fold` result, of its type"
+        )
+
+
+def _verify_binding(op: Operation) -> None:
+    """Check that a binding has a next node or collective to bind to."""
+    if "schedule.bind" not in op.attributes:
+        return
+    sibling = op.next_op
+    while sibling is not None and not isinstance(sibling, NodeOp | CollectiveOp):
+        sibling = sibling.next_op
+    if sibling is None:
+        raise VerifyException(
+            f"'{op.name}' op is bound to its next sibling, and there is none"
+        )

@@ -1,0 +1,77 @@
+"""
+The transfers of a tile tree: the one definition of what moves between memory levels.
+
+A value crosses the border of a node as a tile of itself. Where the tile lives at
+another level than the value, the node transfers it; where the level stays, the tile is
+a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from xdsl.ir import SSAValue
+
+from comet.dialects.compound.dims import level_of
+from comet.dialects.schedule.node import NodeOp
+
+Crossing: TypeAlias = Literal["in", "carry", "out"]
+"""How a value crosses a border: as an operand, as the start of a carry, as a result."""
+
+
+@dataclass(frozen=True)
+class Border:
+    """A value at the border of a node, and its tile in the body."""
+
+    outer: SSAValue
+    tile: SSAValue
+    crossing: Crossing
+
+    @property
+    def outer_level(self) -> str:
+        """The memory level of the value outside, empty if it has none yet."""
+        return level_of(self.outer) or ""
+
+    @property
+    def tile_level(self) -> str:
+        """The memory level of the tile in the body, empty if it has none yet."""
+        return level_of(self.tile) or ""
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether the level changes; else the tile is a view of the value."""
+        return self.outer_level != self.tile_level
+
+
+def borders(node: NodeOp) -> Iterator[Border]:
+    """Yield what crosses the border of `node`: operands, carries, then results."""
+    for outer, tile in zip(node.ins, node.tiles, strict=True):
+        yield Border(outer, tile, "in")
+    carried = node.body.block.args[len(node.ins) :]
+    for outer, tile in zip(node.initial_carries(), carried, strict=True):
+        yield Border(outer, tile, "carry")
+    for outer, tile in zip(node.outs, node.yielded, strict=True):
+        yield Border(outer, tile, "out")
+
+
+def loads(node: NodeOp) -> Iterator[Border]:
+    """Yield the operands that `node` transfers to the level of their tiles."""
+    return (b for b in borders(node) if b.crossing == "in" and b.is_transfer)
+
+
+def stores(node: NodeOp) -> Iterator[Border]:
+    """Yield the results that `node` transfers from the level of their tiles."""
+    return (b for b in borders(node) if b.crossing == "out" and b.is_transfer)
+
+
+def transfers(node: NodeOp) -> Iterator[Border]:
+    """Yield what `node` moves between levels, loads before stores."""
+    yield from loads(node)
+    yield from stores(node)
+
+
+def views(node: NodeOp) -> frozenset[SSAValue]:
+    """Return the tiles in the body of `node` that are part of a value outside."""
+    return frozenset(b.tile for b in borders(node) if not b.is_transfer)

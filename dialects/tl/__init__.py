@@ -1,0 +1,490 @@
+"""
+The `tl` dialect: Triton one to one, from the launching function down to blocks.
+
+A module at this level holds `tl.kernel` operations and functions that allocate buffers
+(`tl.empty`) and launch kernels on them (`tl.launch`), in order. The discardable string
+attribute `tl.comment` on any operation is printed above its line; a value's name is the
+name of the Python variable.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import (
+    I64,
+    DenseArrayBase,
+    FlatSymbolRefAttr,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    TensorType,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.dialects.utils import (
+    AbstractYieldOperation,
+    parse_for_op_like,
+    parse_func_op_like,
+    print_for_op_like,
+    print_func_op_like,
+)
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    base,
+    irdl_op_definition,
+    lazy_traits_def,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    MemoryAllocEffect,
+    RecursiveMemoryEffect,
+    SingleBlockImplicitTerminator,
+    SymbolOpInterface,
+    SymbolTable,
+    SymbolUserOpInterface,
+    ensure_terminator,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.tl.blocks import (
+    ArangeOp,
+    BroadcastToOp,
+    ConstantOp,
+    ExpandDimsOp,
+    FullOp,
+    NumProgramsOp,
+    PermuteOp,
+    ProgramIdOp,
+    Swizzle2dOp,
+    expect_type,
+)
+from comet.dialects.tl.math import (
+    BinaryOp,
+    CastOp,
+    CmpOp,
+    DotOp,
+    DotOperandOp,
+    ReduceOp,
+    UnaryOp,
+    WhereOp,
+)
+from comet.dialects.tl.memory import AddPtrOp, DebugBarrierOp, LoadOp, StoreOp
+from comet.dialects.tl.plan import (
+    BarrierOp,
+    HeapBasesOp,
+    HeapZerosOp,
+    PlanOp,
+    PlanYieldOp,
+    RankOp,
+    ZerosOp,
+)
+from comet.dialects.tl.remote import (
+    FinishEpochOp,
+    NextEpochOp,
+    OwnOp,
+    PlaceOp,
+    RebaseOp,
+    RemoteLoadOp,
+    SignalAddAllOp,
+    SignalAddOp,
+    SignalAllOp,
+    SignalOp,
+    WaitAllOp,
+    WaitOp,
+)
+from comet.dialects.tl.types import (
+    BinaryKindAttr,
+    CacheModifierType,
+    CompareKindAttr,
+    ConstexprType,
+    PrecisionAttr,
+    ProgramsType,
+    PtrType,
+    ReduceKindAttr,
+    UnaryKindAttr,
+    element_of,
+)
+
+COMPILE_TIME = (ConstexprType, ProgramsType, CacheModifierType)
+"""Types of parameters that are known when a kernel is compiled."""
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """The end of a kernel."""
+
+    name = "tl.return"
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(KernelOp)))
+    assembly_format = "attr-dict"
+
+    def __init__(self):
+        super().__init__()
+
+
+def _end_regions(op: IRDLOperation) -> None:
+    """End the regions of an op; a clone has none yet when it is made."""
+    if all(region.blocks for region in op.regions):
+        for trait in op.get_traits_of_type(SingleBlockImplicitTerminator):
+            ensure_terminator(op, trait)
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """
+    A `triton.jit` function.
+
+    Its parameters are pointers, scalars and constexprs; the type of a constexpr holds
+    its value.
+
+    ```mlir
+    tl.kernel @copy(%src: !tl.ptr<f16>, %N: !tl.constexpr<53>) {
+      ...
+    }
+    ```
+    """
+
+    name = "tl.kernel"
+    sym_name = prop_def(SymbolNameConstraint())
+    body = region_def("single_block")
+    traits = traits_def(
+        SymbolOpInterface(),
+        IsolatedFromAbove(),
+        SingleBlockImplicitTerminator(ReturnOp),
+    )
+
+    def __init__(self, name: str, body: Region | Sequence[Attribute]):
+        if not isinstance(body, Region):
+            body = Region(Block(arg_types=body))
+        super().__init__(properties={"sym_name": StringAttr(name)}, regions=[body])
+
+    def __post_init__(self):
+        super().__post_init__()
+        _end_regions(self)
+
+    def constexprs(self) -> Mapping[int, int]:
+        """Return the value of every constexpr parameter, by its position."""
+        return {
+            arg.index: arg.type.value.data
+            for arg in self.body.block.args
+            if isinstance(arg.type, ConstexprType)
+        }
+
+    def print(self, printer: Printer) -> None:
+        print_func_op_like(
+            printer,
+            self.sym_name,
+            FunctionType.from_lists(self.body.block.arg_types, []),
+            self.body,
+            self.attributes,
+            reserved_attr_names=("sym_name",),
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "KernelOp":
+        name, _, _, body, attributes, _, _ = parse_func_op_like(
+            parser, reserved_attr_names=("sym_name",)
+        )
+        if not body.blocks:
+            body.add_block(Block())
+        op = cls(name, body)
+        if attributes is not None:
+            op.attributes |= attributes.data
+        return op
+
+    def verify_(self) -> None:
+        for arg in self.body.block.args:
+            if not isinstance(arg.type, (PtrType, IntegerType, *COMPILE_TIME)):
+                raise VerifyException(
+                    f"'{self.name}' op parameter {arg.index} is {arg.type}, expected a "
+                    "pointer, an integer or a constexpr"
+                )
+
+
+@irdl_op_definition
+class YieldOp(AbstractYieldOperation[Attribute]):
+    """The values that a loop carries into its next iteration."""
+
+    name = "tl.yield"
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ForOp, IfOp)))
+
+
+@irdl_op_definition
+class IfOp(IRDLOperation):
+    """
+    One of two blocks, by a condition that is the same in the whole program.
+
+    ```mlir
+    tl.if %first {
+      ...
+    } else {
+      ...
+    }
+    ```
+    """
+
+    name = "tl.if"
+    condition = operand_def(i1)
+    then = region_def("single_block")
+    otherwise = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect(), SingleBlockImplicitTerminator(YieldOp))
+    assembly_format = "$condition $then `else` $otherwise attr-dict"
+
+    def __init__(self, condition: SSAValue):
+        super().__init__(
+            operands=[condition], regions=[Region(Block()), Region(Block())]
+        )
+
+    def __post_init__(self):
+        super().__post_init__()
+        _end_regions(self)
+
+
+@irdl_op_definition
+class ForOp(IRDLOperation):
+    """
+    A counted loop that carries values; its results are the last values carried.
+
+    ```mlir
+    %c = tl.for %k : i32 = %zero : i32 to %K : !tl.constexpr<64>
+        step %BLOCK_K : !tl.constexpr<16>
+        iter_args(%acc = %init) -> (tensor<64x32xf32>) {
+      ...
+      tl.yield %acc1 : tensor<64x32xf32>
+    }
+    ```
+    """
+
+    name = "tl.for"
+    lower = operand_def(IntegerType | ConstexprType)
+    upper = operand_def(IntegerType | ConstexprType)
+    step = operand_def(IntegerType | ConstexprType)
+    inits = var_operand_def()
+    body = region_def("single_block")
+    results_ = var_result_def()
+    traits = traits_def(RecursiveMemoryEffect(), SingleBlockImplicitTerminator(YieldOp))
+
+    def __init__(
+        self,
+        lower: SSAValue | Operation,
+        upper: SSAValue | Operation,
+        step: SSAValue | Operation,
+        inits: Sequence[SSAValue],
+        body: Region | None = None,
+    ):
+        types = [init.type for init in inits]
+        if body is None:
+            body = Region(Block(arg_types=[i32, *types]))
+        super().__init__(
+            operands=[lower, upper, step, inits], regions=[body], result_types=[types]
+        )
+
+    def __post_init__(self):
+        super().__post_init__()
+        _end_regions(self)
+
+    def print(self, printer: Printer) -> None:
+        print_for_op_like(
+            printer, self.lower, self.upper, self.step, self.inits, self.body
+        )
+        printer.print_op_attributes(self.attributes)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "ForOp":
+        lower, upper, step, inits, body = parse_for_op_like(parser)
+        op = cls(lower, upper, step, inits, body)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def verify_(self) -> None:
+        index, *carried = self.body.block.args
+        expect_type(self, "loop variable", index.type, i32)
+        for bound in (self.lower, self.upper, self.step):
+            expect_type(self, "bound", element_of(bound.type), i32)
+        yielded = self.body.block.last_op
+        assert isinstance(yielded, YieldOp)
+        groups = (carried, yielded.arguments, self.results_)
+        if any(len(group) != len(self.inits) for group in groups):
+            raise VerifyException(
+                f"'{self.name}' op carries {len(self.inits)} values but has "
+                f"{len(carried)} block arguments and yields {len(yielded.arguments)}"
+            )
+        for group in groups:
+            for value, init in zip(group, self.inits, strict=True):
+                expect_type(self, "carried value", value.type, init.type)
+
+
+@irdl_op_definition
+class EmptyOp(IRDLOperation):
+    """
+    A new buffer in global memory, with undefined contents.
+
+    ```mlir
+    %c = tl.empty : tensor<256x512xf16>
+    ```
+    """
+
+    name = "tl.empty"
+    result = result_def(base(TensorType))
+    traits = traits_def(MemoryAllocEffect())
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, type: Attribute):
+        super().__init__(result_types=[type])
+
+
+class LaunchedKernel(SymbolUserOpInterface):
+    """Checks a launch against the kernel that it names."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, LaunchOp)
+        kernel = SymbolTable.lookup_symbol(op, op.kernel)
+        if not isinstance(kernel, KernelOp):
+            raise VerifyException(f"'{op.name}' op {op.kernel} is not a tl.kernel")
+        params = [
+            arg.type
+            for arg in kernel.body.block.args
+            if not isinstance(arg.type, COMPILE_TIME)
+        ]
+        if len(params) != len(op.arguments):
+            raise VerifyException(
+                f"'{op.name}' op passes {len(op.arguments)} arguments to {op.kernel}, "
+                f"which takes {len(params)}"
+            )
+        for param, argument in zip(params, op.arguments, strict=True):
+            pointee = param.pointee if isinstance(param, PtrType) else param
+            expect_type(op, "argument element", element_of(argument.type), pointee)
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """
+    Run a kernel on a grid of programs; launches of one function run in order.
+
+    ```mlir
+    tl.launch @kernel grid [8, 2] warps 4 stages 3 on %a, %c
+      : tensor<256x128xf16>, tensor<256x512xf16>
+    ```
+    """
+
+    name = "tl.launch"
+    kernel = prop_def(FlatSymbolRefAttr)
+    grid = prop_def(DenseArrayBase[I64])
+    warps = prop_def(IntegerAttr[I64], default_value=IntegerAttr(4, i64))
+    stages = prop_def(IntegerAttr[I64], default_value=IntegerAttr(2, i64))
+    arguments = var_operand_def()
+    traits = traits_def(LaunchedKernel())
+    assembly_format = (
+        "$kernel `grid` $grid (`warps` $warps^)? (`stages` $stages^)? "
+        "`on` $arguments attr-dict `:` type($arguments)"
+    )
+
+    def __init__(
+        self,
+        kernel: str,
+        grid: Sequence[int],
+        arguments: Sequence[SSAValue],
+        warps: int = 4,
+        stages: int = 2,
+    ):
+        super().__init__(
+            operands=[arguments],
+            properties={
+                "kernel": SymbolRefAttr(kernel),
+                "grid": DenseArrayBase.from_list(i64, grid),
+                "warps": IntegerAttr(warps, i64),
+                "stages": IntegerAttr(stages, i64),
+            },
+        )
+
+    def verify_(self) -> None:
+        grid = self.grid.get_values()
+        if not 1 <= len(grid) <= 3 or min(grid) < 1:
+            raise VerifyException(
+                f"'{self.name}' op a grid has one to three positive extents, "
+                f"not {list(grid)}"
+            )
+        warps = self.warps.value.data
+        if warps < 1 or warps & (warps - 1):
+            raise VerifyException(f"'{self.name}' op {warps} warps: not a power of two")
+        if self.stages.value.data < 1:
+            raise VerifyException(f"'{self.name}' op needs at least one stage")
+
+
+Tl = Dialect(
+    "tl",
+    [
+        AddPtrOp,
+        ArangeOp,
+        BarrierOp,
+        BinaryOp,
+        BroadcastToOp,
+        CastOp,
+        CmpOp,
+        ConstantOp,
+        DebugBarrierOp,
+        DotOp,
+        DotOperandOp,
+        EmptyOp,
+        ExpandDimsOp,
+        FinishEpochOp,
+        ForOp,
+        FullOp,
+        HeapBasesOp,
+        HeapZerosOp,
+        IfOp,
+        KernelOp,
+        LaunchOp,
+        LoadOp,
+        NextEpochOp,
+        NumProgramsOp,
+        OwnOp,
+        PermuteOp,
+        PlaceOp,
+        PlanOp,
+        PlanYieldOp,
+        ProgramIdOp,
+        RankOp,
+        RebaseOp,
+        ReduceOp,
+        RemoteLoadOp,
+        ReturnOp,
+        SignalAddAllOp,
+        SignalAddOp,
+        SignalAllOp,
+        SignalOp,
+        StoreOp,
+        Swizzle2dOp,
+        UnaryOp,
+        WaitAllOp,
+        WaitOp,
+        WhereOp,
+        YieldOp,
+        ZerosOp,
+    ],
+    [
+        BinaryKindAttr,
+        CacheModifierType,
+        CompareKindAttr,
+        ConstexprType,
+        PrecisionAttr,
+        ProgramsType,
+        PtrType,
+        ReduceKindAttr,
+        UnaryKindAttr,
+    ],
+)

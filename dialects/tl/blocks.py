@@ -1,0 +1,379 @@
+"""The operations of the `tl` dialect that make and shape scalars and blocks."""
+
+import math
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    I64,
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.tl.types import (
+    ConstexprType,
+    block_of,
+    broadcast_shapes,
+    element_of,
+    shape_of,
+)
+
+
+def expect_type(op: Operation, what: str, found: Attribute, expected: Attribute):
+    """Raise `VerifyException` unless the type `found` is the one expected."""
+    if found != expected:
+        raise VerifyException(f"'{op.name}' op {what} is {found}, expected {expected}")
+
+
+def static_extents(op: Operation, dims: Sequence[SSAValue]) -> tuple[int, ...]:
+    """Return the values of constexpr operands; raise `VerifyException` on others."""
+    extents: list[int] = []
+    for dim in dims:
+        if not isinstance(dim.type, ConstexprType):
+            raise VerifyException(
+                f"'{op.name}' op extent is {dim.type}, expected a !tl.constexpr"
+            )
+        extents.append(dim.type.value.data)
+    return tuple(extents)
+
+
+@irdl_op_definition
+class ProgramIdOp(IRDLOperation):
+    """
+    The index of this program along one axis of the launch grid.
+
+    ```mlir
+    %g0 = tl.program_id 0
+    ```
+    """
+
+    name = "tl.program_id"
+    axis = prop_def(IntegerAttr[I64])
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$axis attr-dict"
+
+    def __init__(self, axis: int):
+        super().__init__(
+            properties={"axis": IntegerAttr(axis, i64)}, result_types=[i32]
+        )
+
+    def verify_(self) -> None:
+        if self.axis.value.data not in (0, 1, 2):
+            raise VerifyException(f"'{self.name}' op a grid has the axes 0, 1 and 2")
+
+
+@irdl_op_definition
+class NumProgramsOp(IRDLOperation):
+    """
+    The extent of the launch grid along one axis.
+
+    ```mlir
+    %n = tl.num_programs 0
+    ```
+    """
+
+    name = "tl.num_programs"
+    axis = prop_def(IntegerAttr[I64])
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$axis attr-dict"
+
+    def __init__(self, axis: int):
+        super().__init__(
+            properties={"axis": IntegerAttr(axis, i64)}, result_types=[i32]
+        )
+
+    def verify_(self) -> None:
+        if self.axis.value.data not in (0, 1, 2):
+            raise VerifyException(f"'{self.name}' op a grid has the axes 0, 1 and 2")
+
+
+@irdl_op_definition
+class Swizzle2dOp(IRDLOperation):
+    """
+    Reorder programs: `group` rows of the grid advance through the columns together.
+
+    `row` and `column` count a grid of `shape` row by row; the results are those of the
+    program that has their place when it is counted in groups of rows.
+
+    ```mlir
+    %i, %j = tl.swizzle2d %row, %column shape [32, 16] group 8
+    ```
+    """
+
+    name = "tl.swizzle2d"
+    row = operand_def(i32)
+    column = operand_def(i32)
+    shape = prop_def(DenseArrayBase[I64])
+    group = prop_def(IntegerAttr[I64])
+    new_row = result_def(i32)
+    new_column = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$row `,` $column `shape` $shape `group` $group attr-dict"
+
+    def __init__(
+        self,
+        row: SSAValue | Operation,
+        column: SSAValue | Operation,
+        shape: tuple[int, int],
+        group: int,
+    ):
+        super().__init__(
+            operands=[row, column],
+            properties={
+                "shape": DenseArrayBase.from_list(i64, shape),
+                "group": IntegerAttr(group, i64),
+            },
+            result_types=[i32, i32],
+        )
+
+    def verify_(self) -> None:
+        shape = self.shape.get_values()
+        if len(shape) != 2 or min(*shape, self.group.value.data) < 1:
+            raise VerifyException(
+                f"'{self.name}' op needs two positive extents and a positive group"
+            )
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """
+    A literal number.
+
+    ```mlir
+    %zero = tl.constant 0.0 : f32
+    ```
+    """
+
+    name = "tl.constant"
+    value = prop_def(IntegerAttr | FloatAttr)
+    result = result_def(IntegerType | AnyFloat)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: IntegerAttr | FloatAttr):
+        super().__init__(properties={"value": value}, result_types=[value.type])
+
+    @classmethod
+    def of(cls, value: float, type: Attribute) -> "ConstantOp":
+        """
+        Make the constant of a scalar type from a Python number.
+
+        A number beyond the range of a float type rounds to infinity, as casts do.
+        Raises `ValueError` for anything but floats, i32 and i64.
+        """
+        if isinstance(type, AnyFloat):
+            try:
+                return cls(FloatAttr(value, type))
+            except OverflowError:
+                return cls(FloatAttr(math.copysign(math.inf, value), type))
+        if type not in (i32, i64):
+            raise ValueError(f"no constant of type {type}")
+        return cls(IntegerAttr(int(value), i32 if type == i32 else i64))
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "ConstantOp":
+        attributes = parser.parse_optional_attr_dict()
+        value = parser.parse_attribute()
+        if not isinstance(value, IntegerAttr | FloatAttr):
+            parser.raise_error("tl.constant takes an integer or a float")
+        op = cls(cast("IntegerAttr | FloatAttr", value))
+        op.attributes |= attributes
+        return op
+
+    def verify_(self) -> None:
+        expect_type(self, "result", self.result.type, self.value.type)
+
+
+@irdl_op_definition
+class ArangeOp(IRDLOperation):
+    """
+    The block 0, 1, ..., end - 1.
+
+    ```mlir
+    %i = tl.arange %BLOCK_M : !tl.constexpr<64> -> tensor<64xi32>
+    ```
+    """
+
+    name = "tl.arange"
+    end = operand_def(ConstexprType)
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$end attr-dict `:` type($end) `->` type($result)"
+
+    def __init__(self, end: SSAValue):
+        extent = static_extents(self, [end])
+        super().__init__(operands=[end], result_types=[block_of(i32, extent)])
+
+    def verify_(self) -> None:
+        (extent,) = static_extents(self, [self.end])
+        if extent & (extent - 1):
+            raise VerifyException(f"'{self.name}' op {extent} is not a power of two")
+        expect_type(self, "result", self.result.type, block_of(i32, [extent]))
+
+
+@irdl_op_definition
+class ExpandDimsOp(IRDLOperation):
+    """
+    Insert axes of extent 1 at the positions that they have in the result.
+
+    ```mlir
+    %rows = tl.expand_dims %i [1] : tensor<64xi32> -> tensor<64x1xi32>
+    ```
+    """
+
+    name = "tl.expand_dims"
+    input = operand_def()
+    axes = prop_def(DenseArrayBase[I64])
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$input $axes attr-dict `:` type($input) `->` type($result)"
+
+    def __init__(self, input: SSAValue | Operation, axes: Sequence[int]):
+        input = SSAValue.get(input)
+        shape = list(shape_of(input.type))
+        for axis in sorted(axes):
+            shape.insert(axis, 1)
+        super().__init__(
+            operands=[input],
+            properties={"axes": DenseArrayBase.from_list(i64, axes)},
+            result_types=[block_of(element_of(input.type), shape)],
+        )
+
+    def verify_(self) -> None:
+        shape = list(shape_of(self.input.type))
+        for axis in sorted(self.axes.get_values()):
+            if not 0 <= axis <= len(shape):
+                raise VerifyException(f"'{self.name}' op axis {axis} is out of range")
+            shape.insert(axis, 1)
+        expected = block_of(element_of(self.input.type), shape)
+        expect_type(self, "result", self.result.type, expected)
+
+
+@irdl_op_definition
+class BroadcastToOp(IRDLOperation):
+    """
+    Repeat a block along its axes of extent 1.
+
+    ```mlir
+    %y = tl.broadcast_to %x to %BLOCK_M, %BLOCK_N : tensor<64x1xf32>,
+      !tl.constexpr<64>, !tl.constexpr<32> -> tensor<64x32xf32>
+    ```
+    """
+
+    name = "tl.broadcast_to"
+    input = operand_def()
+    dims = var_operand_def(ConstexprType)
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$input `to` $dims attr-dict "
+        "`:` type($input) `,` type($dims) `->` type($result)"
+    )
+
+    def __init__(self, input: SSAValue | Operation, dims: Sequence[SSAValue]):
+        input = SSAValue.get(input)
+        shape = static_extents(self, dims)
+        super().__init__(
+            operands=[input, dims],
+            result_types=[block_of(element_of(input.type), shape)],
+        )
+
+    def verify_(self) -> None:
+        shape = static_extents(self, self.dims)
+        if broadcast_shapes(self.name, shape_of(self.input.type), shape) != shape:
+            raise VerifyException(f"'{self.name}' op the input is larger than {shape}")
+        expected = block_of(element_of(self.input.type), shape)
+        expect_type(self, "result", self.result.type, expected)
+
+
+@irdl_op_definition
+class PermuteOp(IRDLOperation):
+    """
+    Reorder the axes of a block; result axis i is input axis `order[i]`.
+
+    ```mlir
+    %y = tl.permute %x [1, 0] : tensor<64x32xf16> -> tensor<32x64xf16>
+    ```
+    """
+
+    name = "tl.permute"
+    input = operand_def()
+    order = prop_def(DenseArrayBase[I64])
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$input $order attr-dict `:` type($input) `->` type($result)"
+
+    def __init__(self, input: SSAValue | Operation, order: Sequence[int]):
+        input = SSAValue.get(input)
+        shape = shape_of(input.type)
+        super().__init__(
+            operands=[input],
+            properties={"order": DenseArrayBase.from_list(i64, order)},
+            result_types=[
+                block_of(element_of(input.type), [shape[axis] for axis in order])
+            ],
+        )
+
+    def verify_(self) -> None:
+        shape, order = shape_of(self.input.type), self.order.get_values()
+        if sorted(order) != list(range(len(shape))):
+            raise VerifyException(f"'{self.name}' op the order is no permutation")
+        expected = block_of(
+            element_of(self.input.type), [shape[axis] for axis in order]
+        )
+        expect_type(self, "result", self.result.type, expected)
+
+
+@irdl_op_definition
+class FullOp(IRDLOperation):
+    """
+    A block of one value.
+
+    ```mlir
+    %acc = tl.full 0.0 : f32 dims %BLOCK_M, %BLOCK_N : !tl.constexpr<64>,
+      !tl.constexpr<32> -> tensor<64x32xf32>
+    ```
+    """
+
+    name = "tl.full"
+    dims = var_operand_def(ConstexprType)
+    value = prop_def(IntegerAttr | FloatAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$value `dims` $dims attr-dict `:` type($dims) `->` type($result)"
+
+    def __init__(self, value: FloatAttr | IntegerAttr, dims: Sequence[SSAValue]):
+        super().__init__(
+            operands=[dims],
+            properties={"value": value},
+            result_types=[block_of(value.type, static_extents(self, dims))],
+        )
+
+    def verify_(self) -> None:
+        expected = block_of(self.value.type, static_extents(self, self.dims))
+        expect_type(self, "result", self.result.type, expected)

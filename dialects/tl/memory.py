@@ -1,0 +1,190 @@
+"""The operations of the `tl` dialect that address, read and write global memory."""
+
+from xdsl.dialects.builtin import IntegerType, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.tl.blocks import expect_type
+from comet.dialects.tl.types import (
+    CacheModifierType,
+    PtrType,
+    block_of,
+    broadcast_shapes,
+    element_of,
+    shape_of,
+)
+
+
+def pointee_of(op: Operation, pointer: SSAValue) -> Attribute:
+    """Return what a pointer or block of pointers points to, or raise."""
+    element = element_of(pointer.type)
+    if not isinstance(element, PtrType):
+        raise VerifyException(
+            f"'{op.name}' op address is {pointer.type}, expected !tl.ptr"
+        )
+    return element.pointee
+
+
+def verify_mask(op: Operation, mask: SSAValue | None, shape: tuple[int, ...]) -> None:
+    """Raise `VerifyException` unless the mask broadcasts to `shape`."""
+    if mask is None:
+        return
+    expect_type(op, "element of the mask", element_of(mask.type), i1)
+    if broadcast_shapes(op.name, shape_of(mask.type), shape) != shape:
+        raise VerifyException(f"'{op.name}' op mask {mask.type} is larger than {shape}")
+
+
+@irdl_op_definition
+class AddPtrOp(IRDLOperation):
+    """
+    Advance pointers by offsets counted in elements; both broadcast.
+
+    ```mlir
+    %p = tl.addptr %a, %offs : (!tl.ptr<f16>, tensor<64xi32>) -> tensor<64x!tl.ptr<f16>>
+    ```
+    """
+
+    name = "tl.addptr"
+    ptr = operand_def()
+    offset = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$ptr `,` $offset attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, ptr: SSAValue | Operation, offset: SSAValue | Operation):
+        ptr, offset = SSAValue.get(ptr), SSAValue.get(offset)
+        shape = broadcast_shapes(self.name, shape_of(ptr.type), shape_of(offset.type))
+        super().__init__(
+            operands=[ptr, offset],
+            result_types=[block_of(element_of(ptr.type), shape)],
+        )
+
+    def verify_(self) -> None:
+        pointee_of(self, self.ptr)
+        if not isinstance(element_of(self.offset.type), IntegerType):
+            raise VerifyException(f"'{self.name}' op offset is {self.offset.type}")
+        shape = broadcast_shapes(
+            self.name, shape_of(self.ptr.type), shape_of(self.offset.type)
+        )
+        expected = block_of(element_of(self.ptr.type), shape)
+        expect_type(self, "result", self.result.type, expected)
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """
+    Read a block; where the mask fails, `other` stands instead of memory.
+
+    ```mlir
+    %x = tl.load %p mask %m : tensor<64xi1> other %zero : f16
+      : tensor<64x!tl.ptr<f16>> -> tensor<64xf16>
+    ```
+    """
+
+    name = "tl.load"
+    ptr = operand_def()
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$ptr (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? "
+        "attr-dict `:` type($ptr) `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        ptr: SSAValue | Operation,
+        mask: SSAValue | None = None,
+        other: SSAValue | Operation | None = None,
+    ):
+        ptr = SSAValue.get(ptr)
+        result_type = block_of(pointee_of(self, ptr), shape_of(ptr.type))
+        super().__init__(
+            operands=[
+                ptr,
+                [] if mask is None else [mask],
+                [] if other is None else [other],
+            ],
+            result_types=[result_type],
+        )
+
+    def verify_(self) -> None:
+        pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
+        expect_type(self, "result", self.result.type, block_of(pointee, shape))
+        verify_mask(self, self.mask, shape)
+        if self.other is None:
+            return
+        if self.mask is None:
+            raise VerifyException(f"'{self.name}' op has `other` but no mask")
+        expect_type(self, "`other`", self.other.type, pointee)
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """
+    Write a block where the mask holds.
+
+    `cache` says how caches treat it; what other ranks wait for is written through.
+
+    ```mlir
+    tl.store %p, %x mask %m : tensor<64xi1> : tensor<64x!tl.ptr<f16>>, tensor<64xf16>
+    ```
+    """
+
+    name = "tl.store"
+    ptr = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    cache = opt_operand_def(CacheModifierType())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = (
+        "$ptr `,` $value (`mask` $mask^ `:` type($mask))? (`cache` $cache^)? "
+        "attr-dict `:` type($ptr) `,` type($value)"
+    )
+
+    def __init__(
+        self,
+        ptr: SSAValue | Operation,
+        value: SSAValue | Operation,
+        mask: SSAValue | None = None,
+        cache: SSAValue | None = None,
+    ):
+        super().__init__(operands=[ptr, value, mask, cache])
+
+    def verify_(self) -> None:
+        pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
+        expect_type(self, "value", self.value.type, block_of(pointee, shape))
+        verify_mask(self, self.mask, shape)
+
+
+@irdl_op_definition
+class DebugBarrierOp(IRDLOperation):
+    """
+    Wait for all threads of the program: what it stored before, it may load after.
+
+    ```mlir
+    tl.debug_barrier
+    ```
+    """
+
+    name = "tl.debug_barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+    def __init__(self):
+        super().__init__()

@@ -1,0 +1,369 @@
+"""
+The operations of the `tl` dialect that reach memory of other ranks, and wait for it.
+
+One to one with `comet.runtime.shim`. A pointer always points into the own rank's heap;
+`tl.rebase` gives the same object on another rank.
+"""
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    VarConstraint,
+    base,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.tl.blocks import expect_type
+from comet.dialects.tl.memory import pointee_of, verify_mask
+from comet.dialects.tl.types import (
+    ConstexprType,
+    ProgramsType,
+    PtrType,
+    block_of,
+    broadcast_shapes,
+    element_of,
+    shape_of,
+)
+
+BASES = PtrType(i64)
+"""The table of heap addresses, one for each rank."""
+FLAG = PtrType(i32)
+"""A flag, or the counters that number launches."""
+
+
+@irdl_op_definition
+class PlaceOp(IRDLOperation):
+    """
+    The rank that this program works for, and its number among that rank's programs.
+
+    ```mlir
+    %r, %pid = tl.place %rank, %PROGRAMS
+    ```
+    """
+
+    name = "tl.place"
+    rank = operand_def(i32)
+    programs = operand_def(ProgramsType())
+    own_rank = result_def(i32)
+    program = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$rank `,` $programs attr-dict"
+
+    def __init__(self, rank: SSAValue, programs: SSAValue):
+        super().__init__(operands=[rank, programs], result_types=[i32, i32])
+
+
+@irdl_op_definition
+class OwnOp(IRDLOperation):
+    """
+    The pointer to the own rank's copy of what a parameter of the kernel points to.
+
+    It is the parameter, except where one launch holds the programs of all ranks: then
+    parameters point to rank 0's copies.
+
+    ```mlir
+    %a = tl.own %a_ptr, %rank, %bases, %PROGRAMS : !tl.ptr<f16>
+    ```
+    """
+
+    name = "tl.own"
+    T: ClassVar = VarConstraint("T", base(PtrType))
+    pointer = operand_def(T)
+    rank = operand_def(i32)
+    bases = operand_def(BASES)
+    programs = operand_def(ProgramsType())
+    result = result_def(T)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$pointer `,` $rank `,` $bases `,` $programs attr-dict `:` type($pointer)"
+    )
+
+    def __init__(
+        self, pointer: SSAValue, rank: SSAValue, bases: SSAValue, programs: SSAValue
+    ):
+        super().__init__(
+            operands=[pointer, rank, bases, programs], result_types=[pointer.type]
+        )
+
+
+@irdl_op_definition
+class RebaseOp(IRDLOperation):
+    """
+    The pointer to the same object on rank `remote`; blocks are addressed from it.
+
+    ```mlir
+    %there = tl.rebase %here, %rank, %source, %bases : !tl.ptr<f16>
+    ```
+    """
+
+    name = "tl.rebase"
+    T: ClassVar = VarConstraint("T", base(PtrType))
+    pointer = operand_def(T)
+    current = operand_def(i32)
+    remote = operand_def(i32)
+    bases = operand_def(BASES)
+    result = result_def(T)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$pointer `,` $current `,` $remote `,` $bases attr-dict `:` type($pointer)"
+    )
+
+    def __init__(
+        self, pointer: SSAValue, current: SSAValue, remote: SSAValue, bases: SSAValue
+    ):
+        super().__init__(
+            operands=[pointer, current, remote, bases], result_types=[pointer.type]
+        )
+
+
+@irdl_op_definition
+class RemoteLoadOp(IRDLOperation):
+    """
+    Read a block, each element from a rank of its own; `remote` broadcasts.
+
+    ```mlir
+    %x = tl.remote_load %p, %rank, %sources, %bases
+        : tensor<4x64x!tl.ptr<f16>>, tensor<4x1xi32> -> tensor<4x64xf16>
+    ```
+    """
+
+    name = "tl.remote_load"
+    ptr = operand_def()
+    current = operand_def(i32)
+    remote = operand_def()
+    bases = operand_def(BASES)
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$ptr `,` $current `,` $remote `,` $bases (`mask` $mask^ `:` type($mask))? "
+        "(`other` $other^ `:` type($other))? attr-dict `:` type($ptr) `,` "
+        "type($remote) `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        ptr: SSAValue,
+        current: SSAValue,
+        remote: SSAValue,
+        bases: SSAValue,
+        mask: SSAValue | None = None,
+        other: SSAValue | None = None,
+    ):
+        result_type = block_of(pointee_of(self, ptr), shape_of(ptr.type))
+        super().__init__(
+            operands=[ptr, current, remote, bases, mask, other],
+            result_types=[result_type],
+        )
+
+    def verify_(self) -> None:
+        expect_type(self, "element of the ranks", element_of(self.remote.type), i32)
+        pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
+        if broadcast_shapes(self.name, shape_of(self.remote.type), shape) != shape:
+            raise VerifyException(
+                f"'{self.name}' op ranks are a larger block than {shape}"
+            )
+        expect_type(self, "result", self.result.type, block_of(pointee, shape))
+        verify_mask(self, self.mask, shape)
+        if self.other is None:
+            return
+        if self.mask is None:
+            raise VerifyException(f"'{self.name}' op has `other` but no mask")
+        expect_type(self, "`other`", self.other.type, pointee)
+
+
+class _SignalLike(IRDLOperation):
+    """Changes a flag of rank `remote` after everything that this program stored."""
+
+    flag = operand_def(FLAG)
+    value = operand_def(i32)
+    current = operand_def(i32)
+    remote = operand_def(i32)
+    bases = operand_def(BASES)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$flag `,` $value `,` $current `,` $remote `,` $bases attr-dict"
+
+    def __init__(
+        self,
+        flag: SSAValue,
+        value: SSAValue,
+        current: SSAValue,
+        remote: SSAValue,
+        bases: SSAValue,
+    ):
+        super().__init__(operands=[flag, value, current, remote, bases])
+
+
+@irdl_op_definition
+class SignalOp(_SignalLike):
+    """
+    Set a flag that has one writer: barrier of the threads, then a release.
+
+    ```mlir
+    tl.signal %flag, %epoch, %rank, %peer, %bases
+    ```
+    """
+
+    name = "tl.signal"
+
+
+@irdl_op_definition
+class SignalAddOp(_SignalLike):
+    """
+    Add to a flag that has several writers: barrier of the threads, then a release.
+
+    ```mlir
+    tl.signal_add %flag, %one, %rank, %peer, %bases
+    ```
+    """
+
+    name = "tl.signal_add"
+
+
+class _SignalAllLike(IRDLOperation):
+    """Changes a flag of every rank after everything that this program stored."""
+
+    flag = operand_def(FLAG)
+    value = operand_def(i32)
+    current = operand_def(i32)
+    bases = operand_def(BASES)
+    world = operand_def(ConstexprType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$flag `,` $value `,` $current `,` $bases `,` $world attr-dict `:` type($world)"
+    )
+
+    def __init__(
+        self,
+        flag: SSAValue,
+        value: SSAValue,
+        current: SSAValue,
+        bases: SSAValue,
+        world: SSAValue,
+    ):
+        super().__init__(operands=[flag, value, current, bases, world])
+
+
+@irdl_op_definition
+class SignalAllOp(_SignalAllLike):
+    """
+    Set a flag that has one writer, on every rank: one barrier, then one release.
+
+    ```mlir
+    tl.signal_all %flag, %epoch, %rank, %bases, %WORLD : !tl.constexpr<4>
+    ```
+    """
+
+    name = "tl.signal_all"
+
+
+@irdl_op_definition
+class SignalAddAllOp(_SignalAllLike):
+    """
+    Add to a flag that has several writers, on every rank: one barrier, one release.
+
+    ```mlir
+    tl.signal_add_all %flag, %one, %rank, %bases, %WORLD : !tl.constexpr<4>
+    ```
+    """
+
+    name = "tl.signal_add_all"
+
+
+@irdl_op_definition
+class WaitOp(IRDLOperation):
+    """
+    Wait until a flag of the own rank is at least `value`; then see what it published.
+
+    ```mlir
+    tl.wait %flag, %epoch
+    ```
+    """
+
+    name = "tl.wait"
+    flag = operand_def(FLAG)
+    value = operand_def(i32)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$flag `,` $value attr-dict"
+
+    def __init__(self, flag: SSAValue, value: SSAValue):
+        super().__init__(operands=[flag, value])
+
+
+@irdl_op_definition
+class WaitAllOp(IRDLOperation):
+    """
+    Wait until `count` flags of the own rank, `stride` apart, are at least `value`.
+
+    ```mlir
+    tl.wait_all %flag, %epoch, %stride, %WORLD : !tl.constexpr<4>
+    ```
+    """
+
+    name = "tl.wait_all"
+    flag = operand_def(FLAG)
+    value = operand_def(i32)
+    stride = operand_def(i32)
+    count = operand_def(ConstexprType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$flag `,` $value `,` $stride `,` $count attr-dict `:` type($count)"
+    )
+
+    def __init__(
+        self, flag: SSAValue, value: SSAValue, stride: SSAValue, count: SSAValue
+    ):
+        super().__init__(operands=[flag, value, stride, count])
+
+
+@irdl_op_definition
+class NextEpochOp(IRDLOperation):
+    """
+    The number of this launch, from 1, which `counters` hold in device memory.
+
+    ```mlir
+    %epoch = tl.next_epoch %counters
+    ```
+    """
+
+    name = "tl.next_epoch"
+    counters = operand_def(FLAG)
+    result = result_def(i32)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = "$counters attr-dict"
+
+    def __init__(self, counters: SSAValue):
+        super().__init__(operands=[counters], result_types=[i32])
+
+
+@irdl_op_definition
+class FinishEpochOp(IRDLOperation):
+    """
+    End a launch: the last of the rank's `programs` to arrive publishes its number.
+
+    ```mlir
+    tl.finish_epoch %counters, %epoch, %programs
+    ```
+    """
+
+    name = "tl.finish_epoch"
+    counters = operand_def(FLAG)
+    epoch = operand_def(i32)
+    programs = operand_def(i32)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$counters `,` $epoch `,` $programs attr-dict"
+
+    def __init__(self, counters: SSAValue, epoch: SSAValue, programs: SSAValue):
+        super().__init__(operands=[counters, epoch, programs])

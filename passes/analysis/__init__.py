@@ -1,0 +1,1 @@
+"""What several passes read from IR: pure functions, nothing is changed."""

@@ -1,0 +1,100 @@
+"""Which dimensions a value is computed from, op by op; pure, on elementary ops."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
+
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    FoldOp,
+    MapOp,
+    ReduceOp,
+    RenameOp,
+)
+from comet.dialects.compound.dims import names_of
+
+OF_CONSTANTS = (MapOp, CastOp, ReduceOp, ContractOp, ExtentOp)
+"""Ops that compute a constant from constants, for any shard of their result."""
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Return whether a value depends on no argument and on no position."""
+    op = value.owner
+    return isinstance(op, FillOp) or (
+        isinstance(op, OF_CONSTANTS) and all(map(is_constant, op.operands))
+    )
+
+
+def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
+    """
+    Return the dimensions of each value of a block that are not those of constants.
+
+    A map of a constant and a number has the dimensions of the constant, and nothing
+    that a kernel loads has them.
+    """
+    loaded: dict[SSAValue, frozenset[str]] = {}
+    loaded.update((argument, frozenset(names_of(argument))) for argument in block.args)
+    for op in block.ops:
+        operands = frozenset[str]().union(*(loaded[v] for v in op.operands))
+        for result in op.results:
+            names = frozenset(names_of(result))
+            if isinstance(op, FillOp) or (isinstance(op, RenameOp) and not operands):
+                names = frozenset[str]()
+            elif isinstance(op, MapOp | CastOp | ReduceOp | ContractOp | FoldOp):
+                names &= operands
+            loaded[result] = names
+    return loaded
+
+
+def dims_behind(value: SSAValue) -> frozenset[str]:
+    """
+    Return the names of all dimensions that `value` is computed from.
+
+    An extent depends on its dimension only, a constant on none; a result of a fold on
+    what its own carry is made of, not on all that the fold reads.
+    """
+    seen: set[SSAValue] = set()
+    pending, dims = [value], set[str]()
+    while pending:
+        if (at := pending.pop()) in seen:
+            continue
+        seen.add(at)
+        op = at.owner
+        if isinstance(op, FillOp):
+            continue
+        if isinstance(op, ExtentOp):
+            dims.add(op.dim.data)
+            continue
+        dims |= set(names_of(at))
+        pending += _sources(at)
+    return frozenset(dims)
+
+
+def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
+    """Return what `value` is made from, through the borders of folds."""
+    if isinstance(value, OpResult):
+        if isinstance(value.op, FoldOp):
+            return _carried(value.op, value.index)
+        return tuple(value.op.operands)
+    assert isinstance(value, BlockArgument)
+    return _entering(value.block, value.index)
+
+
+def _carried(op: FoldOp, index: int) -> tuple[SSAValue, ...]:
+    """Return what the carry at `index` starts from and becomes."""
+    terminator = op.step.block.last_op
+    assert terminator is not None
+    return (op.init[index], terminator.operands[index])
+
+
+def _entering(block: Block, index: int) -> tuple[SSAValue, ...]:
+    """Return what stands behind a block argument, nothing outside of folds."""
+    op = block.parent_op()
+    if not isinstance(op, FoldOp):
+        return ()
+    if index < len(op.ins):
+        return (op.ins[index],)
+    return _carried(op, index - len(op.ins))

@@ -1,0 +1,66 @@
+"""Which carries of a loop can be turned over in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.node import NodeOp
+
+
+def in_place(node: NodeOp) -> tuple[bool, ...]:
+    """
+    Return, for every carry of `node`, whether its next value can overwrite it.
+
+    That is so where the body reads the old value for the last time before it makes the
+    new one, and no loop makes it several times. Otherwise both are alive at once, and
+    take room for two.
+    """
+    place = {op: index for index, op in enumerate(node.body.walk())}
+    carries = node.body.block.args[len(node.ins) :]
+    found: list[bool] = []
+    folded = (node.yielded[result.index] for result in folds(node))
+    for carry, value in zip(carries, folded, strict=True):
+        made = _maker(value)
+        last = max((place[op] for op in _readers(carry)), default=-1)
+        found.append(
+            made is not None and last < place[made] and not _repeats(made, node, value)
+        )
+    return tuple(found)
+
+
+def folds(node: NodeOp) -> tuple[OpResult, ...]:
+    """Return the results of `node` that its carries become, in their order."""
+    pairs = zip(node.results, node.combiners, strict=True)
+    return tuple(result for result, kind in pairs if kind is Combiner.FOLD)
+
+
+def _repeats(op: Operation, node: NodeOp, value: SSAValue) -> bool:
+    """Return whether a loop inside `node` makes `op` repeat its part of `value`."""
+    above = op.parent_op()
+    while isinstance(above, NodeOp) and above is not node:
+        looped = {row.dim for row in above.loops if row.factor > 1}
+        if isinstance(above, TemporalOp) and looped - set(names_of(value)):
+            return True
+        above = above.parent_op()
+    return False
+
+
+def _maker(value: SSAValue) -> Operation | None:
+    """Return the op that makes `value`, inside of all nodes; None for an argument."""
+    while isinstance(value, OpResult) and isinstance(node := value.owner, NodeOp):
+        value = node.yielded[value.index]
+    return value.owner if isinstance(value.owner, Operation) else None
+
+
+def _readers(value: SSAValue) -> Iterator[Operation]:
+    """Yield the ops that read `value`, inside of all nodes."""
+    for use in value.uses:
+        if isinstance(node := use.operation, NodeOp):
+            yield from _readers(node.body.block.args[use.index])
+        else:
+            yield use.operation

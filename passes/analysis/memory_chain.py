@@ -1,0 +1,70 @@
+"""The chain of memories that a tile tree on an accelerator follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch.nodes import LevelOp, Path
+
+
+@dataclass(frozen=True)
+class MemoryChain:
+    """
+    The levels of an accelerator of clusters of cores, by what they are for.
+
+    Off-chip `root`, one `shared` buffer per cluster, and in each core the buffers that
+    feed the matrix unit (`lhs`, `rhs`) and the one that vector units work on (`out`).
+    """
+
+    root: str
+    shared: str
+    lhs: str
+    rhs: str
+    out: str
+    cluster_axes: tuple[str, ...]
+    """The mesh axes over which clusters, the instances of `shared`, are spread."""
+    core_axes: tuple[str, ...]
+    """The mesh axes over which the cores of one cluster are spread."""
+
+
+def memory_chain(system: SystemOp) -> MemoryChain:
+    """
+    Return the chain of `system`.
+
+    Raises PassFailedException if it is not root, one shared level, and below it an
+    output buffer and one or two buffers that fill a compute unit.
+    """
+    root = system.levels[0] if system.levels else None
+    if root is None or len(root.children) != 1:
+        raise _unsupported(system, "one level below the outermost one")
+    shared = root.children[0]
+    fills = [lv for lv in shared.children if _path(lv) is Path.FILLS]
+    outs = [lv for lv in shared.children if _path(lv) is not Path.FILLS]
+    if not 1 <= len(fills) <= 2 or len(outs) != 1:
+        raise _unsupported(
+            system,
+            f"one or two levels that @{shared.level_name} fills and one that it drains",
+        )
+    return MemoryChain(
+        root=root.level_name,
+        shared=shared.level_name,
+        lhs=fills[0].level_name,
+        rhs=fills[-1].level_name,
+        out=outs[0].level_name,
+        cluster_axes=tuple(shared.axis_extents),
+        core_axes=system.axes_of(outs[0].level_name),
+    )
+
+
+def _path(level: LevelOp) -> Path | None:
+    return None if level.path is None else level.path.data
+
+
+def _unsupported(system: SystemOp, wanted: str) -> PassFailedException:
+    return PassFailedException(
+        f"hardware @{system.system_name} is not a hierarchy that tile trees are built "
+        f"for: expected {wanted}"
+    )

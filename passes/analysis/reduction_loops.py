@@ -1,0 +1,263 @@
+"""
+Sweeps: how often a loop over one dimension must run to compute a list of ops.
+
+An op that has the dimension runs inside a sweep over it. A reduction over the dimension
+is complete only after its sweep, so what needs the result in every tile runs in a later
+one; ops without the dimension stand between the sweeps. Pure functions on elementary
+ops (`compound`); nothing here changes IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound import ContractOp, ExtentOp, FillOp, FoldOp, ReduceOp
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.attributes import Combiner
+
+
+def iteration_dims(op: Operation) -> tuple[str, ...]:
+    """Return the names that an elementary op iterates over, its operands' first."""
+    values = (*op.operands, *op.results)
+    return tuple(dict.fromkeys(name for value in values for name in names_of(value)))
+
+
+def reduced_dims(op: Operation) -> tuple[str, ...]:
+    """Return the names that the operands of an elementary op have and no result has."""
+    if isinstance(op, ExtentOp):
+        return (op.dim.data,)
+    kept = {name for value in op.results for name in names_of(value)}
+    return tuple(name for name in iteration_dims(op) if name not in kept)
+
+
+def combiner_of(op: Operation) -> Combiner:
+    """Return how the partial results of a reducing op become one value."""
+    if isinstance(op, FoldOp):
+        return Combiner.FOLD
+    if isinstance(op, ReduceOp):
+        return Combiner(str(op.kind.data))
+    assert isinstance(op, ContractOp | ExtentOp)
+    return Combiner.ADD
+
+
+def looped_dims(ops: Sequence[Operation]) -> tuple[str, ...]:
+    """
+    Return the reduced dimensions in the order in which loops over them nest.
+
+    What is reduced last stands outermost: the loop over K that makes a tile of a
+    product runs inside the loop over N that reduces the product. A loop that cuts the
+    carries of a fold stands outside of the fold's: each tile has carries of its own.
+    """
+    last = {dim: index for index, op in enumerate(ops) for dim in reduced_dims(op)}
+    order = sorted(last, key=last.__getitem__, reverse=True)
+    for op in ops:
+        if isinstance(op, FoldOp) and (dim := op.dim.data) in order:
+            inside = order[order.index(dim) + 1 :]
+            cut = {name for value in op.outs for name in names_of(value)}
+            moved = [name for name in inside if name in cut]
+            outside = [name for name in order if name not in inside and name != dim]
+            rest = [name for name in inside if name not in cut]
+            order = [*outside, *moved, dim, *rest]
+    return tuple(order)
+
+
+def nested_loops(
+    ops: Sequence[Operation], dims: Sequence[str], extents: Mapping[str, int]
+) -> tuple[str, ...]:
+    """
+    Return those of `dims` that can be loops of one nest, outermost first.
+
+    A loop that reduces a value stands inside the loops over what the value keeps: sums
+    are carried in registers, of which no tile can be assembled. Else the order stays.
+    Where each of two dimensions is kept by what reduces the other, the one with the
+    smallest of `extents` is no loop, and so held whole; one of a fold only if all are.
+    """
+    folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
+    outer = {dim: _kept_when_reduced(ops, dim) & set(dims) for dim in dims}
+    left, nest = list(dims), list[str]()
+    while left:
+        free = [dim for dim in left if not outer[dim] & set(left)]
+        if free:
+            nest.append(free[0])
+            left.remove(free[0])
+            continue
+        blocking = set[str]().union(*(outer[dim] for dim in left))
+        cyclic = [dim for dim in left if dim in blocking]
+        left.remove(min(cyclic, key=lambda dim: (dim in folds, extents[dim])))
+    return tuple(nest)
+
+
+def _kept_when_reduced(ops: Sequence[Operation], dim: str) -> set[str]:
+    """Return the dimensions of all values that are made by reducing `dim`."""
+    values = (v for op in ops if dim in reduced_dims(op) for v in op.results)
+    return {name for value in values for name in names_of(value)}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One loop over the dimension."""
+
+    ops: tuple[Operation, ...]
+    """What its body computes, in order; ops of an earlier sweep are recomputed."""
+    outputs: tuple[SSAValue, ...]
+    """What it yields: reductions, and tiles that are needed outside or later."""
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """Sweeps over one dimension, and what stands between them."""
+
+    dim: str
+    sweeps: tuple[Sweep, ...]
+    between: tuple[tuple[Operation, ...], ...]
+    """Ops without the dimension: `between[i]` before sweep i, the last after all."""
+
+
+@dataclass(frozen=True)
+class _Phases:
+    """When each op can run: `of[op]` sweeps have ended before it."""
+
+    dim: str
+    of: dict[Operation, int]
+
+    def has_dim(self, op: Operation) -> bool:
+        return self.dim in iteration_dims(op)
+
+    def ready(self, value: SSAValue) -> int:
+        """Return how many sweeps must have ended before `value` can be read."""
+        op = value.owner
+        if not isinstance(op, Operation) or op not in self.of:
+            return 0
+        ended = self.has_dim(op) and self.dim not in names_of(value)
+        return self.of[op] + ended
+
+    def swept(self, value: SSAValue) -> Operation | None:
+        """Return the op in whose sweep the tiles of `value` are made, if any."""
+        op = value.owner
+        if not isinstance(op, Operation) or op not in self.of:
+            return None
+        return op if self.dim in names_of(value) else None
+
+
+def _phases(ops: Sequence[Operation], dim: str) -> _Phases:
+    phases = _Phases(dim, {})
+    for op in ops:
+        phases.of[op] = max((phases.ready(value) for value in op.operands), default=0)
+    return phases
+
+
+def sweep_count(ops: Sequence[Operation], dim: str) -> int:
+    """Return the number of sweeps over `dim` that the ops need."""
+    phases = _phases(ops, dim)
+    return max((p + 1 for op, p in phases.of.items() if phases.has_dim(op)), default=0)
+
+
+def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
+    """Return the tiles made in one sweep and used in a later one, in order."""
+    phases = _phases(ops, dim)
+    crossing: dict[SSAValue, None] = {}
+    for op in ops:
+        for value in op.operands:
+            made = phases.swept(value)
+            if made is not None and phases.of[made] < phases.of[op]:
+                crossing[value] = None
+    return tuple(crossing)
+
+
+def producers(
+    value: SSAValue, ops: Sequence[Operation], given: Collection[SSAValue] = ()
+) -> tuple[Operation, ...]:
+    """Return those of `ops` that `value` is computed from, once `given` is there."""
+    needed: set[Operation] = set()
+    pending = [value]
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Operation) and op in ops and op not in needed:
+            needed.add(op)
+            pending.extend(operand for operand in op.operands if operand not in given)
+    return tuple(op for op in ops if op in needed)
+
+
+def plan_sweeps(
+    ops: Sequence[Operation],
+    dim: str,
+    wanted: Collection[SSAValue],
+    spilled: Collection[SSAValue] = (),
+) -> SweepPlan:
+    """
+    Plan the sweeps over `dim` that compute `wanted`.
+
+    `ops` are in order and hold no constants. A tile that a later sweep needs is
+    recomputed there, unless it is one of `spilled`: then its own sweep yields it.
+    """
+    phases = _phases(ops, dim)
+    count = sweep_count(ops, dim)
+    outputs = _outputs(ops, phases, wanted, spilled)
+    sweeps = tuple(
+        Sweep(_body(ops, phases, index, outputs[index], spilled), outputs[index])
+        for index in range(count)
+    )
+    between = tuple(
+        tuple(op for op in ops if not phases.has_dim(op) and phases.of[op] == index)
+        for index in range(count + 1)
+    )
+    return SweepPlan(dim, sweeps, between)
+
+
+def _outputs(
+    ops: Sequence[Operation],
+    phases: _Phases,
+    wanted: Collection[SSAValue],
+    spilled: Collection[SSAValue],
+) -> dict[int, tuple[SSAValue, ...]]:
+    """Return what each sweep yields, reductions first."""
+    used = {value for op in ops for value in op.operands}
+    outputs: dict[int, tuple[SSAValue, ...]] = {}
+    for op in ops:
+        if not phases.has_dim(op):
+            continue
+        kept = tuple(
+            value
+            for value in op.results
+            if value in wanted
+            or value in spilled
+            or (value in used and phases.dim not in names_of(value))
+        )
+        if kept and isinstance(op, FoldOp):
+            kept = tuple(op.outs)
+        outputs[phases.of[op]] = (*outputs.get(phases.of[op], ()), *kept)
+    return {
+        index: tuple(sorted(values, key=lambda v: phases.dim in names_of(v)))
+        for index, values in outputs.items()
+    }
+
+
+def _body(
+    ops: Sequence[Operation],
+    phases: _Phases,
+    index: int,
+    outputs: Sequence[SSAValue],
+    spilled: Collection[SSAValue],
+) -> tuple[Operation, ...]:
+    """Return what sweep `index` computes, in order."""
+    needed: set[Operation] = set()
+    pending = [value.owner for value in outputs]
+    while pending:
+        op = pending.pop()
+        if not isinstance(op, Operation) or op in needed:
+            continue
+        needed.add(op)
+        for value in op.operands:
+            made = phases.swept(value)
+            stored = value in spilled and made is not None and phases.of[made] < index
+            if made is not None and not stored:
+                pending.append(made)
+    return tuple(op for op in ops if op in needed)
+
+
+def without_constants(ops: Sequence[Operation]) -> tuple[Operation, ...]:
+    """Return `ops` without the constants, which are made anew wherever used."""
+    return tuple(op for op in ops if not isinstance(op, FillOp))

@@ -1,0 +1,148 @@
+"""The `lower-to-comet` pass: a tile tree to the ops that mirror the COMET files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.comet import ConstantsOp
+from comet.dialects.compound.dims import extents_of
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.comet.lower_to_comet.build import Plan, build_mapping, build_problem
+from comet.passes.comet.lower_to_comet.factors import extents_for, paths_of
+from comet.passes.comet.lower_to_comet.merge import merge_neighbours
+from comet.passes.comet.lower_to_comet.names import names_for, with_aliases
+from comet.passes.comet.lower_to_comet.roots import (
+    gathered_names,
+    idle_axes,
+    restore_names,
+)
+from comet.passes.comet.lower_to_comet.tree import notes_of, tree_of
+from comet.passes.comet.lower_to_comet.values import Values, values_of
+
+NAMES = "comet.names"
+"""The attribute of a mapping that translates its names to those of the IR."""
+
+
+@dataclass(frozen=True)
+class LowerToCometPass(ModulePass):
+    """
+    Lower the tile tree of a function to the `comet` dialect.
+
+    Before: one function at the schedule level, with factors, and attached hardware.
+    After: `comet.problem`, `comet.mapping` and `comet.constants` in its place;
+    annotations of the function and of its nodes stay on the ops they became. Rejects
+    what the COMET files cannot say, what the tool is known to price wrongly, and
+    tiles that do not fit.
+    """
+
+    name = "lower-to-comet"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from comet.passes.comet.lower_to_comet.legality import check_legality
+
+        lower_module(op)
+        check_legality(op)
+
+
+def lower_module(module: ModuleOp) -> None:
+    """
+    Lower the one function of `module`, whether or not its tiles fit.
+
+    Raises PassFailedException for what the files cannot say.
+    """
+    functions = functions_at(module, "lower-to-comet", IRLevel.SCHEDULE)
+    if len(functions) != 1:
+        raise PassFailedException(
+            f"lower-to-comet: the module has {len(functions)} functions, and a set of "
+            "COMET files holds one problem; keep one function per module"
+        )
+    func = functions[0]
+    lower_function(func, plan_lowering(func, attached_system(module)))
+
+
+def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Plan:
+    """
+    Read from a function all that its files will say.
+
+    Nothing is changed but names that a gather has brought, which the files do not have.
+
+    Without `absorb` every node of the tree stays a node of its own, even where the
+    COMET tool cannot price it apart from its neighbour.
+
+    Raises PassFailedException for what the files cannot say.
+    """
+    _check_level(func)
+    gathered, idle = gathered_names(func), idle_axes(func)
+    restore_names(func, gathered)
+    values = values_of(func)
+    tree = tree_of(func.body.block, values)
+    paths = paths_of(tree, idle)
+    extents = extents_for(paths, _outer_extents(func))
+    used = [v for op in paths for v in (*op.operands, *op.results)]
+    tensors = dict.fromkeys(values.root(v) for v in used if not values.is_constant(v))
+    return Plan(
+        tree=tree,
+        values=values,
+        names=with_aliases(names_for(tuple(extents.sizes), tensors, paths), gathered),
+        extents=extents,
+        system=system,
+        inputs=tuple(arg for arg in func.args if arg in tensors),
+        outputs=_outputs(func, values),
+        idle=idle,
+        absorb=absorb,
+    )
+
+
+def _check_level(func: FuncOp) -> None:
+    for op in func.body.block.ops:
+        if not isinstance(op, NodeOp | CollectiveOp | ReturnOp):
+            raise PassFailedException(
+                f"lower-to-comet: '{op.name}' stands outside of the tile tree; run "
+                "fuse and tile first"
+            )
+
+
+def _outputs(func: FuncOp, values: Values) -> tuple[SSAValue, ...]:
+    """Return what the function returns; an op has to make it."""
+    returned = func.get_return_op()
+    outputs = () if returned is None else tuple(returned.operands)
+    if all(isinstance(values.root(value).owner, Operation) for value in outputs):
+        return outputs
+    raise PassFailedException(
+        "lower-to-comet: the function returns one of its arguments, and an output of "
+        "the COMET files is made by an operation; do not return it"
+    )
+
+
+def _outer_extents(func: FuncOp) -> dict[str, int]:
+    """Return the extents of the values outside of the tree: those of the problem."""
+    extents: dict[str, int] = {}
+    results: list[SSAValue] = [r for op in func.body.block.ops for r in op.results]
+    for value in (*func.args, *results):
+        extents |= extents_of(value)
+    return extents
+
+
+def lower_function(func: FuncOp, plan: Plan) -> None:
+    """Put the ops of `plan` in the place of `func`."""
+    mapping = build_mapping(plan)
+    mapping.attributes[NAMES] = plan.names.table()
+    mapping.attributes.update(notes_of(func))
+    mapping.location = func.location
+    block = func.parent_block()
+    assert block is not None
+    block.insert_ops_before([ConstantsOp({}), build_problem(plan), mapping], func)
+    func.detach()
+    func.erase()
+    if plan.absorb:
+        merge_neighbours(mapping)

@@ -1,0 +1,312 @@
+"""Builds the `comet` ops of a lowering plan; what they say was decided before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.comet import (
+    BindingOp,
+    CollectiveOp,
+    DeclareOp,
+    MappingOp,
+    OperationOp,
+    ProblemOp,
+    TileOp,
+)
+from comet.dialects.comet.attributes import (
+    Access,
+    BindingKind,
+    Compute,
+    Entry,
+    Sizes,
+    Step,
+    TileKind,
+)
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound.dims import element_type_of, level_of, names_of
+from comet.dialects.schedule.attributes import BindingKind as Bind
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.passes.comet.lower_to_comet.collectives import exchange_of
+from comet.passes.comet.lower_to_comet.factors import (
+    Extents,
+    Factors,
+    Idle,
+    accumulation,
+    extents_of_op,
+    loop_order,
+    product_of,
+)
+from comet.passes.comet.lower_to_comet.names import Names, kind_of
+from comet.passes.comet.lower_to_comet.tree import (
+    COMPUTE,
+    ComputeOp,
+    Exchange,
+    Item,
+    Notes,
+    Spatial,
+    TaggedTransfer,
+    Temporal,
+    notes_of,
+)
+from comet.passes.comet.lower_to_comet.units import roles_of, unit_for
+from comet.passes.comet.lower_to_comet.values import Values
+
+BINDINGS: dict[Bind, BindingKind] = {
+    Bind.SEQUENTIAL: BindingKind.SEQUENTIAL,
+    Bind.PIPELINE: BindingKind.PIPELINE,
+    Bind.PARALLEL: BindingKind.PARALLEL,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that the files say, read from the IR and named."""
+
+    tree: Temporal
+    values: Values
+    names: Names
+    extents: Extents
+    system: SystemOp
+    inputs: tuple[SSAValue, ...]
+    outputs: tuple[SSAValue, ...]
+    idle: Idle
+    absorb: bool = True
+    """Whether to merge nodes that the COMET tool cannot price apart."""
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions of the problem, by their names in the IR."""
+        return tuple(self.extents.sizes)
+
+    def tensor(self, value: SSAValue) -> str:
+        """Return the name of a value's tensor in the files."""
+        return self.names.tensors[self.values.root(value)]
+
+    def sizes(self, factors: Factors, dims: Sequence[str] | None = None) -> Sizes:
+        """Return factors by the letters of the dimensions; an absent one is 1."""
+        chosen = self.dims if dims is None else dims
+        return tuple((self.names.dims[dim], factors.get(dim, 1)) for dim in chosen)
+
+    def tensors_of(self, op: ComputeOp) -> tuple[SSAValue, ...]:
+        """Return what `op` reads, each tensor once and no scalars, and its result."""
+        reads = {
+            self.values.root(v): v
+            for v in op.operands
+            if not self.values.is_constant(v)
+        }
+        return (*reads.values(), op.results[0])
+
+
+def build_problem(plan: Plan) -> ProblemOp:
+    """Return the problem: every op with the dimensions that it has."""
+    declarations: list[Operation] = []
+    for op, tag in plan.names.tags.items():
+        tensors = plan.tensors_of(op)
+        letters = [
+            plan.names.dims[dim] for dim in plan.dims if dim in extents_of_op(op)
+        ]
+        accesses = [
+            Access(
+                plan.tensor(value),
+                tuple((plan.names.dims[dim],) for dim in names_of(value)),
+                read_write=value is tensors[-1],
+            )
+            for value in tensors
+        ]
+        ins = [access.tensor for access in accesses[:-1]]
+        declarations.append(DeclareOp(tag, ins, accesses[-1].tensor, letters, accesses))
+    return ProblemOp(
+        [plan.tensor(value) for value in plan.inputs],
+        [plan.tensor(value) for value in plan.outputs],
+        plan.sizes(plan.extents.sizes),
+        Region(Block(declarations)),
+    )
+
+
+def build_mapping(plan: Plan) -> MappingOp:
+    """Return the mapping: the tree, with what follows from its rows filled in."""
+    root = _Nodes(plan, count(1)).temporal(plan.tree, {}, {})
+    return MappingOp(Region(Block([root])))
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    plan: Plan
+    numbers: Iterator[int]
+    """Numbers for the tags of collectives."""
+
+    def temporal(
+        self, node: Temporal, sums: Mapping[ComputeOp, bool], axes: Mapping[str, str]
+    ) -> TileOp:
+        """
+        Return a temporal node.
+
+        `sums` says of which ops an outer loop adds up results in place, `axes` which
+        dimension each enclosing mesh axis splits.
+        """
+        entries: list[Entry] = []
+        children: list[tuple[Operation, Bind]] = []
+        for item in node.items:
+            rows = (self.plan.sizes(product_of(item.rows)),)
+            if isinstance(item.node, Spatial):
+                transfers = item.node.transfers
+                entries += [
+                    self._entry(t, rows, self._summed(t, item, sums)) for t in transfers
+                ]
+                child = self._spatial(item.node, item, sums, axes)
+            elif isinstance(item.node, Exchange):
+                child = self._exchange(item.node, axes)
+            else:
+                entries += self._leaf_entries(item.node, item, sums)
+                child = self._operation(item.node)
+            children.append((child, item.bind))
+        order = loop_order([item.rows for item in node.items], self.plan.dims)
+        return self._tile(TileKind.TEMPORAL, order, entries, children, node.notes)
+
+    def _spatial(
+        self,
+        node: Spatial,
+        item: Item,
+        sums: Mapping[ComputeOp, bool],
+        axes: Mapping[str, str],
+    ) -> TileOp:
+        rows = tuple(self._row(row) for row in node.rows) or (self.plan.sizes({}),)
+        entries = [
+            self._entry(t, self._busy(t, node, rows), self._summed(t, item, sums))
+            for t in node.transfers
+        ]
+        below = {
+            op: accumulation(op, item.summed_rows, sums.get(op, False)).below
+            for op in _ops_below(node)
+        }
+        split = {**axes, **{r.axis: r.dim for r in node.rows if r.axis is not None}}
+        children = [
+            (
+                self.temporal(child.node, below, split)
+                if isinstance(child.node, Temporal)
+                else self._exchange(child.node, split),
+                child.bind,
+            )
+            for child in node.children
+        ]
+        order = loop_order([], self.plan.dims)
+        return self._tile(TileKind.SPATIAL, order, entries, children, node.notes)
+
+    def _busy(
+        self, transfer: TaggedTransfer, node: Spatial, rows: tuple[Sizes, ...]
+    ) -> tuple[Sizes, ...]:
+        """Return `rows` with factor 1 where one instance does it all."""
+        idle = self.plan.idle.get(transfer.op, frozenset[str]())
+        alone = self.plan.sizes({})
+        axes = [row.axis for row in node.rows] or [None]
+        return tuple(
+            alone if axis in idle else row for axis, row in zip(axes, rows, strict=True)
+        )
+
+    def _row(self, row: LoopAttr) -> Sizes:
+        return self.plan.sizes({row.dim: row.factor})
+
+    def _tile(
+        self,
+        kind: TileKind,
+        order: Sequence[str],
+        entries: Sequence[Entry],
+        children: Sequence[tuple[Operation, Bind]],
+        notes: Notes,
+    ) -> TileOp:
+        if not entries:
+            raise PassFailedException(
+                f"lower-to-comet: a {kind} node moves no value between levels, and the "
+                "COMET files have no such node; nest what it holds into a neighbour"
+            )
+        ops: list[Operation] = []
+        for op, bind in children[:-1]:
+            ops += [BindingOp(BINDINGS[bind]), op]
+        ops.append(children[-1][0])
+        letters = "".join(self.plan.names.dims[dim] for dim in order)
+        tile = TileOp(kind, letters, entries, Region(Block(ops)))
+        tile.attributes.update(notes)
+        return tile
+
+    def _summed(
+        self, transfer: TaggedTransfer, item: Item, sums: Mapping[ComputeOp, bool]
+    ) -> bool:
+        op = transfer.op
+        return (
+            transfer.written
+            and accumulation(op, item.summed_rows, sums.get(op, False)).here
+        )
+
+    def _entry(
+        self, transfer: TaggedTransfer, rows: tuple[Sizes, ...], rmw: bool
+    ) -> Entry:
+        return Entry(
+            self.plan.tensor(transfer.value),
+            self.plan.names.tags[transfer.op],
+            transfer.outer,
+            transfer.inner,
+            transfer.bits,
+            rows,
+            rmw=rmw,
+            wb_output=transfer.written,
+        )
+
+    def _leaf_entries(
+        self, op: ComputeOp, item: Item, sums: Mapping[ComputeOp, bool]
+    ) -> Iterator[Entry]:
+        unit = unit_for(op, self.plan.system)
+        rmw = accumulation(op, item.summed_rows, sums.get(op, False)).here
+        for value in self.plan.tensors_of(op):
+            written = value is op.results[0]
+            yield Entry(
+                self.plan.tensor(value),
+                self.plan.names.tags[op],
+                level_of(value) or "",
+                unit.level_name,
+                element_type_of(value).bitwidth,
+                (self.plan.sizes(product_of(item.rows)),),
+                rmw=rmw and written,
+                wb_output=written,
+            )
+
+    def _operation(self, op: ComputeOp) -> OperationOp:
+        steps = self.plan.extents.steps[op]
+        dims = [dim for dim in self.plan.dims if dim in extents_of_op(op)]
+        compute = None
+        if isinstance(op, ContractOp):
+            roles = roles_of(op, steps)
+            dims = list(roles.primitive)
+            streamed = self.plan.sizes(steps, [roles.streamed])
+            compute = Compute(streamed, rmw=True, specd=True)
+        tiles = [
+            Step(self.plan.tensor(value), self.plan.sizes(steps))
+            for value in self.plan.tensors_of(op)
+        ]
+        primitive = self.plan.sizes(steps, dims)
+        return OperationOp(
+            kind_of(op), self.plan.names.tags[op], primitive, tiles, compute
+        )
+
+    def _exchange(self, node: Exchange, axes: Mapping[str, str]) -> CollectiveOp:
+        op, system = node.op, self.plan.system
+        dims = [axes[axis] for axis in op.axis_names if axis in axes]
+        letter = self.plan.names.dims.get(dims[0]) if dims else None
+        tag = f"c{next(self.numbers)}"
+        built = exchange_of(op, system, tag, self.plan.tensor(op.input), letter)
+        built.attributes.update(notes_of(op))
+        return built
+
+
+def _ops_below(node: Spatial) -> Iterator[ComputeOp]:
+    for child in node.children:
+        for item in child.node.items if isinstance(child.node, Temporal) else ():
+            if isinstance(item.node, COMPUTE):
+                yield item.node
+            elif isinstance(item.node, Spatial):
+                yield from _ops_below(item.node)

@@ -1,0 +1,102 @@
+"""Collectives in the terms of the COMET files."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import comet
+from comet.dialects.arch import SystemOp
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    BroadcastOp,
+    CollectiveOp,
+    GatherOp,
+    ReduceScatterOp,
+    RootReduceOp,
+    ScatterOp,
+    SendOp,
+)
+from comet.dialects.comet.attributes import CollectiveKind, ReductionKind
+from comet.dialects.compound import ReduceKind
+from comet.dialects.compound.dims import element_type_of, names_of
+
+COLLECTIVES: dict[type[CollectiveOp], CollectiveKind | None] = {
+    AllReduceOp: CollectiveKind.ALLREDUCE,
+    AllGatherOp: CollectiveKind.ALLGATHER,
+    BroadcastOp: CollectiveKind.BROADCAST,
+    RootReduceOp: CollectiveKind.REDUCTION,
+    GatherOp: CollectiveKind.GATHER,
+    ScatterOp: CollectiveKind.SCATTER,
+    ReduceScatterOp: None,
+    AllToAllOp: None,
+    SendOp: None,
+}
+"""The type of each collective in the files; there are no others."""
+
+REDUCTIONS: dict[ReduceKind, ReductionKind] = {
+    ReduceKind.ADD: ReductionKind.ADD,
+    ReduceKind.MAX: ReductionKind.MAX,
+}
+
+
+def exchange_of(
+    op: CollectiveOp, system: SystemOp, tag: str, tensor: str, dim: str | None
+) -> comet.CollectiveOp:
+    """
+    Return the collective of the files for `op` on `tensor`, which it changes in place.
+
+    The files let all instances of the levels `src` take part. Where idle axes leave
+    some of them out, `spatial_factor` gives the number that does. Raises
+    PassFailedException for a collective that the files do not have, and for one that
+    has no level or two.
+    """
+    kind = COLLECTIVES.get(type(op))
+    if kind is None:
+        raise PassFailedException(
+            f"lower-to-comet: the COMET files have no '{op.name}'; place it as an "
+            "all-reduce"
+        )
+    if isinstance(op, GatherOp | AllGatherOp) and op.dim.data not in names_of(op.input):
+        raise PassFailedException(
+            f"lower-to-comet: '{op.name}' stacks along the new dimension "
+            f"{op.dim.data}, and the COMET files change a tensor in place and give it "
+            "one shape; place the reduction as an all-reduce"
+        )
+    level = _level(op)
+    levels = list(dict.fromkeys(system.axis_levels[axis] for axis in op.axis_names))
+    members = prod(system.level(name).instances for name in levels)
+    reduces = isinstance(op, AllReduceOp | RootReduceOp)
+    reduction = REDUCTIONS[op.kind.data] if reduces else None
+    return comet.CollectiveOp(
+        kind,
+        tag,
+        level,
+        tensor,
+        tensor,
+        levels,
+        levels,
+        element_type_of(op.input).bitwidth,
+        dimension=dim,
+        reduction_op=reduction,
+        spatial_factor=None if op.group_size == members else op.group_size,
+    )
+
+
+def _level(op: CollectiveOp) -> str:
+    """Return the one level at which `op` happens."""
+    source, target = op.from_level, op.to_level
+    if source is None or target is None:
+        raise PassFailedException(
+            f"lower-to-comet: '{op.name}' is at no level; run place-collectives first"
+        )
+    if source != target:
+        raise PassFailedException(
+            f"lower-to-comet: '{op.name}' goes from {source.data} to {target.data}, "
+            "and a collective of the COMET files stays at one level; let a spatial "
+            "node combine between levels"
+        )
+    return source.data

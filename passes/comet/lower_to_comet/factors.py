@@ -1,0 +1,180 @@
+"""Extents, loop orders and accumulation: what follows from the rows of a tile tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound.dims import merged_extents, names_of
+from comet.passes.comet.lower_to_comet.tree import (
+    COMPUTE,
+    ComputeOp,
+    Exchange,
+    Rows,
+    Spatial,
+    Temporal,
+)
+
+Factors = Mapping[str, int]
+
+
+def product_of(rows: Rows) -> dict[str, int]:
+    """Return the product of the factors of each dimension."""
+    factors: dict[str, int] = {}
+    for row in rows:
+        factors[row.dim] = factors.get(row.dim, 1) * row.factor
+    return factors
+
+
+Idle = Mapping[Operation, frozenset[str]]
+"""The mesh axes of which only one instance runs an op, where there are some."""
+
+
+def paths_of(root: Temporal, idle: Idle) -> dict[ComputeOp, dict[str, int]]:
+    """Return, for every op, the product of all factors on its way from the root."""
+    return {op: product_of(busy_rows(rows, op, idle)) for op, rows in _paths(root, ())}
+
+
+def busy_rows(rows: Rows, op: ComputeOp, idle: Idle) -> Rows:
+    """Return the rows whose axes `op` is spread over, and those of no axis."""
+    axes = idle.get(op, frozenset[str]())
+    return tuple(row for row in rows if row.axis not in axes)
+
+
+def _paths(node: Temporal, above: Rows) -> Iterator[tuple[ComputeOp, Rows]]:
+    for item in node.items:
+        here = (*above, *item.rows)
+        if isinstance(item.node, COMPUTE):
+            yield item.node, here
+        elif isinstance(item.node, Spatial):
+            for child in item.node.children:
+                if not isinstance(child.node, Exchange):
+                    yield from _paths(child.node, (*here, *item.node.rows))
+
+
+def extents_of_op(op: ComputeOp) -> dict[str, int]:
+    """Return the extents of all dimensions of an op: one tile of it."""
+    return merged_extents((*op.operands, *op.results), op.name)
+
+
+@dataclass(frozen=True)
+class Extents:
+    """The size of every dimension, and what one step of each op covers of it."""
+
+    sizes: dict[str, int]
+    steps: dict[ComputeOp, dict[str, int]]
+
+
+def extents_for(paths: Mapping[ComputeOp, Factors], known: Factors) -> Extents:
+    """
+    Return all sizes, given those that values outside of the tree have.
+
+    A dimension that an op lacks is covered whole: its step is what the factors on the
+    op's way leave of the size. Raises PassFailedException where tiles times factors do
+    not give the size exactly.
+    """
+    sizes = dict(known)
+    for op, path in paths.items():
+        for dim, extent in extents_of_op(op).items():
+            covered = extent * path.get(dim, 1)
+            if sizes.setdefault(dim, covered) != covered:
+                raise _uneven(op, dim, f"{path.get(dim, 1)} tiles of {extent}", sizes)
+    used = [v for op in paths for v in (*op.results, *op.operands)]
+    sizes = {dim: sizes[dim] for value in used for dim in names_of(value)}
+    steps: dict[ComputeOp, dict[str, int]] = {}
+    for op, path in paths.items():
+        for dim, size in sizes.items():
+            if size % path.get(dim, 1):
+                raise _uneven(op, dim, f"{path[dim]} equal tiles", sizes)
+        whole = {dim: size // path.get(dim, 1) for dim, size in sizes.items()}
+        steps[op] = whole | extents_of_op(op)
+    return Extents(sizes, steps)
+
+
+def _uneven(op: ComputeOp, dim: str, tiles: str, sizes: Factors) -> PassFailedException:
+    return PassFailedException(
+        f"lower-to-comet: '{op.name}' cuts {dim} = {sizes[dim]} into {tiles}; on an "
+        "accelerator nothing is padded, choose factors that divide"
+    )
+
+
+def loop_order(paths: Sequence[Rows], dims: Sequence[str]) -> list[str]:
+    """
+    Return `dims` in one order, innermost first, that is the order of every path.
+
+    Raises PassFailedException if the paths disagree, or one of them comes back to a
+    dimension.
+    """
+    return merged_order([_looped(path) for path in paths], dims)
+
+
+def merged_order(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> list[str]:
+    """
+    Return `dims` innermost first, such that all `orders`, outermost first, are kept.
+
+    Dimensions that are in none come innermost. Raises PassFailedException if the
+    orders disagree.
+    """
+    given = list(dims)
+    merged: list[str] = []
+    left = [dim for dim in given if any(dim in order for order in orders)]
+    while left:
+        free = [dim for dim in left if not any(_waits(dim, o, left) for o in orders)]
+        if not free:
+            raise PassFailedException(
+                "lower-to-comet: the nests below one node loop over "
+                f"{' and '.join(left)} in different orders, and the COMET files give "
+                "a node one permutation; order their rows alike"
+            )
+        merged.append(free[0])
+        left.remove(free[0])
+    return [*(dim for dim in given if dim not in merged), *reversed(merged)]
+
+
+def _looped(path: Rows) -> list[str]:
+    """Return the dimensions of a path, outermost first, each once."""
+    dims: list[str] = []
+    for row in path:
+        if row.factor == 1 or dims[-1:] == [row.dim]:
+            continue
+        if row.dim in dims:
+            raise PassFailedException(
+                f"lower-to-comet: nested temporal nodes loop over {row.dim} twice with "
+                "another loop in between, and the COMET files give a dimension one "
+                "loop per node; order the rows so that they meet"
+            )
+        dims.append(row.dim)
+    return dims
+
+
+def _waits(dim: str, path: Sequence[str], left: Sequence[str]) -> bool:
+    """Whether another dimension stands outside of `dim` in `path`."""
+    return dim in path and any(other in left for other in path[: path.index(dim)])
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """Whether what an op writes is added to what is there, at a node and below it."""
+
+    here: bool
+    below: bool
+
+
+def accumulation(op: ComputeOp, rows: Rows, above: bool) -> Accumulation:
+    """
+    Say where partial results of `op` are read back, given the rows of one node.
+
+    `above` says that an outer loop sums in place at this level. A loop that sums and
+    stands outside of one that changes the tile meets each tile again; one that stands
+    inside of them all leaves the tile where it is, so that the level below sums.
+    """
+    result = set(names_of(op.results[0]))
+    summed = set(extents_of_op(op)) - result
+    looped = [row.dim for row in rows if row.factor > 1]
+    sums = [i for i, dim in enumerate(looped) if dim in summed]
+    moves = [i for i, dim in enumerate(looped) if dim in result]
+    again = bool(sums and moves and sums[0] < moves[-1])
+    return Accumulation(above or again, bool(sums) and not again)

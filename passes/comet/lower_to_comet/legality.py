@@ -1,0 +1,179 @@
+"""
+What a lowered mapping must obey so that the COMET tool prices it rightly.
+
+The cost package knows the rules that every model needs and the tool's capacity sums;
+here are those that only the tool has, most of which it breaks without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, isqrt, prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.accelerator.legality import LIMIT, check_tool
+from comet.cost.accelerator.model import price
+from comet.cost.estimate import CostError
+from comet.cost.from_ir.mapping import hardware_of, node_op, problem_of
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch.nodes import LevelOp, UnitOp
+from comet.dialects.arch.rows import integer_of
+from comet.dialects.comet import BindingOp, CollectiveOp, OperationOp, TileOp
+from comet.dialects.comet.attributes import BindingKind, CollectiveKind, OperationKind
+
+MESHES = ((1, 1), (2, 2), (4, 4), (16, 16))
+"""The shapes whose hop counts the tool has in its table; it ends at any other."""
+
+
+def check_legality(module: ModuleOp) -> None:
+    """Raise PassFailedException for the first rule that the mapping breaks."""
+    system = attached_system(module)
+    for op in module.walk():
+        _check_op(op, system)
+    try:
+        problem, hardware = problem_of(module), hardware_of(system)
+        check_tool(problem, hardware)
+        _check_latency(price(problem, hardware, "ideal").latency)
+    except CostError as error:
+        if error.node is not None:
+            op = node_op(module, error.node)  # the place that is reported
+        raise PassFailedException(f"lower-to-comet: {error}") from error
+
+
+def _check_op(op: Operation, system: SystemOp) -> None:
+    if isinstance(op, TileOp):
+        _check_binding(op)
+        _check_meshes(op, system)
+    elif isinstance(op, CollectiveOp):
+        _check_group(op, system)
+    elif isinstance(op, OperationOp) and op.kind.data is OperationKind.GEMM:
+        _check_product(op)
+        _check_array(op, system)
+
+
+def _check_latency(cycles: float) -> None:
+    if cycles >= LIMIT:
+        raise PassFailedException(
+            f"lower-to-comet: the mapping takes at least {cycles:.0f} cycles, which "
+            "overflows the 32 bits in which the COMET tool counts them; make the "
+            "problem smaller"
+        )
+
+
+def _check_binding(op: TileOp) -> None:
+    kinds = {b.kind.data for b in op.body.block.ops if isinstance(b, BindingOp)}
+    if BindingKind.PARALLEL in kinds:
+        raise PassFailedException(
+            "lower-to-comet: the COMET tool drops nodes that are bound parallel, or "
+            "never ends; bind them sequential or pipeline"
+        )
+    exchanges = any(isinstance(child, CollectiveOp) for child in op.children)
+    if BindingKind.PIPELINE in kinds and exchanges:
+        raise PassFailedException(
+            "lower-to-comet: the COMET tool orders the stages of a pipeline with "
+            "collectives by chance; bind them sequential"
+        )
+
+
+def _check_meshes(op: TileOp, system: SystemOp) -> None:
+    """Check that the instances a spatial node uses form a mesh the tool knows."""
+    if op.is_temporal:
+        return
+    for entry in op.entries:
+        copies = prod(size for row in entry.factors for _, size in row)
+        _check_mesh(system.level(entry.child), copies)
+
+
+def _check_group(op: CollectiveOp, system: SystemOp) -> None:
+    level = system.level(op.target.data)
+    _check_mesh(level, prod(system.level(name.data).instances for name in op.src))
+    reduces = level.link_field("reduction_support")
+    if (
+        op.kind.data is CollectiveKind.ALLREDUCE
+        and reduces
+        and not level.link_field("broadcast_support")
+    ):
+        raise PassFailedException(
+            f"lower-to-comet: the network of {level.level_name} reduces but does not "
+            "broadcast, and the COMET tool takes an all-reduce on it for free; give "
+            "the link broadcast_support, or take a gather"
+        )
+
+
+def _check_mesh(level: LevelOp, copies: int) -> None:
+    if copies > 1 and _mesh(level, copies) not in MESHES:
+        raise PassFailedException(
+            f"lower-to-comet: {copies} instances of {level.level_name} lie on a mesh "
+            f"of {' by '.join(map(str, _mesh(level, copies)))}, and the COMET tool "
+            "knows 2 by 2, 4 by 4 and 16 by 16; distribute over other axes"
+        )
+
+
+def _mesh(level: LevelOp, copies: int) -> tuple[int, int]:
+    """Return the mesh that the tool lays the receivers of a transfer out on."""
+    edge = isqrt(copies - 1) + 1
+    columns, rows = level.mesh_shape
+    if columns >= edge and rows >= edge:
+        return edge, edge
+    if columns >= edge:
+        return ceil(copies / rows), rows
+    return (rows, ceil(copies / rows)) if rows >= edge else (columns, rows)
+
+
+def _check_product(op: OperationOp) -> None:
+    """Check that a tile is a product of two matrices, up to extents of 1."""
+    for dim, size in op.primitive.data[:-3]:
+        if size > 1:
+            raise PassFailedException(
+                f"lower-to-comet: the tile of {op.operation.data} has {dim} = {size} "
+                "besides the dimensions of a product of two matrices, and the COMET "
+                f"tool would not count them; loop over {dim} with tiles of 1"
+            )
+
+
+def _check_array(op: OperationOp, system: SystemOp) -> None:
+    """
+    Check that the tool's systolic array tells the dimensions of a tile apart.
+
+    It takes the first extent, from the right, that *equals* the streamed one; the next
+    two lie along its rows and its columns. Where it takes another dimension, the price
+    must not depend on it.
+    """
+    if op.compute is None:
+        return
+    streamed, size = op.compute.data.reduction[-1]
+    reversed_tile = list(reversed(op.primitive.data))
+    wanted = [extent for dim, extent in reversed_tile if dim != streamed]
+    taken = [extent for _, extent in reversed_tile]
+    taken.remove(size)
+    for shape in _array_shapes(op, system):
+        if _passes(taken, shape) != _passes(wanted, shape):
+            raise PassFailedException(
+                f"lower-to-comet: the tile of {op.operation.data} has {size} along "
+                f"{streamed} and along another dimension, and the COMET tool confuses "
+                "equal extents; choose different factors"
+            )
+
+
+def _array_shapes(op: OperationOp, system: SystemOp) -> Iterator[tuple[int, int]]:
+    """Yield the rows and columns of the systolic array that runs `op`, if one does."""
+    leaf = op.parent_op()
+    names = {e.child for e in leaf.entries} if isinstance(leaf, TileOp) else set[str]()
+    for unit in system.nodes:
+        if not isinstance(unit, UnitOp) or unit.level_name not in names:
+            continue
+        if unit.kind.data == "SystolicArray":
+            yield _edge(unit, "rows"), _edge(unit, "cols")
+
+
+def _edge(unit: UnitOp, side: str) -> int:
+    fields = unit.compute.fields.data
+    arrays = integer_of(fields.get(f"num_sa_{side}"), 1)
+    return integer_of(fields.get(f"array_{side}"), 32) * arrays
+
+
+def _passes(extents: Sequence[int], shape: tuple[int, int]) -> int:
+    return prod(ceil(size / edge) for size, edge in zip(extents, shape, strict=False))

@@ -1,0 +1,187 @@
+"""
+Merges neighbours in a mapping that the COMET tool cannot price apart.
+
+The tool's energy walk needs, at every spatial node and leaf below the root's children,
+a tensor that a spatial node above has moved: its own or one of a sibling to its left.
+Where there is none, the parent joins its left neighbour; columns keep their factors,
+so that everything still runs as often as before. A collective right below a spatial
+node joins the temporal node before it, since the tool would credit its energy to the
+wrong node; only where that node loops it has to stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.comet import BindingOp, CollectiveOp, MappingOp, OperationOp, TileOp
+from comet.dialects.comet.attributes import BindingKind, EntriesAttr, Entry
+from comet.passes.comet.lower_to_comet.factors import merged_order
+
+
+def merge_neighbours(mapping: MappingOp) -> None:
+    """
+    Merge what has to be merged in the tree of `mapping`.
+
+    Raises PassFailedException where a node would have to join a neighbour that it
+    lacks, or one that loops or spreads differently.
+    """
+    while (pair := next(_homeless(mapping), None)) is not None:
+        join(*pair)
+    while (tile := next(unknown_tiles(mapping), None)) is not None:
+        join(*_neighbours(tile))
+
+
+def _homeless(mapping: MappingOp) -> Iterator[tuple[TileOp, CollectiveOp]]:
+    """Yield collectives below spatial nodes, with the node before them to live in."""
+    for op in mapping.walk():
+        if isinstance(op, TileOp) and not op.is_temporal:
+            for left, right in pairwise(op.children):
+                if isinstance(left, TileOp) and isinstance(right, CollectiveOp):
+                    if not is_leaf(left) and not _loops(left):
+                        yield left, right
+
+
+def unknown_tiles(mapping: MappingOp) -> Iterator[TileOp]:
+    """Yield the nodes at which the tool's energy walk would find no tensor it knows."""
+    yield from _unknown_below(mapping.root, frozenset())
+
+
+def _unknown_below(tile: TileOp, known: frozenset[str]) -> Iterator[TileOp]:
+    seen = frozenset[str]()
+    below = known if tile.is_temporal else known | _tensors(tile)
+    for child in tile.children:
+        if not isinstance(child, TileOp):
+            continue
+        seen |= _tensors(child)
+        priced = not child.is_temporal or is_leaf(child)
+        if priced and not _is_root(tile) and not seen & below:
+            yield child
+        yield from _unknown_below(child, below)
+
+
+def is_leaf(tile: TileOp) -> bool:
+    """Whether the node holds an operation."""
+    return isinstance(tile.children[0], OperationOp)
+
+
+def _is_root(tile: TileOp) -> bool:
+    return not isinstance(tile.parent_op(), TileOp)
+
+
+def _tensors(tile: TileOp) -> frozenset[str]:
+    return frozenset(entry.tensor for entry in tile.entries)
+
+
+def _loops(tile: TileOp) -> bool:
+    return any(size > 1 for e in tile.entries for row in e.factors for _, size in row)
+
+
+def _neighbours(tile: TileOp) -> tuple[TileOp, TileOp]:
+    """Return the nearest node around `tile` that has a left neighbour, after it."""
+    node, above = tile.parent_op(), _above(tile.parent_op())
+    while isinstance(node, TileOp) and above is not None:
+        if place := above.children.index(node):
+            left = above.children[place - 1]
+            if isinstance(left, TileOp) and not is_leaf(left):
+                return left, node
+            break
+        node, above = above, _above(above)
+    raise PassFailedException(
+        "lower-to-comet: the COMET tool cannot price a node that only touches "
+        f"{', '.join(sorted(_tensors(tile)))}, which no node around it moves, and no "
+        "node stands before it to share a nest with; fuse it with its producer"
+    )
+
+
+def _above(op: Operation | None) -> TileOp | None:
+    parent = None if op is None else op.parent_op()
+    return parent if isinstance(parent, TileOp) else None
+
+
+def join(left: TileOp, right: TileOp | CollectiveOp) -> None:
+    """
+    Append `right`, or what it holds, to what its left neighbour holds.
+
+    Annotations go: they told of the parts.
+    """
+    left.attributes.clear()
+    if isinstance(right, TileOp):
+        _join_columns(left, right)
+    link, tail = _binding_before(left), _binding_before(right)
+    kind = BindingKind.SEQUENTIAL if link is None else link.kind.data
+    block = left.body.block
+    block.insert_op_before(BindingOp(kind), left.children[-1])
+    moved = list(right.body.block.ops) if isinstance(right, TileOp) else [right]
+    for op in moved:
+        op.detach()
+    block.add_ops(moved)
+    if isinstance(right, TileOp):
+        right.detach()
+        right.erase()
+    if link is not None:
+        link.detach()
+        link.erase()
+    if tail is not None and (around := left.parent_block()) is not None:
+        tail.detach()
+        around.insert_op_before(tail, left)
+
+
+def _binding_before(op: Operation) -> BindingOp | None:
+    before = op.prev_op
+    return before if isinstance(before, BindingOp) else None
+
+
+def _join_columns(left: TileOp, right: TileOp) -> None:
+    if left.is_temporal:
+        order = merged_order([_order(left), _order(right)], left.permutation.data)
+        left.properties["permutation"] = StringAttr("".join(order))
+        entries = (*left.entries, *right.entries)
+    else:
+        _check_alike(left, right)
+        again = _read_again(left, right)
+        entries = (*left.entries, *(e for e in right.entries if e not in again))
+        _drop(left.parent_op(), again)
+    left.properties["columns"] = EntriesAttr(entries)
+
+
+def _order(tile: TileOp) -> list[str]:
+    """Return the dimensions that a temporal node loops over, outermost first."""
+    looped = {
+        d for e in tile.entries for row in e.factors for d, size in row if size > 1
+    }
+    return [dim for dim in reversed(tile.permutation.data) if dim in looped]
+
+
+def _check_alike(left: TileOp, right: TileOp) -> None:
+    """Check that two spatial nodes spread alike and run equally often."""
+    parent = left.parent_op()
+    assert isinstance(parent, TileOp)
+    turns = {(e.tensor, e.tag): e.factors for e in parent.entries}
+    both = (*left.entries, *right.entries)
+    if (
+        len({entry.factors for entry in both}) > 1
+        or len({turns.get((entry.tensor, entry.tag)) for entry in both}) > 1
+    ):
+        raise PassFailedException(
+            "lower-to-comet: the COMET tool can price "
+            f"{', '.join(sorted(_tensors(right)))} only together with the node before "
+            "it, which loops or spreads differently; give both the same factors"
+        )
+
+
+def _read_again(left: TileOp, right: TileOp) -> list[Entry]:
+    """Return what `right` fetches although `left` has fetched it."""
+    read = {(e.tensor, e.child) for e in left.entries if not e.wb_output}
+    return [e for e in right.entries if not e.wb_output and (e.tensor, e.child) in read]
+
+
+def _drop(parent: Operation | None, gone: list[Entry]) -> None:
+    assert isinstance(parent, TileOp)
+    names = {(entry.tensor, entry.tag) for entry in gone}
+    kept = [e for e in parent.entries if (e.tensor, e.tag) not in names]
+    parent.properties["columns"] = EntriesAttr(tuple(kept))

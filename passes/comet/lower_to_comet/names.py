@@ -1,0 +1,148 @@
+"""
+Names that the COMET files can spell: single letters for dimensions, letters and digits
+for tensors, one tag per operation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from string import ascii_uppercase
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.comet.attributes import OperationKind
+from comet.dialects.compound import ContractOp, MapKind, MapOp, ReduceKind, ReduceOp
+from comet.passes.comet.lower_to_comet.tree import ComputeOp
+
+MAP_KINDS: dict[MapKind, OperationKind | None] = {
+    MapKind.ADD: OperationKind.ADD,
+    MapKind.SUB: OperationKind.ADD,
+    MapKind.MULT: OperationKind.MULT,
+    MapKind.DIV: OperationKind.DIV,
+    MapKind.MAX: OperationKind.MAX,
+    MapKind.MIN: None,
+    MapKind.EXP: OperationKind.EXP,
+    MapKind.LOG: None,
+    MapKind.SQRT: OperationKind.SQRT,
+    MapKind.RSQRT: None,
+    MapKind.NEG: None,
+    MapKind.TANH: None,
+    MapKind.ERF: None,
+}
+"""The type under which the vector unit prices a map: it has no subtraction of its own
+and takes an addition for it."""
+
+REDUCE_KINDS: dict[ReduceKind, OperationKind] = {
+    ReduceKind.ADD: OperationKind.ROWSUM,
+    ReduceKind.MAX: OperationKind.ROWMAX,
+}
+"""The type under which the vector unit prices a reduction."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What dimensions, tensors and operations of the IR are called in the files."""
+
+    dims: dict[str, str]
+    tensors: dict[SSAValue, str]
+    tags: dict[ComputeOp, str]
+
+    def table(self) -> DictionaryAttr:
+        """Return the table from names of the files to names of the IR."""
+        tensors = {name: _ir_name(value) for value, name in self.tensors.items()}
+        tags = {tag: op.name for op, tag in self.tags.items()}
+        dims = {letter: name for name, letter in self.dims.items()}
+        return DictionaryAttr(
+            {
+                "dimensions": _strings(dims),
+                "tensors": _strings(tensors),
+                "operations": _strings(tags),
+            }
+        )
+
+
+def names_for(
+    dims: Sequence[str], tensors: Iterable[SSAValue], ops: Iterable[ComputeOp]
+) -> Names:
+    """
+    Choose a name for every dimension, tensor and operation, close to that in the IR.
+
+    Raises PassFailedException if there are more dimensions than letters, or an op that
+    no operation type of the files stands for.
+    """
+    letters: dict[str, str] = {}
+    for dim in sorted(dims, key=lambda name: not _is_letter(name)):
+        letters[dim] = _letter(dim, set(letters.values()))
+    names: dict[SSAValue, str] = {}
+    for value in tensors:
+        hint = re.sub(r"_\d+$", "", value.name_hint or "T")
+        plain = re.sub(r"[^A-Za-z0-9]", "", hint) or "T"
+        names[value] = _unused(plain, set(names.values()))
+    tags: dict[ComputeOp, str] = {}
+    for op in ops:
+        tags[op] = _unused(_tag(op), set(tags.values()))
+    return Names({dim: letters[dim] for dim in dims}, names, tags)
+
+
+def with_aliases(names: Names, aliases: Mapping[str, str]) -> Names:
+    """Return `names` that also know the dimensions that stand for another one."""
+    letters = {new: names.dims[old] for new, old in aliases.items()}
+    return replace(names, dims={**letters, **names.dims})
+
+
+def kind_of(op: ComputeOp) -> OperationKind:
+    """Return the operation type of `op`; PassFailedException if there is none."""
+    if isinstance(op, ContractOp):
+        return OperationKind.GEMM
+    if isinstance(op, ReduceOp):
+        return REDUCE_KINDS[op.kind.data]
+    if (kind := MAP_KINDS[op.kind.data]) is None:
+        raise PassFailedException(
+            f"lower-to-comet: the COMET tool has no operation '{op.kind.data}'; write "
+            "it with add, mult, div, max, exp and sqrt"
+        )
+    return kind
+
+
+def _tag(op: ComputeOp) -> str:
+    """Return GEMM, ROWMAX, SUB, EXP ...: what the op is, capitalised."""
+    own = op.kind.data if isinstance(op, MapOp) else kind_of(op)
+    return str(own).upper()
+
+
+def _is_letter(name: str) -> bool:
+    return len(name) == 1 and name in ascii_uppercase
+
+
+def _letter(dim: str, used: set[str]) -> str:
+    wanted = [c for c in dim.upper() if c in ascii_uppercase]
+    for letter in (*wanted, *ascii_uppercase):
+        if letter not in used:
+            return letter
+    raise PassFailedException(
+        f"lower-to-comet: no letter is left for the dimension {dim}; the COMET files "
+        f"name dimensions by one letter, {len(ascii_uppercase)} at most"
+    )
+
+
+def _unused(name: str, used: set[str]) -> str:
+    if name not in used:
+        return name
+    number = 2
+    while f"{name}{number}" in used:
+        number += 1
+    return f"{name}{number}"
+
+
+def _ir_name(value: SSAValue) -> str:
+    maker = value.owner
+    source = maker.name if isinstance(maker, Operation) else "argument"
+    return f"%{value.name_hint or '?'} of {source}"
+
+
+def _strings(table: dict[str, str]) -> DictionaryAttr:
+    return DictionaryAttr({name: StringAttr(text) for name, text in table.items()})

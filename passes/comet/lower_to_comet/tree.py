@@ -1,0 +1,271 @@
+"""
+The tile tree as the COMET files want it: temporal and spatial nodes in turn.
+
+Directly nested temporal nodes become one, whose items remember the rows on their way;
+a spatial node below a spatial one gets a temporal node without rows in between, and a
+temporal node at whose border the level changes gets a spatial node without rows below
+it. Everything here is read from the IR; nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeGuard
+
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
+from comet.dialects.compound.dims import element_type_of
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.attributes import BindingAttr, BindingKind, LoopAttr
+from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.transfers import Border, transfers
+from comet.passes.comet.lower_to_comet.values import Values
+
+ComputeOp: TypeAlias = ContractOp | ReduceOp | MapOp
+"""What a leaf of the mapping can hold."""
+
+Rows: TypeAlias = tuple[LoopAttr, ...]
+Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
+"""Attributes of the dialect-independent prefix `comet.`: estimates and choices."""
+
+COMPUTE = (ContractOp, ReduceOp, MapOp)
+
+
+@dataclass(frozen=True)
+class TaggedTransfer:
+    """A transfer of a value, and the op that reads or makes it: its tag."""
+
+    value: SSAValue
+    outer: str
+    inner: str
+    bits: int
+    op: ComputeOp
+    written: bool
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A collective in place."""
+
+    op: CollectiveOp
+
+
+@dataclass(frozen=True)
+class Spatial:
+    """Instances of a mesh; without rows there is one of them."""
+
+    rows: Rows
+    transfers: tuple[TaggedTransfer, ...]
+    children: tuple[Child, ...]
+    notes: Notes = ()
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The rows of nested temporal nodes, outermost first."""
+
+    rows: Rows
+    folded: frozenset[str] = frozenset()
+    """Dimensions that a fold runs along: no op adds up its results over their loops."""
+
+    def into(self, node: TemporalOp) -> Loops:
+        """Return these loops with those of `node` inside of them."""
+        folded = node.factors if node.initial_carries() else ()
+        return Loops((*self.rows, *node.loops), self.folded | set(folded))
+
+
+@dataclass(frozen=True)
+class Item:
+    """What stands below a temporal node, with the loops that lead to it."""
+
+    loops: Loops
+    node: Spatial | Exchange | ComputeOp
+    bind: BindingKind = BindingKind.SEQUENTIAL
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that lead to it."""
+        return self.loops.rows
+
+    @property
+    def summed_rows(self) -> Rows:
+        """The rows over which ops below may add up their results."""
+        return tuple(row for row in self.rows if row.dim not in self.loops.folded)
+
+
+@dataclass(frozen=True)
+class Temporal:
+    """Iterations of each item along its own rows."""
+
+    items: tuple[Item, ...]
+    notes: Notes = ()
+
+    @property
+    def leaf(self) -> ComputeOp | None:
+        """The op of a node that holds nothing else."""
+        node = self.items[0].node
+        return node if len(self.items) == 1 and isinstance(node, COMPUTE) else None
+
+
+@dataclass(frozen=True)
+class Child:
+    """What stands below a spatial node."""
+
+    node: Temporal | Exchange
+    bind: BindingKind = BindingKind.SEQUENTIAL
+
+
+def tree_of(block: Block, values: Values) -> Temporal:
+    """
+    Return the tree of a function at the schedule level, its root a temporal node.
+
+    Raises PassFailedException for ops outside of the tree and for shapes of the tree
+    that the COMET files have no place for.
+    """
+    return _Builder(values).temporal(Loops(()), block, ())
+
+
+def notes_of(op: Operation) -> Notes:
+    """Return the annotations of an op that survive lowering."""
+    return tuple((k, v) for k, v in op.attributes.items() if k.startswith("comet."))
+
+
+def _works(block: Block) -> Iterator[Operation]:
+    """Yield what a block does: nodes, collectives, and ops that a unit computes."""
+    for op in block.ops:
+        if isinstance(op, NodeOp | CollectiveOp | FoldOp | ComputeOp):
+            yield op
+
+
+def _bind(op: Operation) -> BindingKind:
+    bind = op.attributes.get("schedule.bind")
+    return bind.data if isinstance(bind, BindingAttr) else BindingKind.SEQUENTIAL
+
+
+@dataclass(frozen=True)
+class _Builder:
+    values: Values
+
+    def temporal(self, loops: Loops, block: Block, notes: Notes) -> Temporal:
+        """Return the temporal node whose body is `block`."""
+        works = tuple(_works(block))
+        if len(works) == 1 and self._is_plain(op := works[0]):
+            both = (*notes, *notes_of(op))
+            return self.temporal(loops.into(op), op.body.block, both)
+        items = tuple(self._items(loops, block))
+        if not items:
+            raise PassFailedException(
+                "lower-to-comet: a node computes nothing but constants, which the "
+                "COMET files do not hold; remove it, or compile without stream"
+            )
+        if len(items) > 1:
+            _reject_shared_loops(items)
+        return Temporal(items, notes)
+
+    def _items(self, loops: Loops, block: Block) -> Iterator[Item]:
+        for op in _works(block):
+            if self._is_plain(op):
+                inner = tuple(self._items(loops.into(op), op.body.block))
+                yield from inner[:-1]
+                yield from (replace(item, bind=_bind(op)) for item in inner[-1:])
+            elif isinstance(op, TemporalOp):
+                below = self._spatial(op, ())
+                yield Item(loops.into(op), below, _bind(op))
+            elif isinstance(op, SpatialOp):
+                yield Item(loops, self._spatial(op, tuple(op.loops)), _bind(op))
+            elif isinstance(op, CollectiveOp):
+                yield Item(loops, Exchange(op), _bind(op))
+            else:
+                yield Item(loops, _compute(op))
+
+    def _spatial(self, op: NodeOp, rows: Rows) -> Spatial:
+        """Return the spatial node that `op` is, or that stands for its border."""
+        children = tuple(self._children(op.body.block))
+        return Spatial(rows, self._transfers(op), children, notes_of(op))
+
+    def _children(self, block: Block) -> Iterator[Child]:
+        for op in _works(block):
+            if isinstance(op, CollectiveOp):
+                yield Child(Exchange(op), _bind(op))
+            elif self._is_plain(op):
+                node = self.temporal(Loops(()).into(op), op.body.block, notes_of(op))
+                yield Child(node, _bind(op))
+            elif isinstance(op, TemporalOp):
+                item = Item(Loops(()).into(op), self._spatial(op, ()))
+                yield Child(Temporal((item,)), _bind(op))
+            elif isinstance(op, SpatialOp):
+                item = Item(Loops(()), self._spatial(op, tuple(op.loops)))
+                yield Child(Temporal((item,)), _bind(op))
+            else:
+                yield Child(Temporal((Item(Loops(()), _compute(op)),)))
+
+    def _is_plain(self, op: Operation) -> TypeGuard[TemporalOp]:
+        """Whether `op` is a temporal node at whose border no level changes."""
+        return isinstance(op, TemporalOp) and not self._transfers(op)
+
+    def _transfers(self, op: NodeOp) -> tuple[TaggedTransfer, ...]:
+        """Return what enters and leaves `op` by a change of level, each value once."""
+        found: dict[tuple[SSAValue, bool], TaggedTransfer] = {}
+        for border in transfers(op):
+            if not self.values.is_constant(border.outer):
+                self._add(found, op, border)
+        return tuple(found.values())
+
+    def _add(
+        self,
+        found: dict[tuple[SSAValue, bool], TaggedTransfer],
+        op: NodeOp,
+        border: Border,
+    ) -> None:
+        outer, written = border.outer, border.crossing == "out"
+        value = self.values.root(outer)
+        transfer = TaggedTransfer(
+            value,
+            border.outer_level,
+            border.tile_level,
+            element_type_of(outer).bitwidth,
+            self._user(op, value, written=written),
+            written,
+        )
+        known = found.setdefault((value, written), transfer)
+        if known.inner != transfer.inner:
+            raise PassFailedException(
+                f"lower-to-comet: {outer.type} is fetched to {known.inner} and to "
+                f"{transfer.inner} by one node; split the node"
+            )
+
+    def _user(self, op: NodeOp, value: SSAValue, *, written: bool) -> ComputeOp:
+        """Return the op in `op` that makes `value`, or the first that reads it."""
+        for inner in op.body.walk():
+            if isinstance(inner, COMPUTE):
+                touched = inner.results if written else inner.operands
+                if any(self.values.root(v) is value for v in touched):
+                    return inner
+        verb = "makes" if written else "reads"
+        raise PassFailedException(
+            f"lower-to-comet: {value.type} crosses the border of a node in which no op "
+            f"{verb} it; route it around the node"
+        )
+
+
+def _compute(op: Operation) -> ComputeOp:
+    if isinstance(op, FoldOp) or not isinstance(op, COMPUTE):
+        raise PassFailedException(
+            f"lower-to-comet: the COMET files have no '{op.name}', only loops over its "
+            "steps; run fuse, which makes one of it"
+        )
+    return op
+
+
+def _reject_shared_loops(items: Sequence[Item]) -> None:
+    for item in items:
+        if isinstance(op := item.node, COMPUTE):
+            raise PassFailedException(
+                f"lower-to-comet: '{op.name}' shares its loops with other ops, and the "
+                "COMET files give every operation a nest of its own; put it into a "
+                "temporal node alone"
+            )

@@ -1,0 +1,82 @@
+"""Which compute unit runs an op, and what a matrix unit makes of its dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch.nodes import UnitOp
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound.dims import level_of, names_of
+from comet.passes.comet.lower_to_comet.tree import ComputeOp
+
+MATRIX_UNITS = ("SystolicArray", "GEMM", "MAC", "intmac")
+VECTOR_UNITS = ("VSIMD",)
+"""The kinds of units that the COMET tool has models for, by what they compute."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the dimensions of a contraction are to a weight-stationary array."""
+
+    streamed: str
+    columns: str
+    rows: str
+    extra: tuple[str, ...]
+    """Further dimensions; the tool can price none but those of extent 1."""
+
+    @property
+    def primitive(self) -> tuple[str, ...]:
+        """The order in which the tool's array takes the streamed one out, then rows."""
+        return (*self.extra, self.streamed, self.columns, self.rows)
+
+
+def unit_for(op: ComputeOp, system: SystemOp) -> UnitOp:
+    """
+    Return the unit below all levels at which `op` has its operands and its result.
+
+    Raises PassFailedException if there is none of the right sort.
+    """
+    wanted = MATRIX_UNITS if isinstance(op, ContractOp) else VECTOR_UNITS
+    levels = dict.fromkeys(level_of(v) or "" for v in (*op.operands, *op.results))
+    common: dict[str, UnitOp] | None = None
+    for name in levels:
+        units = {unit.level_name: unit for unit in system.level(name).units}
+        kept = units if common is None else {n: common[n] for n in common if n in units}
+        common = {n: unit for n, unit in kept.items() if unit.kind.data in wanted}
+    if not common:
+        raise PassFailedException(
+            f"lower-to-comet: no unit of kind {' or '.join(wanted)} is joined to "
+            f"{', '.join(levels)}, where '{op.name}' has its values; move them with a "
+            "spatial node"
+        )
+    return next(iter(common.values()))
+
+
+def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
+    """
+    Sort the dimensions of a contraction, given the sizes of its tile.
+
+    Raises PassFailedException if there is no dimension for one of the three roles.
+    """
+    left, right, out = map(names_of, (op.lhs, op.rhs, op.result))
+    rows = [dim for dim in left if dim not in out]
+    streamed = [dim for dim in left if dim in out and dim not in right]
+    columns = [dim for dim in right if dim in out and dim not in left]
+    batch = [dim for dim in left if dim in out and dim in right]
+    m, n, k = (_largest(op, dims, sizes) for dims in (streamed, columns, rows))
+    others = (*batch, *streamed, *columns, *rows)
+    return Roles(m, n, k, tuple(dim for dim in others if dim not in (m, n, k)))
+
+
+def _largest(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:
+    if not dims:
+        raise PassFailedException(
+            f"lower-to-comet: {op.lhs.type} times {op.rhs.type} is no product of two "
+            "matrices, which is all that the COMET tool can price; write it with "
+            "reduce and map"
+        )
+    return max(dims, key=lambda dim: sizes[dim])

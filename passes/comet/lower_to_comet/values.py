@@ -1,0 +1,140 @@
+"""Which SSA values of a tile tree are one tensor, and which are no tensor at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound import CastOp, ExtentOp, FillOp, RenameOp
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.iter_args import in_place
+
+
+@dataclass(frozen=True)
+class Values:
+    """
+    The tensors of a function: block arguments, yields, results of nodes and in-place
+    collectives of one value are one tensor; so are a value and its cast or renaming,
+    and a carry and its next value where that overwrites it.
+    """
+
+    parents: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    constants: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Roots that are scalars known to the program, which no file mentions."""
+
+    def root(self, value: SSAValue) -> SSAValue:
+        """Return the value that stands for the tensor of `value`: the first of it."""
+        while (parent := self.parents.get(value)) is not None:
+            value = parent
+        return value
+
+    def is_constant(self, value: SSAValue) -> bool:
+        """Whether `value` is a scalar that the files leave out."""
+        return self.root(value) in self.constants
+
+    def _join(self, value: SSAValue, source: SSAValue) -> None:
+        self.parents[value] = self.root(source)
+
+
+def values_of(func: FuncOp) -> Values:
+    """
+    Return the tensors of a function at the schedule level.
+
+    What carries start from is no tensor. Raises PassFailedException for partial folds
+    that instances merge, for other constants that are no scalars, and for casts that
+    are not the output of one op.
+    """
+    values = Values()
+    for op in func.body.walk():
+        _enter(op, values)
+    return values
+
+
+def _enter(op: Operation, values: Values) -> None:
+    """Record what `op` says of its values; the walk visits bodies after their node."""
+    join = values._join  # pyright: ignore[reportPrivateUsage]
+    match op:
+        case NodeOp():
+            _reject_merge(op)
+            _enter_carries(op, values)
+            for outer, inner in zip(op.ins, op.tiles, strict=True):
+                join(inner, outer)
+            for inner, outer in zip(op.yielded, op.outs, strict=True):
+                join(outer, inner)
+        case CastOp():
+            _check_cast(op)
+            join(op.result, op.input)
+        case RenameOp():
+            join(op.result, op.input)
+        case CollectiveOp() if op.results:
+            join(op.results[0], op.input)
+        case FillOp() if _only_starts(op):
+            pass
+        case FillOp() | ExtentOp():
+            _check_scalar(op)
+            values.constants.add(op.result)
+        case _:
+            pass
+
+
+def _reject_merge(op: NodeOp) -> None:
+    if Combiner.FOLD in op.combiners and not op.initial_carries():
+        raise PassFailedException(
+            "lower-to-comet: instances merge the partial results of a fold, and the "
+            "COMET files have no such reduction; distribute another dimension"
+        )
+
+
+def _enter_carries(op: NodeOp, values: Values) -> None:
+    """
+    Record that a carry and what the body yields for it are one tensor.
+
+    A carry that is read after its next value is there is a tensor of its own.
+    """
+    if not op.initial_carries():
+        return
+    for start in op.initial_carries():
+        if not isinstance(start.owner, FillOp):
+            raise PassFailedException(
+                f"lower-to-comet: a loop carries on from {start.type}, which is no "
+                "constant, and the COMET files only say what a loop turns over; start "
+                "from a compound.fill"
+            )
+    carries = op.body.block.args[len(op.ins) :]
+    for carry, value, reused in zip(carries, op.yielded, in_place(op), strict=True):
+        if reused:
+            values._join(carry, value)  # pyright: ignore[reportPrivateUsage]
+
+
+def _check_cast(op: CastOp) -> None:
+    made = op.input.owner
+    if isinstance(made, Operation) and not isinstance(made, NodeOp):
+        if op.input.has_one_use():
+            return
+    raise PassFailedException(
+        f"lower-to-comet: the cast of {op.input.type} is not the only use of the op "
+        "that makes it, and the COMET files have no casts of their own; decompose with "
+        "accumulator=input"
+    )
+
+
+def _only_starts(op: FillOp) -> bool:
+    """Return whether a constant is only what carries start from."""
+    return bool(op.result.uses) and all(
+        isinstance(use.operation, NodeOp) and use.index >= len(use.operation.ins)
+        for use in op.result.uses
+    )
+
+
+def _check_scalar(op: FillOp | ExtentOp) -> None:
+    if names_of(op.result):
+        raise PassFailedException(
+            f"lower-to-comet: the COMET files have no constant {op.result.type}, only "
+            "scalars; make it an argument of the function"
+        )

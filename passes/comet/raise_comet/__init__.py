@@ -1,0 +1,160 @@
+"""The `raise-comet` pass: a COMET mapping to the program that it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.comet import ConstantsOp, MappingOp, ProblemOp
+from comet.dialects.compound.dims import with_level
+from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule.transfers import transfers
+from comet.passes.analysis.functions import REFERENCE, reference_name
+from comet.passes.comet.raise_comet.program import (
+    MESH,
+    NotRaisable,
+    Program,
+    add_ops,
+    start_program,
+)
+from comet.passes.comet.raise_comet.tree import Levels, MappingTree, RaisedNode
+from comet.passes.schedule.retile import retile, set_rows
+from comet.passes.schedule.tile_tree import Nest, Temporal, Values, build
+
+Roots: TypeAlias = tuple[RaisedNode, ...]
+
+FUNCTION = "mapping"
+"""The name of the raised function."""
+
+
+@dataclass(frozen=True)
+class RaiseCometPass(ModulePass):
+    """
+    Lift a mapping of the `comet` dialect to the schedule level.
+
+    Before: `comet.problem` and `comet.mapping`. After: a mesh, the function @mapping
+    with the tile tree of the mapping, and its reference. Rejects a mapping that is no
+    program: with a column that its parent lacks, columns that cut a dimension
+    differently, a reduction that nothing completes, or a value read where nothing
+    brings it.
+    """
+
+    name = "raise-comet"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        problem, mapping = _only(op, ProblemOp), _only(op, MappingOp)
+        raised = raise_mapping(problem, mapping)
+        for old in [*op.body.block.ops]:
+            if isinstance(old, ProblemOp | MappingOp | ConstantsOp):
+                old.detach()
+                old.erase()
+        op.body.block.add_ops(raised)
+
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
+    found = [op for op in module.body.block.ops if isinstance(op, kind)]
+    if len(found) != 1:
+        raise PassFailedException(
+            f"raise-comet: the module has {len(found)} ops '{kind.name}' where one is "
+            "needed; read COMET files with -f comet"
+        )
+    return found[0]
+
+
+def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
+    """
+    Return the mesh, the function that a mapping is, and its reference.
+
+    Raises NotRaisable with the reason where a mapping is no program.
+    """
+    tree = MappingTree(problem, mapping.root)
+    tree.check_parents()
+    reference = start_program(problem, tree.bits)
+    add_ops(reference, mapping.root, None)
+    program = start_program(problem, tree.bits)
+    add_ops(program, mapping.root, tree.level_axes)
+    roots = tuple(tree.trees(program))
+    func = _mapping_function(tree, program, roots)
+    mesh, own_reference = MeshOp(MESH, tree.axes), _reference_function(reference)
+    raised: list[Operation] = [mesh, func, own_reference]
+    module = ModuleOp(raised)
+    _give_rows(func, roots)
+    try:
+        module.verify()
+    except VerifyException as error:
+        raise NotRaisable(str(error)) from error
+    for op in raised:
+        op.detach()
+    return raised
+
+
+def _reference_function(program: Program) -> FuncOp:
+    """Return the elementary function of the mapping's operations."""
+    block = program.block
+    block.add_op(ReturnOp(*program.outputs))
+    types = [value.type for value in program.outputs]
+    func = FuncOp(
+        reference_name(FUNCTION), (block.arg_types, types), Region(block), "private"
+    )
+    func.attributes[REFERENCE] = UnitAttr()
+    return func
+
+
+def _mapping_function(tree: MappingTree, program: Program, roots: Roots) -> FuncOp:
+    """Return the tile tree of a mapping as a function, still without factors."""
+    nodes = [raised for root in roots for raised in root.walk()]
+    tiles = {id(raised.node): raised.tile for raised in nodes if raised.tile}
+    nest = Nest(Levels(tree, program, tiles).at, {})
+    outer = tree.root.entries[0].target
+    flat = program.block
+    flat.add_op(ReturnOp(*program.outputs))
+    block = Block(arg_types=[with_level(arg.type, outer) for arg in flat.args])
+    values: Values = dict(zip(flat.args, block.args, strict=True))
+    for value, argument in values.items():
+        argument.name_hint = value.name_hint
+    for root in roots:
+        build(root.node, nest, None, block, values)
+    returned = ReturnOp(*(values[value] for value in program.outputs))
+    block.add_op(returned)
+    flat.erase(safe_erase=False)
+    return FuncOp(FUNCTION, (block.arg_types, returned.operand_types), Region(block))
+
+
+def _give_rows(func: FuncOp, roots: Roots) -> None:
+    """Give the temporal nodes the rows of the mapping, and recompute all types."""
+    raised = [node for root in roots for node in root.walk()]
+    rows = [each.rows for each in raised if isinstance(each.node, Temporal)]
+    nodes = [op for op in func.walk() if isinstance(op, TemporalOp)]
+    for node, own in zip(nodes, rows, strict=True):
+        set_rows(node, own)
+    try:
+        retile(func)
+    except VerifyException as error:
+        raise NotRaisable(str(error)) from error
+    for node in nodes:
+        _check_transfers(node)
+    returned = func.get_return_op()
+    assert returned is not None
+    func.properties["function_type"] = FunctionType.from_lists(
+        func.body.block.arg_types, returned.operand_types
+    )
+
+
+def _check_transfers(node: TemporalOp) -> None:
+    """Raise NotRaisable where a value changes its level without a spatial node."""
+    for transfer in transfers(node):
+        raise NotRaisable(
+            f"tensor {transfer.outer.name_hint} is at {transfer.outer_level} and used "
+            f"at {transfer.tile_level}, and no spatial node moves it"
+        )

@@ -1,0 +1,230 @@
+"""The operations of a COMET mapping as elementary ops, in the order of its leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import collective
+from comet.dialects.comet import CollectiveOp, DeclareOp, OperationOp, ProblemOp, TileOp
+from comet.dialects.comet.attributes import CollectiveKind, OperationKind, ReductionKind
+from comet.dialects.compound import (
+    MAP_ARITY,
+    ContractOp,
+    MapKind,
+    MapOp,
+    ReduceKind,
+    ReduceOp,
+)
+from comet.dialects.compound.dims import tensor
+
+MAPS: dict[OperationKind, MapKind] = {
+    OperationKind.ADD: MapKind.ADD,
+    OperationKind.MULT: MapKind.MULT,
+    OperationKind.DIV: MapKind.DIV,
+    OperationKind.MAX: MapKind.MAX,
+    OperationKind.EXP: MapKind.EXP,
+    OperationKind.SQRT: MapKind.SQRT,
+}
+"""What an elementwise operation type computes."""
+
+REDUCES: dict[OperationKind, ReduceKind] = {
+    OperationKind.ROWSUM: ReduceKind.ADD,
+    OperationKind.ROWMAX: ReduceKind.MAX,
+}
+"""How a row operation type reduces."""
+
+REDUCTIONS: dict[ReductionKind, ReduceKind] = {
+    ReductionKind.ADD: ReduceKind.ADD,
+    ReductionKind.SUB: ReduceKind.ADD,
+    ReductionKind.MAX: ReduceKind.MAX,
+}
+"""How an all-reduce combines; the tool takes a subtraction for an addition."""
+
+MESH = "instances"
+"""The mesh that a raised mapping runs on."""
+
+
+class NotRaisable(PassFailedException):
+    """The mapping says no program; the message gives the reason."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"raise-comet: the mapping is no program: {reason}")
+
+
+@dataclass
+class Program:
+    """The elementary ops of a mapping, in one block, and what they are called."""
+
+    problem: ProblemOp
+    element: AnyFloat
+    block: Block
+    current: dict[str, SSAValue]
+    """The latest value of each tensor."""
+    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    """The tensor of each value."""
+    of_node: dict[OperationOp | CollectiveOp, Operation] = field(
+        default_factory=dict[OperationOp | CollectiveOp, Operation]
+    )
+    """The op that each leaf or collective of the mapping became."""
+
+    @property
+    def outputs(self) -> tuple[SSAValue, ...]:
+        """
+        The values that the problem leaves in memory.
+
+        Raises NotRaisable for one that no operation makes.
+        """
+        names = (name.data for name in self.problem.outs)
+        return tuple(_value(self, name, "the problem") for name in names)
+
+    def type_of(self, access_dims: tuple[str, ...]) -> TensorType[AnyFloat]:
+        """Return the type of a whole tensor with the given dimensions."""
+        sizes = dict(self.problem.instance.data)
+        return tensor({dim: sizes[dim] for dim in access_dims}, self.element)
+
+    def define(self, name: str, op: Operation) -> None:
+        """Append `op`; its result is from now on the tensor `name`."""
+        self.block.add_op(op)
+        result = op.results[0]
+        result.name_hint = name
+        self.current[name] = result
+        self.names[result] = name
+
+
+def start_program(problem: ProblemOp, bits: int) -> Program:
+    """
+    Return a program that has only its inputs; `bits` is the widest precision in use.
+
+    Raises NotRaisable for an index that adds dimensions.
+    """
+    element = f16 if bits <= 16 else f32
+    program = Program(problem, element, Block(), {})
+    for name in problem.ins:
+        dims = dims_of(problem, name.data)
+        argument = program.block.insert_arg(
+            program.type_of(dims), len(program.block.args)
+        )
+        argument.name_hint = name.data
+        program.current[name.data] = argument
+        program.names[argument] = name.data
+    return program
+
+
+def dims_of(problem: ProblemOp, name: str) -> tuple[str, ...]:
+    """
+    Return the dimensions of a tensor, in axis order.
+
+    Raises NotRaisable if no operation has it, or one axis adds two dimensions.
+    """
+    for declared in problem.declarations:
+        for access in declared.accesses:
+            if access.tensor != name:
+                continue
+            if any(len(axis) != 1 for axis in access.projection):
+                raise NotRaisable(f"tensor {name} is indexed by a sum of dimensions")
+            return tuple(axis[0] for axis in access.projection)
+    raise NotRaisable(f"no operation has the tensor {name}")
+
+
+def add_ops(
+    program: Program, root: TileOp, axes: Mapping[str, tuple[str, ...]] | None
+) -> None:
+    """
+    Append an op for each leaf and collective below `root`, in document order.
+
+    `axes` gives the mesh axes that the instances of each level span; without them,
+    collectives are left out. Raises NotRaisable for what has no elementary op, and for
+    a tensor used before it is made.
+    """
+    declared = {op.operation.data: op for op in program.problem.declarations}
+    for node in _works(root):
+        if isinstance(node, OperationOp):
+            operation = node.operation.data
+            if operation not in declared:
+                raise NotRaisable(f"the problem has no operation {operation}")
+            made = _compute(program, node, declared[operation])
+            name = declared[operation].out.data
+        elif axes is None:
+            source = _value(program, node.in_tensor.data, node.tag.data)
+            program.current[node.out_tensor.data] = source
+            continue
+        else:
+            made, name = _exchange(program, node, axes), node.out_tensor.data
+        program.define(name, made)
+        program.of_node[node] = made
+
+
+def _works(tile: TileOp) -> Iterator[OperationOp | CollectiveOp]:
+    for child in tile.children:
+        if isinstance(child, TileOp):
+            yield from _works(child)
+        else:
+            yield child
+
+
+def _value(program: Program, name: str, user: str) -> SSAValue:
+    if name not in program.current:
+        raise NotRaisable(f"{user} uses tensor {name} before any operation makes it")
+    return program.current[name]
+
+
+def _compute(program: Program, node: OperationOp, declared: DeclareOp) -> Operation:
+    tag, kind = declared.operation.data, node.kind.data
+    ins = [_value(program, name.data, tag) for name in declared.ins]
+    result = program.type_of(dims_of(program.problem, declared.out.data))
+    if kind is OperationKind.GEMM and len(ins) == 2:
+        return ContractOp(ins[0], ins[1], result)
+    if (reduce := REDUCES.get(kind)) is not None and len(ins) == 1:
+        return ReduceOp(reduce, ins[0], result)
+    if (elementwise := MAPS.get(kind)) is None:
+        raise NotRaisable(f"operation {tag} of type {kind} has no elementary form")
+    # The files have no subtraction: by convention an addition called SUB is one.
+    if elementwise is MapKind.ADD and tag.upper().startswith("SUB"):
+        elementwise = MapKind.SUB
+    # A product of one tensor is its square.
+    if elementwise is MapKind.MULT and len(ins) == 1:
+        ins = [*ins, *ins]
+    if len(ins) != MAP_ARITY[elementwise]:
+        raise NotRaisable(
+            f"operation {tag} of type {kind} has {len(ins)} operand(s), and the files "
+            "do not hold the constants of an operation"
+        )
+    return MapOp(elementwise, ins, result)
+
+
+def _exchange(
+    program: Program, node: CollectiveOp, axes: Mapping[str, tuple[str, ...]]
+) -> Operation:
+    value = _value(program, node.in_tensor.data, f"collective {node.tag.data}")
+    group = axes.get(node.target.data)
+    if group is None:
+        raise NotRaisable(
+            f"collective {node.tag.data} is at {node.target.data}, to which no spatial "
+            "node spreads"
+        )
+    dim = "" if node.dimension is None else node.dimension.data
+    match node.kind.data:
+        case CollectiveKind.ALLREDUCE:
+            return collective.AllReduceOp(_reduction(node), value, MESH, group)
+        case CollectiveKind.ALLGATHER:
+            return collective.AllGatherOp(dim, value, MESH, group, value.type)
+        case CollectiveKind.GATHER:
+            return collective.GatherOp(dim, value, 0, MESH, group, value.type)
+        case CollectiveKind.SCATTER:
+            return collective.ScatterOp(dim, value, 0, MESH, group, value.type)
+        case CollectiveKind.BROADCAST:
+            return collective.BroadcastOp(value, 0, MESH, group)
+        case CollectiveKind.REDUCTION:
+            return collective.RootReduceOp(_reduction(node), value, 0, MESH, group)
+
+
+def _reduction(node: CollectiveOp) -> ReduceKind:
+    kind = None if node.reduction_op is None else node.reduction_op.data
+    if kind is None or kind not in REDUCTIONS:
+        raise NotRaisable(f"collective {node.tag.data} reduces by {kind}")
+    return REDUCTIONS[kind]

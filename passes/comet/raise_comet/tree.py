@@ -1,0 +1,292 @@
+"""The nodes of a COMET mapping as a tile tree: factors, levels, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.comet import CollectiveOp, OperationOp, ProblemOp, TileOp
+from comet.dialects.comet.attributes import Entry
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.passes.comet.raise_comet.program import MESH, NotRaisable, Program, dims_of
+from comet.passes.schedule.tile_tree import Leaf, Node, Spatial, Temporal, Tree
+
+DIRECTIONS = ("x", "y", "z")
+"""What the rows of a spatial node are called, before the depth of the node."""
+
+
+Child: TypeAlias = TileOp | OperationOp | CollectiveOp
+Group: TypeAlias = tuple[tuple[LoopAttr, ...], list[Child]]
+"""Rows, outermost first, and the children that they loop over."""
+
+
+@dataclass(frozen=True)
+class RaisedNode:
+    """A node of the tile tree, the tile it stands for, and what is below it."""
+
+    node: Tree
+    tile: TileOp | None
+    """None for a leaf."""
+    rows: tuple[LoopAttr, ...]
+    """The rows of a temporal node, outermost first."""
+    children: tuple[RaisedNode, ...]
+
+    def walk(self) -> Iterator[RaisedNode]:
+        """Yield the node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True)
+class MappingTree:
+    """A mapping, read as a tile tree."""
+
+    problem: ProblemOp
+    root: TileOp
+
+    @cached_property
+    def axes(self) -> dict[str, int]:
+        """
+        The mesh that the spatial nodes span; `x0` is the first row of the outermost.
+
+        Raises NotRaisable if two nodes of one depth use a different part of it, or one
+        row splits two dimensions.
+        """
+        axes: dict[str, int] = {}
+        for tile, depth in _spatial_nodes(self.root, 0):
+            for axis, factors in self.rows(tile, depth):
+                used = [factor for factor in factors.values() if factor > 1]
+                if len(used) > 1:
+                    raise NotRaisable(f"{title(tile)} splits two dimensions in one row")
+                size, known = prod(used), axes.get(axis, 1)
+                if 1 not in (size, known) and size != known:
+                    raise NotRaisable(
+                        f"{title(tile)} spreads over {size} instances where another "
+                        f"node takes {known}"
+                    )
+                axes[axis] = max(known, size)
+        return axes
+
+    @cached_property
+    def level_axes(self) -> dict[str, tuple[str, ...]]:
+        """The mesh axes that the instances of each level span below one parent."""
+        return {
+            entry.child: tuple(axis for axis, _ in self.rows(tile, depth))
+            for tile, depth in _spatial_nodes(self.root, 0)
+            for entry in tile.entries
+        }
+
+    @cached_property
+    def bits(self) -> int:
+        """The widest precision of any column."""
+        return max(e.precision for t, _ in tiles_below(self.root, 0) for e in t.entries)
+
+    def rows(self, tile: TileOp, depth: int) -> list[tuple[str, dict[str, int]]]:
+        """Return the axis of each row of a spatial node, and the factors on it."""
+        count = len(tile.entries[0].factors)
+        if count > len(DIRECTIONS):
+            raise NotRaisable(f"{title(tile)} has {count} rows")
+        return [
+            (f"{DIRECTIONS[row]}{depth}", self.factors(tile, row))
+            for row in range(count)
+        ]
+
+    def factors(
+        self, tile: TileOp, row: int, tags: AbstractSet[str] | None = None
+    ) -> dict[str, int]:
+        """
+        Return the factor of each dimension in one row: the one its columns share.
+
+        Only tensors that have a dimension have a say, and with `tags` only the columns
+        of these operations. Raises NotRaisable if two columns disagree.
+        """
+        factors: dict[str, int] = {}
+        entries = [e for e in tile.entries if tags is None or e.tag in tags]
+        for dim in tile.permutation.data:
+            having = [e for e in entries if dim in dims_of(self.problem, e.tensor)]
+            named = {_factor(entry, row, dim): entry.tensor for entry in having}
+            if len(named) > 1:
+                one, other = list(named.values())[:2]
+                raise NotRaisable(
+                    f"{title(tile)} cuts {dim} differently for {one} and {other}"
+                )
+            factors[dim] = next(iter(named), 1)
+        return factors
+
+    def trees(self, program: Program) -> Iterator[RaisedNode]:
+        """Yield the nodes of the mapping's root: one, or one per group of children."""
+        yield from self._temporal(program, self.root, 0)
+
+    def _node(self, program: Program, tile: TileOp, depth: int) -> Iterator[RaisedNode]:
+        if tile.is_temporal:
+            yield from self._temporal(program, tile, depth)
+            return
+        below = self._children(program, tile.children, depth + 1)
+        rows = tuple(
+            self._spatial_row(tile, axis, factors)
+            for axis, factors in self.rows(tile, depth)
+        )
+        node = Spatial(_place(tile), MESH, rows, tuple(raised.node for raised in below))
+        yield RaisedNode(node, tile, (), below)
+
+    def _temporal(
+        self, program: Program, tile: TileOp, depth: int
+    ) -> Iterator[RaisedNode]:
+        """Yield the node of a temporal tile, or one for each group of children."""
+        for rows, children in self._groups(tile):
+            below = self._children(program, children, depth)
+            node = Temporal(_place(tile), tuple(raised.node for raised in below))
+            yield RaisedNode(node, tile, rows, below)
+
+    def _children(
+        self, program: Program, children: Sequence[Child], depth: int
+    ) -> tuple[RaisedNode, ...]:
+        found: list[RaisedNode] = []
+        for child in children:
+            if isinstance(child, TileOp):
+                found += self._node(program, child, depth)
+            else:
+                found.append(RaisedNode(Leaf((program.of_node[child],)), None, (), ()))
+        return tuple(found)
+
+    def _groups(self, tile: TileOp) -> list[Group]:
+        """
+        Group the children of a temporal tile by the loops that they share.
+
+        All share one nest if their columns agree; else each has a nest of its own, and
+        a collective stays with the node before it.
+        """
+        groups: list[Group] = []
+        for child in tile.children:
+            tags = _tags(child) & {entry.tag for entry in tile.entries}
+            if groups and not tags:
+                groups[-1][1].append(child)
+                continue
+            factors = self.factors(tile, 0, tags or None)
+            order = reversed(tile.permutation.data)
+            rows = tuple(LoopAttr(d, factors[d]) for d in order if factors[d] > 1)
+            groups.append((rows, [child]))
+        if len({rows for rows, _ in groups}) > 1:
+            return groups
+        return [(groups[0][0], [child for _, own in groups for child in own])]
+
+    def _spatial_row(
+        self, tile: TileOp, axis: str, factors: Mapping[str, int]
+    ) -> LoopAttr:
+        """Return the row of one axis; an idle one names any dimension at hand."""
+        for dim, factor in factors.items():
+            if factor > 1:
+                return LoopAttr(dim, factor, axis)
+        idle = next(d for e in tile.entries for d in dims_of(self.problem, e.tensor))
+        return LoopAttr(idle, 1, axis)
+
+    def check_parents(self) -> None:
+        """Raise NotRaisable for a column of a spatial node that its parent lacks."""
+        for tile, _ in _spatial_nodes(self.root, 0):
+            parent = tile.parent_op()
+            listed = {e.tensor for e in _entries(parent)}
+            for entry in tile.entries:
+                if entry.tensor not in listed:
+                    raise NotRaisable(
+                        f"{title(tile)} moves tensor {entry.tensor}, which the node "
+                        "above it does not have"
+                    )
+
+
+def _entries(op: Operation | None) -> tuple[Entry, ...]:
+    return op.entries if isinstance(op, TileOp) else ()
+
+
+def tiles_below(tile: TileOp, depth: int) -> Iterator[tuple[TileOp, int]]:
+    """Yield `tile` and the tiles below it, parents first, with their spatial depth."""
+    yield tile, depth
+    below = depth if tile.is_temporal else depth + 1
+    for child in tile.children:
+        if isinstance(child, TileOp):
+            yield from tiles_below(child, below)
+
+
+def _spatial_nodes(tile: TileOp, depth: int) -> Iterator[tuple[TileOp, int]]:
+    return ((t, d) for t, d in tiles_below(tile, depth) if not t.is_temporal)
+
+
+def _tags(child: Child) -> frozenset[str]:
+    """Return the operations that a node and those below it compute."""
+    if isinstance(child, OperationOp):
+        return frozenset((child.operation.data,))
+    if isinstance(child, CollectiveOp):
+        return frozenset()
+    return frozenset[str]().union(*map(_tags, child.children))
+
+
+def _factor(entry: Entry, row: int, dim: str) -> int:
+    return dict(entry.factors[row]).get(dim, 1)
+
+
+def title(tile: TileOp) -> str:
+    """Return what an error calls a node."""
+    tensors = ", ".join(dict.fromkeys(entry.tensor for entry in tile.entries))
+    return f"the {tile.kind.data} node of {tensors} at {tile.entries[0].target}"
+
+
+def _place(tile: TileOp) -> str:
+    entry = tile.entries[0]
+    return entry.target if tile.is_temporal else entry.child
+
+
+@dataclass(frozen=True)
+class Levels:
+    """At which level each tensor lives in the body of each node."""
+
+    mapping: MappingTree
+    program: Program
+    tiles: Mapping[int, TileOp]
+    """The tile of each node of the tree, by identity."""
+
+    def at(self, value: SSAValue, node: Node | None) -> str:
+        """Return the level of `value` in the body of `node`, or outside of all."""
+        name = self.program.names[value]
+        if node is None:
+            return self.mapping.root.entries[0].target
+        tile = self.tiles[id(node)]
+        return _body_level(tile, name) or _place(tile)
+
+
+def _body_level(tile: TileOp, tensor: str) -> str | None:
+    """
+    Return the level of a tensor in the body of `tile`; None if nothing there has it.
+
+    In a temporal node it lives where the spatial nodes below fetch it from, and where
+    none does, where it lives below: it stays in the instances.
+    """
+    if not tile.is_temporal:
+        found = next((e.child for e in tile.entries if e.tensor == tensor), None)
+        return found or _inner_level(tile, tensor)
+    spatial = [c for c in tile.children if isinstance(c, TileOp) and not c.is_temporal]
+    collectives = [c for c in tile.children if isinstance(c, CollectiveOp)]
+    for entry in (entry for child in spatial for entry in child.entries):
+        if entry.tensor == tensor:
+            return entry.target
+    for child in collectives:
+        if tensor in (child.in_tensor.data, child.out_tensor.data):
+            return child.target.data
+    if not spatial:
+        own = next((e.target for e in tile.entries if e.tensor == tensor), None)
+        return own or _inner_level(tile, tensor)
+    return _inner_level(tile, tensor)
+
+
+def _inner_level(tile: TileOp, tensor: str) -> str | None:
+    levels = (
+        _body_level(child, tensor)
+        for child in tile.children
+        if isinstance(child, TileOp)
+    )
+    return next((level for level in levels if level is not None), None)

@@ -1,0 +1,1 @@
+"""Kernels of several ranks: launches, channels, flags, and a proof that they agree."""

@@ -1,0 +1,315 @@
+"""
+Chooses how the ranks of a program talk, and the tiles: all of that together.
+
+Every candidate is tried on a copy of the program and priced with its taxes, so that the
+choice rests on nothing but the program that would be launched. All patterns are priced
+with the tiles that kernels have; then, always from the cheapest on, one thing after
+another is varied: the tiles of each kernel, then how each dimension of messages is cut.
+No pattern alone is cheaper than what is found; that it is the cheapest of all, a search
+of this kind does not prove. What is found has been lowered on such a copy, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import inf
+from typing import Literal, TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import PassPipeline
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.estimate import CostError
+from comet.cost.gpu.launch_plan import Plan
+from comet.cost.gpu.taxes import Taxes, price_plan
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.compound.dims import extents_of
+from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.passes.analysis.functions import REFERENCE, compute_functions
+from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
+from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
+from comet.passes.dataflow.bsp_to_dataflow.plan import collective_of, made_by_kernel
+from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
+from comet.passes.schedule.plan_string import PlanEntry, Rows, format_plan
+
+PatternName: TypeAlias = Literal["bsp", "wait", "pull", "push", "fused"]
+
+PATTERNS: tuple[PatternName, ...] = ("push", "wait", "pull", "fused", "bsp")
+"""The ladder; of equals the first is taken."""
+
+TILES = (16, 64, 256)
+"""Extents of communication tiles that are tried along each dimension."""
+
+SENT_AS_MADE: tuple[PatternName, ...] = ("pull", "fused")
+"""Patterns in which no kernel copies what another one makes."""
+
+MAX_DIMS = 2
+"""Dimensions that communication tiles are varied along, the longest ones."""
+
+TRIES = 40
+"""Candidates that are priced at most, beside each pattern with the tiles there are."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options of `bsp-to-dataflow` that the user has set, which are not varied."""
+
+    blocks: str | None = None
+    persistent: bool | None = None
+    tiles: str | None = None
+    """None keeps the tiles that kernels have; with `auto` they are varied."""
+    inputs: Literal["copied", "symmetric"] = "copied"
+    """Where those lie that are pulled."""
+
+
+FREE = Asked()
+"""Everything but the tiles of kernels is free."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to turn collectives into channels: options of `bsp-to-dataflow`."""
+
+    pattern: PatternName
+    persistent: bool = False
+    blocks: Rows = ()
+    """How often messages are cut along dimensions."""
+    tiles: tuple[PlanEntry, ...] = ()
+    """The tiles of kernels that do not keep theirs."""
+
+    def options(self, asked: Asked) -> BspToDataflowPass:
+        """Return the pass that does so; what is `asked` for otherwise stays."""
+        blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
+        tiles = None if asked.tiles == "auto" else asked.tiles
+        return BspToDataflowPass(
+            self.pattern,
+            asked.blocks or blocks or None,
+            self.persistent or None,
+            tiles or format_plan(self.tiles) or None,
+            asked.inputs if self.pattern == "pull" else "copied",
+        )
+
+    def with_tiles(self, entry: PlanEntry) -> Candidate:
+        """Return the same with other tiles in one kernel."""
+        others = {tiles.level: tiles for tiles in self.tiles}
+        return replace(self, tiles=tuple({**others, entry.level: entry}.values()))
+
+    def with_block(self, dim: str, factor: int) -> Candidate:
+        """Return the same with messages that are cut otherwise along one dimension."""
+        return replace(self, blocks=tuple({**dict(self.blocks), dim: factor}.items()))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The candidate that is cheapest, and what the others cost."""
+
+    best: Candidate
+    costs: Mapping[Candidate, Taxes]
+    refused: Mapping[PatternName, str]
+    """Patterns that apply with no tiles, and why not."""
+
+    def of_pattern(self, pattern: PatternName) -> tuple[Candidate, Taxes] | None:
+        """Return the cheapest candidate of one pattern, None if it does not apply."""
+        found = [(c, t) for c, t in self.costs.items() if c.pattern == pattern]
+        return min(found, key=lambda pair: pair[1].total, default=None)
+
+
+def choose_pattern(
+    module: ModuleOp,
+    patterns: Sequence[PatternName] = PATTERNS,
+    asked: Asked = FREE,
+    *,
+    graph: bool = False,
+    resident: bool = False,
+) -> Choice:
+    """
+    Return the cheapest way to connect the ranks of the programs of a module.
+
+    The module holds programs of kernels, collectives and barriers, and hardware; it is
+    not changed. Options that are `asked` for are not varied. `graph` and `resident` say
+    how the program will run: as a captured graph, and with inputs that lie in symmetric
+    memory. Raises `PassFailedException` if no pattern applies.
+    """
+    search = _Search(_without_references(module), asked, graph, resident)
+    search.descend(
+        tuple(_kinds(module, patterns, asked)), tuple(_variations(module, asked))
+    )
+    best, refused = search.cheapest_lowered(), search.refused
+    if best is None:
+        raise PassFailedException(f"no pattern does: {'; '.join(refused.values())}")
+    for candidate in search.costs:
+        refused.pop(candidate.pattern, None)
+    return Choice(best, search.costs, refused)
+
+
+def _kinds(
+    module: ModuleOp, patterns: Sequence[PatternName], asked: Asked
+) -> Iterator[Candidate]:
+    """Yield the patterns, fused with and without persistent kernels if that is free."""
+    made = any(made_by_kernel(kernel) is not None for kernel in _sends(module))
+    for pattern in patterns:
+        if pattern != "fused" or not asked.persistent:
+            yield Candidate(pattern)
+        if pattern == "fused" and (
+            asked.persistent or (asked.persistent is None and made)
+        ):
+            yield Candidate(pattern, persistent=True)
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One thing that candidates differ in, and what is tried for it."""
+
+    kernels: tuple[PlanEntry, ...] = ()
+    """Tiles of one kernel."""
+    cuts: Rows = ()
+    """Factors of one dimension of messages."""
+    made: bool = False
+    """Whether kernels make all messages, so that some patterns copy none."""
+
+    def of(self, candidate: Candidate) -> Iterator[Candidate]:
+        """Yield the candidates that differ from this one in that."""
+        for entry in self.kernels:
+            yield candidate.with_tiles(entry)
+        if not (self.made and candidate.pattern in SENT_AS_MADE):
+            for dim, factor in self.cuts:
+                yield candidate.with_block(dim, factor)
+
+
+def _variations(module: ModuleOp, asked: Asked) -> Iterator[Variation]:
+    """Yield what is varied, in the order in which that is done."""
+    sends = _sends(module)
+    if asked.tiles == "auto":
+        for program in _programs(module):
+            for kernel in program.kernels():
+                if kernel not in sends:
+                    entries = other_tiles(kernel, attached_system(module))
+                    yield Variation(kernels=tuple(entries))
+    if asked.blocks is None:
+        made = all(made_by_kernel(kernel) is not None for kernel in sends)
+        for dim, extent in _longest_sent(sends):
+            cuts = [-(-extent // tile) for tile in reversed(TILES) if tile < extent]
+            rows = tuple((dim, factor) for factor in (1, *cuts))
+            yield Variation(cuts=rows, made=made)
+
+
+def _sends(module: ModuleOp) -> list[KernelOp]:
+    """Return the kernels that are collectives."""
+    kernels = (kernel for program in _programs(module) for kernel in program.kernels())
+    return [kernel for kernel in kernels if collective_of(kernel) is not None]
+
+
+def _longest_sent(sends: Sequence[KernelOp]) -> list[tuple[str, int]]:
+    """Return the longest dimensions of what collectives send, with their extents."""
+    extents: dict[str, int] = {}
+    for kernel in sends:
+        extents |= extents_of(kernel.ins[0])
+    return sorted(extents.items(), key=lambda item: -item[1])[:MAX_DIMS]
+
+
+class _Search:
+    """Prices candidates, each once."""
+
+    def __init__(self, module: ModuleOp, asked: Asked, graph: bool, resident: bool):
+        self._module, self._asked = module, asked
+        self._graph, self._resident = graph, resident
+        self.costs: dict[Candidate, Taxes] = {}
+        self.refused: dict[PatternName, str] = {}
+        self._tried: dict[Candidate, float] = {}
+
+    def cost(self, candidate: Candidate) -> float:
+        """Return the nanoseconds that a candidate takes; infinite if none applies."""
+        if candidate not in self._tried:
+            try:
+                taxes = self._price(candidate)
+                self.costs[candidate] = taxes
+                self._tried[candidate] = round(taxes.total * 1e9)
+            except (PassFailedException, CostError) as error:
+                self.refused.setdefault(candidate.pattern, str(error))
+                self._tried[candidate] = inf
+        return self._tried[candidate]
+
+    def descend(
+        self, starts: Sequence[Candidate], variations: Sequence[Variation]
+    ) -> None:
+        """Vary one thing after another, of the cheapest that has any left."""
+        left = {start: list(variations) for start in starts if self.cost(start) < inf}
+        most = len(self._tried) + TRIES
+        while going := [c for c, todo in left.items() if todo]:
+            cheapest = min(going, key=self.cost)
+            first, *todo = left.pop(cheapest)
+            tried = islice(first.of(cheapest), most - len(self._tried))
+            better = min((cheapest, *tried), key=self.cost)
+            left[better] = todo
+
+    def cheapest_lowered(self) -> Candidate | None:
+        """
+        Return the cheapest candidate that can be written in Triton, None if none can.
+
+        The cheapest is tried first; what is refused is no candidate any more.
+        """
+        from comet.passes.dataflow.lower_channels import LowerChannelsPass
+        from comet.passes.triton.lower_to_triton import LowerToTritonPass
+
+        lower = PassPipeline((LowerChannelsPass(), LowerToTritonPass()))
+        while self.costs:
+            best = min(self.costs, key=self.cost)
+            try:
+                lower.apply(Context(), with_pattern(self._module, best, self._asked))
+                return best
+            except PassFailedException as error:
+                self.refused.setdefault(best.pattern, str(error))
+                del self.costs[best]
+        return None
+
+    def _price(self, candidate: Candidate) -> Taxes:
+        """Return the sum over the programs of the module."""
+        changed = with_pattern(self._module, candidate, self._asked)
+        system = attached_system(changed)
+        found = [
+            program_cost(program, system, graph=self._graph, resident=self._resident)
+            for program in _programs(changed)
+        ]
+        return Taxes(
+            sum(taxes.busy for taxes in found),
+            sum(taxes.launch for taxes in found),
+            sum(taxes.synchronization for taxes in found),
+            sum(taxes.locality for taxes in found),
+        )
+
+
+def program_cost(
+    program: ProgramOp, system: SystemOp, *, graph: bool = False, resident: bool = False
+) -> Taxes:
+    """Return the taxes of a program; raises `CostError` if it cannot be priced."""
+    machine = machine_for(program, system, graph=graph)
+    plan: Plan = plan_of(program, machine, gpu_levels(system))
+    return price_plan(in_place(plan) if resident else plan, machine)
+
+
+def with_pattern(
+    module: ModuleOp, candidate: Candidate, asked: Asked = FREE
+) -> ModuleOp:
+    """Return a copy in which the collectives are channels as the candidate says."""
+    copy = module.clone()
+    candidate.options(asked).apply(Context(), copy)
+    return copy
+
+
+def _without_references(module: ModuleOp) -> ModuleOp:
+    """Return a copy without functions that nobody launches."""
+    ops = (op for op in module.ops if REFERENCE not in op.attributes)
+    return ModuleOp([op.clone() for op in ops])
+
+
+def _programs(module: ModuleOp) -> list[ProgramOp]:
+    return [
+        op
+        for function in compute_functions(module)
+        for op in function.walk()
+        if isinstance(op, ProgramOp)
+    ]

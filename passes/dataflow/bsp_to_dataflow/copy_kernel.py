@@ -1,0 +1,110 @@
+"""
+Copy kernels: a node on the launch grid that gives on its tiles as they are.
+
+How it cuts a value is the granularity of communication, which nothing ties to the tiles
+that kernels compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Block, Region, SSAValue
+
+from comet.dialects.compound.dims import extents_of, with_extents, with_level
+from comet.dialects.dataflow.channel import block_extent
+from comet.dialects.schedule import SpatialOp, YieldOp
+from comet.dialects.schedule.attributes import Combiner, LaunchAttr, LoopAttr
+
+SMALLEST, LARGEST = 1024, 8192
+"""Elements that one program of a copy kernel moves, where it can choose."""
+PROGRAMS = 128
+"""The number of programs below which tiles are made smaller."""
+ROWS = 64
+"""The most rows of a block that is told of together."""
+
+
+@dataclass(frozen=True)
+class Copying:
+    """How a copy kernel cuts a value."""
+
+    tiles: Mapping[str, int]
+    """The extent of a tile along each dimension."""
+    split: str | None = None
+    """The dimension whose shares are for different ranks."""
+    ranks: int = 1
+
+
+def even_power(extent: int, most: int) -> int:
+    """
+    Return the largest power of two, up to `most`, that cuts `extent` evenly.
+
+    That is, ceil(extent / ceil(extent / tile)) is the tile again. The extent itself
+    fits if it is not larger than `most`.
+    """
+    if extent <= most:
+        return extent
+    tile = 1 << (most.bit_length() - 1)
+    while block_extent(extent, -(-extent // tile)) != tile:
+        tile //= 2
+    return tile
+
+
+def communication_tiles(
+    extents: Mapping[str, int], awaited: Mapping[str, int]
+) -> dict[str, int]:
+    """
+    Choose the tiles of a copy kernel for a message of these extents.
+
+    `awaited` has the dimensions that readers wait for block by block, and the tiles
+    that they read: blocks are no smaller, where a program has work for more. What is
+    left of a program's work goes to the other dimensions, the innermost first, and then
+    to larger blocks.
+    """
+    work = max(SMALLEST, min(LARGEST, prod(extents.values()) // PROGRAMS))
+    tiles: dict[str, int] = {}
+    for dim, read in awaited.items():
+        tiles[dim] = even_power(extents[dim], min(read, ROWS))
+    for dim in reversed(tuple(extents)):
+        left = max(1, work // prod(tiles.values()))
+        if dim not in tiles:
+            tiles[dim] = _power_within(extents[dim], left)
+    for dim in reversed(tuple(awaited)):
+        left = max(1, work // prod(tiles.values()))
+        tiles[dim] = even_power(extents[dim], tiles[dim] * left)
+    return {dim: tiles[dim] for dim in extents}
+
+
+def _power_within(extent: int, most: int) -> int:
+    """Return the extent if it is not larger than `most`, else a power of two."""
+    return extent if extent <= most else 1 << (most.bit_length() - 1)
+
+
+def copy_node(value: SSAValue, copying: Copying, registers: str) -> SpatialOp:
+    """Return a node on the grid that gives on `value` tile by tile."""
+    extents = extents_of(value)
+    rows: list[tuple[str, int]] = []
+    for dim, extent in extents.items():
+        if dim == copying.split:
+            rows.append((dim, copying.ranks))
+            extent = -(-extent // copying.ranks)
+        if (count := -(-extent // copying.tiles[dim])) > 1 or dim == copying.split:
+            rows.append((dim, count))
+    loops = [LoopAttr(dim, n, f"g{index}") for index, (dim, n) in enumerate(rows)]
+    tile = with_level(with_extents(value.type, copying.tiles), registers)
+    body = Block(arg_types=[tile])
+    body.add_op(YieldOp(body.args[0]))
+    body.args[0].name_hint = value.name_hint
+    node = SpatialOp(
+        None,
+        loops,
+        [value],
+        [value.type],
+        [Combiner.NONE],
+        Region(body),
+        launch=LaunchAttr(warps=4, stages=1, group=1),
+    )
+    node.outs[0].name_hint = value.name_hint
+    return node

@@ -1,0 +1,205 @@
+"""How `bsp-to-dataflow` writes kernels: those that give to a channel, and that take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
+from xdsl.ir import (
+    Attribute,
+    Block,
+    Operation,
+    OpResult,
+    Region,
+    SSAValue,
+)
+from xdsl.rewriter import Rewriter
+
+from comet.dialects import dataflow
+from comet.dialects.compound.dims import extents_of
+from comet.dialects.dataflow import (
+    KernelOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
+from comet.dialects.dataflow.channel import ChannelMode
+from comet.dialects.schedule import SpatialOp
+from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
+    Copying,
+    communication_tiles,
+    copy_node,
+)
+from comet.passes.dataflow.bsp_to_dataflow.plan import Transfer
+from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
+from comet.passes.dataflow.rank_loops import loops_over, split_by_rank
+
+SHARES = "dataflow.shares"
+SOURCES = "dataflow.sources"
+DESTINATIONS = "dataflow.destinations"
+
+
+def insert_copy(transfer: Transfer, channel: SSAValue, registers: str) -> None:
+    """Put a kernel that gives a value to a channel in place of its collective's."""
+    old = transfer.kernel
+    ins = [*old.ins, channel]
+    body = Block(arg_types=[value.type for value in ins])
+    body.add_ops([*_copying(transfer, body.args, registers), dataflow.YieldOp()])
+    kernel = KernelOp(old.sym_name.data, ins, [], Region(body))
+    _keep_shares(old, kernel, transfer.collective.input)
+    if transfer.type.split is not None:
+        _name(kernel, DESTINATIONS, transfer.type.split)
+    insert_before(old, kernel)
+
+
+def insert_copy_into(
+    kernel: KernelOp, transfer: Transfer, channel: SSAValue, registers: str
+) -> None:
+    """
+    Let a kernel that takes from a channel be the one that gives to it, too.
+
+    What it gives stands before its waits, so that those programs come first.
+    """
+    body = kernel.body.block
+    taken = body.args[list(kernel.ins).index(channel)]
+    sent = transfer.kernel.ins
+    own = [body.insert_arg(value.type, len(body.args)) for value in sent]
+    first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
+    for op in _copying(transfer, (*own, taken), registers):
+        insert_before(first, op)
+    _keep_shares(transfer.kernel, kernel, transfer.collective.input)
+    if transfer.type.split is not None:
+        _name(kernel, DESTINATIONS, transfer.type.split)
+    rebuild_kernel(kernel, [*kernel.ins, *sent], range(len(kernel.results_)))
+
+
+def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
+    """Let a kernel that takes from a channel tell first that its input is there."""
+    taken = kernel.body.block.args[list(kernel.ins).index(channel)]
+    first = kernel.body.block.first_op
+    assert first is not None
+    insert_before(first, SignalOp(taken))
+
+
+def _copying(
+    transfer: Transfer, arguments: Sequence[SSAValue], registers: str
+) -> list[Operation]:
+    """Return the ops that give a value, tile by tile, to the last of `arguments`."""
+    old = transfer.kernel.body.block
+    values: dict[SSAValue, SSAValue] = {}
+    for before, argument in zip(old.args, arguments, strict=False):
+        argument.name_hint = before.name_hint
+        values[before] = argument
+    ops: list[Operation] = []
+    for op in old.ops:
+        if op is transfer.collective:
+            break
+        ops.append(op.clone(value_mapper=values))
+    sent = values.get(transfer.collective.input)
+    assert sent is not None
+    node = copy_node(sent, transfer.copying, registers)
+    return [*ops, node, *_giving(node.outs[0], arguments[-1], transfer)]
+
+
+def _keep_shares(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
+    """Keep the global extents of dimensions of which `sent` is a share."""
+    shares = old.attributes.get(SHARES)
+    if not isinstance(shares, DictionaryAttr):
+        return
+    extents = extents_of(sent)
+    kept: dict[str, Attribute] = {}
+    for dim, extent in shares.data.items():
+        assert isinstance(extent, IntegerAttr)
+        if extents.get(dim, extent.value.data) < extent.value.data:
+            kept[dim] = extent
+    others = kernel.attributes.get(SHARES)
+    if isinstance(others, DictionaryAttr):
+        kept = {**others.data, **kept}
+    if kept:
+        kernel.attributes[SHARES] = DictionaryAttr(kept)
+
+
+def _giving(value: SSAValue, channel: SSAValue, transfer: Transfer) -> list[Operation]:
+    """Return the ops that give `value` to a channel."""
+    channel.name_hint = "channel"
+    pushed = transfer.type.mode is ChannelMode.PUSH
+    give = (PushOp if pushed else StageOp)(value, channel)
+    return [give, SignalOp(channel)] if transfer.signals else [give]
+
+
+def give_as_made(made: OpResult, transfer: Transfer, channel: SSAValue) -> None:
+    """
+    Let the kernel that makes a value give it to a channel.
+
+    It keeps its buffer only if other kernels of the rank read it.
+    """
+    old = made.op
+    assert isinstance(old, KernelOp)
+    body = old.body.block
+    terminator = body.last_op
+    assert terminator is not None
+    value = terminator.operands[made.index]
+    node = value.owner
+    assert isinstance(node, SpatialOp)
+    split = transfer.type.split
+    if split is not None and split in node.factors:
+        split_by_rank(node, split, transfer.ranks)
+        _name(old, DESTINATIONS, split)
+    argument = body.insert_arg(channel.type, len(body.args))
+    for op in _giving(value, argument, transfer):
+        insert_before(terminator, op)
+    kept = [i for i, r in enumerate(old.results_) if r is not made or list(r.uses)]
+    yielded = [terminator.operands[i] for i in kept]
+    Rewriter.replace_op(terminator, dataflow.YieldOp(*yielded))
+    rebuild_kernel(old, [*old.ins, channel], kept)
+
+
+def take(kernel: KernelOp, index: int, channel: SSAValue, transfer: Transfer) -> None:
+    """Let a kernel take its operand `index` from a channel."""
+    body = kernel.body.block
+    before = body.args[index]
+    argument = body.insert_arg(channel.type, index)
+    argument.name_hint = "channel"
+    reads = transfer.type.mode is ChannelMode.PUSH
+    op = (ReadOp if reads else PullOp)(argument)
+    op.result.name_hint = before.name_hint
+    taken = [other for other in body.ops if isinstance(other, ReadOp | PullOp)]
+    place = taken[-1].next_op if taken else body.first_op
+    assert place is not None
+    if transfer.signals:
+        insert_before(place, WaitOp(argument))
+    insert_before(place, op)
+    before.replace_all_uses_with(op.result)
+    body.erase_arg(before)
+    kernel.operands[index] = channel
+    loops = dict.fromkeys(loops_over(op.result, transfer.type.gather))
+    for node, dim in loops:
+        split_by_rank(node, dim, transfer.ranks)
+        _name(kernel, SOURCES, dim)
+
+
+def _name(kernel: KernelOp, attribute: str, dim: str) -> None:
+    """Add a dimension to those that an attribute of a kernel names."""
+    names = kernel.sources if attribute == SOURCES else kernel.destinations
+    listed = () if names is None else tuple(names)
+    if StringAttr(dim) not in listed:
+        kernel.attributes[attribute] = ArrayAttr([*listed, StringAttr(dim)])
+
+
+def land(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
+    """Return a kernel that copies what a collective gives to a buffer of its own."""
+    buffer = dataflow.BufferOp(value.type)
+    buffer.result.name_hint = value.name_hint
+    body = Block(arg_types=[value.type])
+    body.args[0].name_hint = value.name_hint
+    tiles = communication_tiles(extents_of(value), {})
+    node = copy_node(body.args[0], Copying(tiles), registers)
+    body.add_ops([node, dataflow.YieldOp(node.outs[0])])
+    name = f"{kernel.sym_name.data}_land"
+    made = KernelOp(name, [value], [buffer.result], Region(body))
+    _keep_shares(kernel, made, value)
+    made.results_[0].name_hint = value.name_hint
+    return made

@@ -1,0 +1,141 @@
+"""
+Persistent kernels: how `bsp-to-dataflow` makes a producer and its consumer one kernel.
+
+The producer's nodes come first, so that their programs do: a program waits for none
+that starts later, and any number of programs at a time is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from comet.dialects import dataflow
+from comet.dialects.dataflow import (
+    KernelOp,
+    ProgramOp,
+    PushOp,
+    StageOp,
+    WaitOp,
+    behind,
+)
+from comet.dialects.schedule import SpatialOp
+from comet.passes.dataflow.kernel_locals import unawaited
+from comet.passes.dataflow.kernels import erase, insert_before
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Two kernels, launched one after the other, that become one."""
+
+    producer: KernelOp
+    consumer: KernelOp
+    ins: tuple[SSAValue, ...]
+    """What both read that is not made by the producer, each value once."""
+
+
+def merge_kernels(program: ProgramOp) -> None:
+    """Make one kernel of every producer and what is launched next, where that waits."""
+    first, *others = list(program.kernels())
+    for kernel in others:
+        merge = plan_merge(first, kernel)
+        first = kernel if merge is None else merged(merge)
+
+
+def plan_merge(producer: KernelOp, consumer: KernelOp) -> Merge | None:
+    """
+    Return how two kernels become one, None if they cannot.
+
+    The consumer waits for a channel that the producer gives to, and such a wait stands
+    before everything else that it reads of the producer.
+    """
+    given = {behind(op.channel) for op in _ops(producer, PushOp, StageOp)}
+    awaited = {behind(op.channel) for op in _ops(consumer, WaitOp)}
+    nodes = [op for op in consumer.body.block.ops if isinstance(op, SpatialOp)]
+    early = [value for node in nodes for value in unawaited(node, producer)]
+    if not given & awaited or early or not _share_extents(producer, consumer):
+        return None
+    ins = dict.fromkeys((*producer.ins, *consumer.ins))
+    return Merge(
+        producer, consumer, tuple(v for v in ins if v not in producer.results_)
+    )
+
+
+def _ops(
+    kernel: KernelOp, *kinds: type[PushOp | StageOp | WaitOp]
+) -> Iterator[PushOp | StageOp | WaitOp]:
+    return (op for op in kernel.body.block.ops if isinstance(op, kinds))
+
+
+def _share_extents(producer: KernelOp, consumer: KernelOp) -> bool:
+    """Whether dimensions that ranks split unevenly are the same ones in both."""
+    one, other = _shares(producer), _shares(consumer)
+    return all(one[dim] == other[dim] for dim in one.keys() & other.keys())
+
+
+def _shares(kernel: KernelOp) -> dict[str, Attribute]:
+    shares = kernel.attributes.get("dataflow.shares")
+    return dict(shares.data) if isinstance(shares, DictionaryAttr) else {}
+
+
+def merged(merge: Merge) -> KernelOp:
+    """Replace two kernels by one, which stands where the consumer did."""
+    producer, consumer = merge.producer, merge.consumer
+    body = Block(arg_types=[value.type for value in merge.ins])
+    values: dict[SSAValue, SSAValue] = dict(zip(merge.ins, body.args, strict=True))
+    yielded: list[SSAValue] = []
+    for kernel in (producer, consumer):
+        made = _copy_into(body, kernel, values)
+        values |= zip(kernel.results_, made, strict=True)
+        yielded += made
+    body.add_op(dataflow.YieldOp(*yielded))
+    outs = (*producer.outs, *consumer.outs)
+    kernel = KernelOp(consumer.sym_name.data, merge.ins, outs, Region(body))
+    kernel.attributes |= _attributes(producer, consumer)
+    insert_before(consumer, kernel)
+    before = (*producer.results_, *consumer.results_)
+    for old, new in zip(before, kernel.results_, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    erase(consumer)
+    erase(producer)
+    return kernel
+
+
+def _copy_into(
+    body: Block, kernel: KernelOp, values: dict[SSAValue, SSAValue]
+) -> Sequence[SSAValue]:
+    """Copy the ops of a kernel to the end of `body`; return what it yields there."""
+    inner: dict[SSAValue, SSAValue] = {}
+    for argument, value in zip(kernel.body.block.args, kernel.ins, strict=True):
+        inner[argument] = values[value]
+        values[value].name_hint = values[value].name_hint or argument.name_hint
+    terminator = kernel.body.block.last_op
+    assert isinstance(terminator, dataflow.YieldOp)
+    for op in kernel.body.block.ops:
+        if op is not terminator:
+            _copy(body, op, inner)
+    return [inner[value] for value in terminator.values]
+
+
+def _copy(body: Block, op: Operation, values: dict[SSAValue, SSAValue]) -> None:
+    copy = op.clone(value_mapper=values)
+    body.add_op(copy)
+    values |= zip(op.results, copy.results, strict=True)
+
+
+def _attributes(producer: KernelOp, consumer: KernelOp) -> dict[str, Attribute]:
+    """Return what both kernels say of their dimensions."""
+    found = {**producer.attributes, **consumer.attributes}
+    if shares := {**_shares(producer), **_shares(consumer)}:
+        found["dataflow.shares"] = DictionaryAttr(shares)
+    sources = dict.fromkeys((*(producer.sources or ()), *(consumer.sources or ())))
+    if sources:
+        found["dataflow.sources"] = ArrayAttr(sources)
+    dests = (*(producer.destinations or ()), *(consumer.destinations or ()))
+    if dests:
+        found["dataflow.destinations"] = ArrayAttr(dict.fromkeys(dests))
+    return found

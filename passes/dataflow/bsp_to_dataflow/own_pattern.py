@@ -1,0 +1,79 @@
+"""
+Which pattern a program follows that has channels already: it keeps it.
+
+Somebody has written it at the dataflow level, or `bsp-to-dataflow` has run before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.dataflow import (
+    ChannelOp,
+    InboxOp,
+    KernelOp,
+    ProgramOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    StageOp,
+    WaitOp,
+    behind,
+)
+from comet.dialects.dataflow.channel import ChannelMode
+from comet.dialects.schedule import SpatialOp, YieldOp
+from comet.passes.dataflow.bsp_to_dataflow.plan import Pattern
+from comet.passes.dataflow.kernel_locals import blocks_of
+from comet.passes.dataflow.verify_sync.wiring import Use, uses_of_channels
+
+
+def check_own_pattern(function: FuncOp, program: ProgramOp, asked: str) -> None:
+    """Raise `PassFailedException` if channels follow another pattern than `asked`."""
+    found = [_patterns(channel, uses) for channel, uses in _channels(program)]
+    if not found or asked == "auto":
+        return
+    own = [pattern for pattern in Pattern if all(pattern in each for each in found)]
+    if asked not in own:
+        names = [*own, "auto"]
+        raise PassFailedException(
+            f"bsp-to-dataflow: pattern={asked} does not apply to "
+            f"@{function.sym_name.data}: it has channels of its own, which stay as "
+            f"they are; {' and '.join(names)} appl{'ies' if len(names) == 1 else 'y'}"
+        )
+
+
+def _channels(
+    program: ProgramOp,
+) -> list[tuple[ChannelOp | InboxOp, Sequence[Use]]]:
+    """Return the channels and inboxes of a program, and what kernels do with each."""
+    uses = list(uses_of_channels(program))
+    return [
+        (op, [use for use in uses if behind(use.channel) is op.result])
+        for op in program.body.block.ops
+        if isinstance(op, ChannelOp | InboxOp)
+    ]
+
+
+def _patterns(channel: ChannelOp | InboxOp, uses: Sequence[Use]) -> set[Pattern]:
+    """Return the patterns that make such a channel."""
+    if channel.type.mode is ChannelMode.PULL:
+        return {Pattern.PULL}
+    if not any(isinstance(op, WaitOp) for op in uses):
+        return {Pattern.BSP}
+    givers = [op for op in uses if isinstance(op, PushOp | StageOp)]
+    if not all(_only_copies(op.parent_op()) for op in givers):
+        return {Pattern.FUSED}
+    return {Pattern.PUSH} if blocks_of(channel.result) else {Pattern.PUSH, Pattern.WAIT}
+
+
+def _only_copies(kernel: object) -> bool:
+    """Whether a kernel does nothing but give on what it takes."""
+    assert isinstance(kernel, KernelOp)
+    ops = list(kernel.body.block.ops)
+    nodes = [op for op in ops if isinstance(op, SpatialOp)]
+    return not any(isinstance(op, ReadOp | PullOp) for op in ops) and all(
+        isinstance(inner, YieldOp) for node in nodes for inner in node.body.block.ops
+    )

@@ -1,0 +1,367 @@
+"""What `bsp-to-dataflow` decides for a collective: its channel, and who gives to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.str_enum import StrEnum
+
+from comet.dialects.collective import AllGatherOp, AllToAllOp
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import RenameOp
+from comet.dialects.compound.dims import extents_of
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
+    Copying,
+    communication_tiles,
+)
+from comet.passes.dataflow.rank_loops import tile_of
+
+Exchange: TypeAlias = AllGatherOp | AllToAllOp
+"""A collective that only moves values."""
+
+
+class Pattern(StrEnum):
+    """The ladder: how producers, collectives and consumers synchronise."""
+
+    BSP = "bsp"
+    """A kernel sends, between barriers of all ranks."""
+    WAIT = "wait"
+    """A kernel sends; consumers wait for each rank's whole message."""
+    PULL = "pull"
+    """Consumers load the tiles of others from where they are made."""
+    PUSH = "push"
+    """A kernel sends; consumers wait block by block."""
+    FUSED = "fused"
+    """The kernel that makes a value sends each tile as it is made."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a pattern means for one collective."""
+
+    mode: ChannelMode
+    signals: bool = True
+    by_block: bool = True
+    by_producer: bool = False
+    """Whether the kernel that makes a value gives it to the channel itself."""
+    by_reader: bool = False
+    """Whether an input, which no kernel makes, is given by the first that reads it."""
+
+
+FORMS: Mapping[Pattern, Form] = {
+    Pattern.BSP: Form(ChannelMode.PUSH, signals=False, by_block=False),
+    Pattern.WAIT: Form(ChannelMode.PUSH, by_block=False),
+    Pattern.PULL: Form(ChannelMode.PULL, by_producer=True),
+    Pattern.PUSH: Form(ChannelMode.PUSH),
+    Pattern.FUSED: Form(ChannelMode.PUSH, by_producer=True, by_reader=True),
+}
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """How one collective becomes a channel."""
+
+    kernel: KernelOp
+    """The collective's kernel, which goes."""
+    collective: Exchange
+    mesh: str
+    axes: tuple[str, ...]
+    """The mesh axes of the ranks that talk."""
+    ranks: int
+    type: ChannelType
+    signals: bool
+    blocks: Mapping[str, int]
+    """How often the message is cut along each dimension into blocks to wait for."""
+    producer: OpResult | None
+    """The kernel's result that is given to the channel as it is made, None: a copy."""
+    host: KernelOp | None
+    """
+    The reader whose kernel gives a copy before it waits, or tells of an input that
+    needs none; None: one of its own.
+    """
+    copying: Copying
+    """How the copy cuts the value."""
+    input: SSAValue | None = None
+    """The input of the program that lies in the channel's memory, None: a copy."""
+
+
+def collective_of(kernel: KernelOp) -> CollectiveOp | None:
+    """Return the collective that a kernel consists of, None if it computes."""
+    ops = kernel.body.block.ops
+    return next((op for op in ops if isinstance(op, CollectiveOp)), None)
+
+
+def check_collective(kernel: KernelOp, pattern: Pattern) -> None:
+    """Raise `PassFailedException` unless a collective's kernel only moves a value."""
+    collective = collective_of(kernel)
+    assert collective is not None
+    what = None
+    if not isinstance(collective, Exchange):
+        what = f"{collective.name} does more than move values; run exchange-terms"
+    elif list(kernel.body.block.ops)[-2] is not collective:
+        what = "it changes what it gathers; do that in a kernel of its own"
+    if what is not None:
+        raise PassFailedException(
+            f"bsp-to-dataflow: pattern={pattern} does not apply to "
+            f"@{kernel.sym_name.data}: {what} before fuse, then bsp, wait, pull, push "
+            "and fused apply"
+        )
+
+
+def plan_transfer(
+    kernel: KernelOp,
+    pattern: Pattern,
+    factors: Mapping[str, int],
+    symmetric: bool = False,
+) -> Transfer:
+    """
+    Decide how the collective of `kernel` becomes a channel.
+
+    `factors` says how often the copy kernel cuts dimensions; it chooses the others.
+    With `symmetric`, an input that can lie in the channel's memory is not copied there.
+    """
+    collective, form = collective_of(kernel), FORMS[pattern]
+    assert isinstance(collective, Exchange)
+    gather, split = _moved(collective)
+    type_ = ChannelType(
+        form.mode, gather, split, collective.input.type, collective.result.type
+    )
+    made = made_by_kernel(kernel) if form.by_producer else None
+    producer = made if made is not None and obstacle(made, split) is None else None
+    awaited = _awaited(kernel.results_[0]) if form.by_block else {}
+    ranks = collective.group_size
+    copying = _copying(type_, awaited, factors, ranks)
+    tiles = copying.tiles
+    if producer is not None:
+        tiles = _producer_tiles(_grid_node(producer), type_, ranks)
+    input_ = input_in_place(kernel) if symmetric else None
+    blocks = _blocks(type_, awaited, tiles) if input_ is None else {}
+    return Transfer(
+        kernel,
+        collective,
+        collective.mesh.string_value(),
+        collective.axis_names,
+        ranks,
+        type_,
+        form.signals,
+        blocks,
+        producer,
+        host_of(kernel) if form.by_reader or input_ is not None else None,
+        copying,
+        input_,
+    )
+
+
+def _moved(collective: Exchange) -> tuple[str, str | None]:
+    """Return the dimension that is gathered, and the one that is split."""
+    if isinstance(collective, AllGatherOp):
+        return collective.dim.data, None
+    return collective.concat.data, collective.split.data
+
+
+def made_by_kernel(kernel: KernelOp) -> OpResult | None:
+    """Return the result of a kernel that a collective's kernel moves, if it is one."""
+    value = kernel.ins[0]
+    if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
+        return value
+    return None
+
+
+def host_of(kernel: KernelOp) -> KernelOp | None:
+    """
+    Return the first kernel that reads a collective of an input, to give it as well.
+
+    None where a kernel makes what is sent.
+    """
+    program = kernel.parent
+    assert program is not None
+    if made_by_kernel(kernel) is not None:
+        return None
+    readers = {use.operation for use in kernel.results_[0].uses}
+    found = (op for op in program.ops if isinstance(op, KernelOp) and op in readers)
+    return next((op for op in found if collective_of(op) is None), None)
+
+
+def input_in_place(kernel: KernelOp) -> SSAValue | None:
+    """
+    Return the input of the program that the collective of `kernel` takes as it is.
+
+    None where others take it too, or the function returns it: they would look for it
+    where the caller has not written it.
+    """
+    value, collective = kernel.ins[0], collective_of(kernel)
+    assert collective is not None
+    if not isinstance(value, BlockArgument) or not kernel.results_[0].uses:
+        return None
+    alone = all(len(list(each.uses)) == 1 for each in _passed_down(value))
+    as_it_is = collective.operands[0] is kernel.body.block.args[0]
+    return value if alone and as_it_is else None
+
+
+def _grid_node(result: OpResult) -> SpatialOp | None:
+    """Return the node on the grid that makes a kernel's result."""
+    kernel = result.op
+    assert isinstance(kernel, KernelOp)
+    terminator = kernel.body.block.last_op
+    assert terminator is not None
+    node = terminator.operands[result.index].owner
+    return node if isinstance(node, SpatialOp) else None
+
+
+def obstacle(made: OpResult, split: str | None) -> str | None:
+    """Say why the kernel that makes a value cannot give it to a channel, None: can."""
+    node = _grid_node(made)
+    if node is None:
+        return "the kernel gives on what it has not made on its grid"
+    if _viewed(made):
+        return "the collective takes it under other dimension names"
+    for dim in node.factors:
+        tile = tile_of(node, dim)
+        if node.last_cut(dim, 0)[1] > 1 and tile & (tile - 1):
+            return (
+                f"its tiles of {tile} along {dim} are no power of two, so that programs"
+                " are no tiles"
+            )
+    if split is not None and split not in node.factors and _loops_inside(node, split):
+        return f"its programs make {split}, which ranks share, piece by piece"
+    return None
+
+
+def _viewed(made: OpResult) -> bool:
+    """Whether a collective takes the value through a view."""
+    readers = [use.operation for use in made.uses]
+    return any(
+        isinstance(op, RenameOp)
+        for reader in readers
+        if isinstance(reader, KernelOp) and collective_of(reader) is not None
+        for op in reader.body.block.ops
+    )
+
+
+def _loops_inside(node: SpatialOp, dim: str) -> bool:
+    """Whether programs lay tiles of a dimension side by side."""
+    return any(
+        isinstance(op, TemporalOp)
+        and dim in op.factors
+        and any(dim in extents_of(out) for out in op.outs)
+        for op in node.body.walk()
+    )
+
+
+def _awaited(value: SSAValue) -> dict[str, int]:
+    """Return the smallest tile, by dimension, in which grids read a collective."""
+    tiles: dict[str, int] = {}
+    for use in value.uses:
+        if isinstance(use.operation, KernelOp):
+            argument = use.operation.body.block.args[use.index]
+            names = {dim: dim for dim in extents_of(value)}
+            for dim, tile in _grid_tiles(argument, names):
+                tiles[dim] = min(tile, tiles.get(dim, tile))
+    return tiles
+
+
+def _grid_tiles(value: SSAValue, names: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Yield the tile of each dimension that a grid cuts; `names` are those outside."""
+    for use in value.uses:
+        op: Operation = use.operation
+        if isinstance(op, RenameOp):
+            renamed = {op.renaming[dim]: name for dim, name in names.items()}
+            yield from _grid_tiles(op.result, renamed)
+        elif isinstance(op, SpatialOp):
+            for dim, name in names.items():
+                if op.factors.get(dim, 1) > 1:
+                    yield name, tile_of(op, dim)
+
+
+def _copying(
+    type_: ChannelType,
+    awaited: Mapping[str, int],
+    factors: Mapping[str, int],
+    ranks: int,
+) -> Copying:
+    """Choose how a copy kernel cuts what a channel carries."""
+    extents = extents_of(type_.message)
+    awaited = {dim: awaited[dim] for dim in extents if dim in awaited}
+    tiles = communication_tiles(extents, awaited)
+    for dim, factor in factors.items():
+        if dim in extents:
+            tiles[dim] = _asked(dim, extents[dim], factor)
+    return Copying(tiles, type_.split, ranks)
+
+
+def _asked(dim: str, extent: int, factor: int) -> int:
+    """Return the tile that a factor asks for; it has to be a power of two."""
+    if not _fits(extent, factor):
+        raise PassFailedException(
+            f"bsp-to-dataflow: blocks {dim}={factor} does not cut {dim}, of extent "
+            f"{extent}, into {factor} tiles of a power of two; choose "
+            f"{dim}={_nearest(extent, factor)}"
+        )
+    return block_extent(extent, factor)
+
+
+def _fits(extent: int, factor: int) -> bool:
+    """Whether a factor makes as many tiles, of a power of two; one is always right."""
+    tile = block_extent(extent, factor)
+    even = tile & (tile - 1) == 0 and block_extent(extent, tile) == factor
+    return factor == 1 or even
+
+
+def _nearest(extent: int, factor: int) -> int:
+    """Return the factor nearest to one, and if there are two the larger, that fits."""
+    tiles = [1 << power for power in range(extent.bit_length() + 1)]
+    fitting = [f for tile in tiles if _fits(extent, f := block_extent(extent, tile))]
+    return min(fitting, key=lambda other: (abs(other - factor), -other))
+
+
+def _producer_tiles(
+    node: SpatialOp | None, type_: ChannelType, ranks: int
+) -> dict[str, int]:
+    """Return the tiles of a message that programs of `node` make, if they fit it."""
+    assert node is not None
+    tiles: dict[str, int] = {}
+    rows = [row.dim for row in node.loops]
+    for dim, extent in extents_of(type_.message).items():
+        if dim in rows and (rows.count(dim) == 1 or dim == type_.split):
+            tiles[dim] = min(tile_of(node, dim), extent)
+        elif dim not in rows:
+            tiles[dim] = extent
+    return tiles
+
+
+def _blocks(
+    type_: ChannelType, awaited: Mapping[str, int], tiles: Mapping[str, int]
+) -> dict[str, int]:
+    """Return how often to cut a message: where readers wait and tiles are blocks."""
+    blocks: dict[str, int] = {}
+    for dim, extent in extents_of(type_.message).items():
+        tile = tiles.get(dim, extent)
+        factor = -(-extent // tile)
+        if dim in awaited and factor > 1 and block_extent(extent, factor) == tile:
+            blocks[dim] = factor
+    return blocks
+
+
+def _passed_down(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield an argument, and the values that it is in the regions around."""
+    yield value
+    while isinstance(value, BlockArgument):
+        around = value.block.parent_op()
+        if around is None or isinstance(around, FuncOp):
+            return
+        value = around.operands[value.index]
+        yield value
+
+
+def describe_sent(kernel: KernelOp) -> str:
+    """Return the name of the value that a collective's kernel moves."""
+    name = kernel.ins[0].name_hint
+    return "what it sends" if name is None else f"%{name}"

@@ -1,0 +1,60 @@
+"""Changing the kernels of a launch plan: their operands, their results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import LaunchAttr
+
+
+def rebuild_kernel(
+    old: KernelOp, ins: Sequence[SSAValue], kept: Sequence[int]
+) -> KernelOp:
+    """
+    Replace a kernel by one with other `ins`, and only the results `kept`.
+
+    The body is moved as it is; the caller has made its arguments and yield fit. Buffers
+    of other results go.
+    """
+    outs = [old.outs[index] for index in kept]
+    region = old.detach_region(old.body)
+    kernel = KernelOp(old.sym_name.data, ins, outs, region)
+    kernel.attributes |= old.attributes
+    insert_before(old, kernel)
+    for index, result in zip(kept, kernel.results_, strict=True):
+        result.name_hint = old.results_[index].name_hint
+        old.results_[index].replace_all_uses_with(result)
+    buffers = [out.owner for i, out in enumerate(old.outs) if i not in kept]
+    erase(old)
+    for buffer in buffers:
+        assert isinstance(buffer, Operation)
+        erase(buffer)
+    return kernel
+
+
+def launch_of(kernel: KernelOp) -> LaunchAttr | None:
+    """Return the launch numbers of a kernel, None if its nodes have none yet."""
+    nodes = [op for op in kernel.body.block.ops if isinstance(op, SpatialOp)]
+    wanted = [node.launch for node in nodes if node.launch is not None]
+    if not wanted:
+        return None
+    # One launch has the same numbers for all programs: the most that a node wants.
+    warps = max(launch.warps for launch in wanted)
+    return LaunchAttr(warps, max(launch.stages for launch in wanted))
+
+
+def insert_before(existing: Operation, new: Operation) -> None:
+    """Insert an operation before another."""
+    block = existing.parent
+    assert block is not None
+    block.insert_op_before(new, existing)
+
+
+def erase(op: Operation) -> None:
+    """Remove an operation that nothing needs any more."""
+    op.detach()
+    op.erase()

@@ -1,0 +1,335 @@
+"""
+Reads a `dataflow.program` as numbers: the launch plan that `cost.gpu.taxes` prices.
+
+Channels may be lowered or not: a message, its flags and who waits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from comet.cost.from_ir.mapping import machine_of
+from comet.cost.gpu.launch_plan import (
+    Barrier,
+    Exchange,
+    Launch,
+    Machine,
+    Part,
+    Plan,
+    Receive,
+    Send,
+    Step,
+)
+from comet.cost.reals import longest, product
+from comet.dialects.arch import SystemOp
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
+from comet.dialects.dataflow.channel import ChannelType, behind, input_of
+from comet.dialects.dataflow.transfer import (
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.passes.analysis.gpu_levels import GpuLevels, gpu_levels
+from comet.passes.dataflow.kernel_locals import blocks_of, viewed
+from comet.passes.dataflow.kernels import launch_of
+from comet.passes.dataflow.rank_loops import loops_over, source_dims
+from comet.passes.dataflow.signal_coalescing import flagged
+from comet.passes.schedule.tile.gpu.cost import (
+    LaunchNumbers,
+    device,
+    kernel_work,
+    tensor_traffic,
+)
+from comet.passes.schedule.tile.gpu.model import (
+    Blocks,
+    KernelSummary,
+    summarize,
+    tile_blocks,
+)
+from comet.passes.triton.lower_to_triton.waits import is_innermost
+
+DEFAULT_LAUNCH = LaunchNumbers(4, 1)
+"""Of a node that has none yet."""
+
+
+def ranks_of(program: ProgramOp) -> int:
+    """Return how many ranks run a program: the mesh of the SPMD region around it."""
+    parent = program.parent_op()
+    if not isinstance(parent, SpmdOp):
+        return 1
+    return prod(lookup_mesh(parent, parent.mesh.string_value()).axis_extents.values())
+
+
+def machine_for(
+    program: ProgramOp, system: SystemOp, *, graph: bool = False
+) -> Machine:
+    """
+    Return the GPUs that run a program.
+
+    With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
+    where the system has no GPU.
+    """
+    machine = machine_of(system, ranks_of(program), graph=graph)
+    return replace(machine, device=device(system, gpu_levels(system)))
+
+
+def steps_of(program: ProgramOp) -> dict[str, KernelOp | BarrierOp]:
+    """Return the kernels and barriers of a program by the names of their steps."""
+    steps: dict[str, KernelOp | BarrierOp] = {}
+    meets = ranks_of(program) > 1
+    for op in program.body.block.ops:
+        if isinstance(op, KernelOp):
+            steps[op.sym_name.data] = op
+        elif isinstance(op, BarrierOp) and op.local is None and meets:
+            barriers = sum(isinstance(step, BarrierOp) for step in steps.values())
+            steps[f"barrier {barriers + 1}"] = op
+    return steps
+
+
+def plan_of(program: ProgramOp, machine: Machine, levels: GpuLevels) -> Plan:
+    """Return what a program launches, kernel by kernel and barrier by barrier."""
+    reader = _Reader(program, machine, levels)
+    return tuple(reader.steps())
+
+
+def in_place(plan: Plan) -> Plan:
+    """
+    Return the plan of a caller that keeps its inputs in symmetric memory.
+
+    Kernels that only lay out an input for peers to pull are gone, and so are signals of
+    it and waits for it: the caller's barrier came before the launch.
+    """
+    launches = [step for step in plan if isinstance(step, Launch)]
+    staged = {
+        send.channel
+        for step in launches
+        if _stages_inputs(step)
+        for part in step.parts
+        for send in part.sends
+    }
+    staged |= {channel for step in launches for channel in step.tells}
+    steps: list[Step] = []
+    for step in plan:
+        if not isinstance(step, Launch):
+            steps.append(step)
+        elif not _stages_inputs(step):
+            parts = (_without_waits(part, staged) for part in step.parts)
+            steps.append(replace(step, parts=tuple(parts), tells=()))
+    return tuple(steps)
+
+
+def _stages_inputs(step: Launch) -> bool:
+    return all(
+        part.copies and part.sends and all(_lays_out(send) for send in part.sends)
+        for part in step.parts
+    )
+
+
+def _lays_out(send: Send) -> bool:
+    return send.of_input and not send.remote
+
+
+def _without_waits(part: Part, channels: set[str]) -> Part:
+    receives = (
+        replace(r, waits=r.waits and r.channel not in channels) for r in part.receives
+    )
+    used = {each.channel for each in (*part.sends, *part.receives)}
+    counts = part.counts and not used <= channels
+    return replace(part, receives=tuple(receives), counts=counts)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the kernels of one program."""
+
+    program: ProgramOp
+    machine: Machine
+    levels: GpuLevels
+
+    def steps(self) -> Iterator[Step]:
+        """Yield what is launched, in order."""
+        for name, op in steps_of(self.program).items():
+            yield self._kernel(op, name) if isinstance(op, KernelOp) else Barrier(name)
+
+    def _kernel(self, kernel: KernelOp, name: str) -> Step:
+        ops = list(kernel.body.block.ops)
+        for op in ops:
+            if isinstance(op, CollectiveOp):
+                return _exchange(name, op)
+        nodes = [op for op in ops if isinstance(op, SpatialOp)]
+        parts: list[Part] = []
+        for index, node in enumerate(nodes):
+            label = name if len(nodes) == 1 else f"{name} {index + 1}"
+            parts.append(self._part(label, kernel, node))
+        return Launch(name, tuple(_in_one_kernel(parts)), tuple(_tells(kernel)))
+
+    def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
+        summary, blocks = summarize(node, self.levels), tile_blocks(node)
+        launch, gpu = launch_of(kernel), self.machine.device
+        numbers = DEFAULT_LAUNCH
+        if launch is not None:
+            numbers = LaunchNumbers(launch.warps, launch.stages)
+        traffic = tensor_traffic(summary, blocks, gpu)
+        sends = tuple(_sends(kernel, node))
+        receives = tuple(_receives(kernel, node, summary, blocks))
+        values = dict.fromkeys((*node.ins, *node.outs))
+        copies = not summary.dots and not summary.vectors
+        kept = [
+            float(moved)
+            for value, moved in zip(values, traffic, strict=False)
+            if copies or self._is_intermediate(value)
+        ]
+        swept = [float(moved) for moved in traffic[len(values) :]]
+        return Part(
+            name,
+            kernel_work(summary, blocks, numbers, gpu),
+            intermediates=sum((*kept, *swept)),
+            copies=copies,
+            counts=bool(sends or receives),
+            sends=sends,
+            receives=receives,
+        )
+
+    def _is_intermediate(self, value: SSAValue) -> bool:
+        """Whether one kernel leaves the value in memory for another, of any rank."""
+        source = viewed(value)
+        match source.owner:
+            case SpatialOp():
+                return not self._is_output(source)
+            case ReadOp():
+                return True
+            case _:
+                return isinstance(behind(source).owner, KernelOp)
+
+    def _is_output(self, made: SSAValue) -> bool:
+        """Whether what a node makes is a result of the program."""
+        outputs = [behind(value) for value in _end(self.program).operands]
+        for use in made.uses:
+            kernel = use.operation.parent_op()
+            if isinstance(kernel, KernelOp) and use.operation is _end(kernel):
+                return kernel.results_[use.index] in outputs
+        return False
+
+
+def _in_one_kernel(parts: Sequence[Part]) -> Iterator[Part]:
+    """Give all programs of a kernel the room that the largest of them takes."""
+    registers = longest(part.work.registers for part in parts)
+    shared = longest(part.work.shared for part in parts)
+    for part in parts:
+        work = replace(part.work, registers=registers, shared=shared)
+        yield replace(part, work=work)
+
+
+def _end(op: KernelOp | ProgramOp) -> Operation:
+    terminator = op.body.block.last_op
+    assert terminator is not None
+    return terminator
+
+
+def _exchange(name: str, op: CollectiveOp) -> Exchange:
+    kind = op.name.partition(".")[2]
+    given, made = size_of(op.operands[0]), size_of(op.results[0])
+    whole = made if kind == "all_gather" else given
+    algorithm = None if op.algorithm is None else str(op.algorithm.data)
+    return Exchange(name, kind, whole, given + made, algorithm)
+
+
+def size_of(value: SSAValue) -> float:
+    """Return the bytes of a tensor."""
+    return prod(extents_of(value).values()) * element_type_of(value).bitwidth / 8
+
+
+def _message(channel: ChannelType) -> float:
+    extents = extents_of(channel.message)
+    return prod(extents.values()) * element_type_of(channel.message).bitwidth / 8
+
+
+def _channel_name(channel: SSAValue) -> str:
+    """Return a name that is the same in all kernels that use the channel."""
+    made = behind(channel)
+    block = made.owner.parent if isinstance(made.owner, Operation) else None
+    place = 0 if block is None else list(block.ops).index(_owner(made))
+    return f"{made.name_hint or 'channel'} {place}"
+
+
+def _owner(value: SSAValue) -> Operation:
+    assert isinstance(value.owner, Operation)
+    return value.owner
+
+
+def _is_signalled(kernel: KernelOp, channel: SSAValue) -> bool:
+    made = behind(channel)
+    ops = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
+    return any(behind(op.channel) is made for op in ops)
+
+
+def _wait_for(kernel: KernelOp, channel: SSAValue) -> WaitOp | None:
+    ops = (op for op in kernel.body.block.ops if isinstance(op, WaitOp))
+    return next((op for op in ops if behind(op.channel) is behind(channel)), None)
+
+
+def _tells(kernel: KernelOp) -> Iterator[str]:
+    """Yield the channels of inputs that a kernel signals."""
+    for op in kernel.body.block.ops:
+        if isinstance(op, SignalOp) and input_of(op.channel) is not None:
+            yield _channel_name(op.channel)
+
+
+def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:
+    for op in kernel.body.block.ops:
+        if isinstance(op, PushOp | StageOp) and viewed(op.value).owner is node:
+            yield Send(
+                _channel_name(op.channel),
+                _message(op.channel_type),
+                remote=isinstance(op, PushOp),
+                signals=_is_signalled(kernel, op.channel),
+                of_input=_from_input(node),
+                blocks=prod(blocks_of(op.channel).values()),
+            )
+
+
+def _from_input(node: SpatialOp) -> bool:
+    """Whether a node only reads inputs of the program."""
+    sources = (behind(viewed(value)) for value in node.ins)
+    return all(isinstance(source, BlockArgument) for source in sources)
+
+
+def _receives(
+    kernel: KernelOp, node: SpatialOp, summary: KernelSummary, blocks: Blocks
+) -> Iterator[Receive]:
+    sources = source_dims(kernel, node)
+    for value in dict.fromkeys(node.ins):
+        seen = viewed(value)
+        op = seen.owner
+        if not isinstance(op, ReadOp | PullOp):
+            continue
+        wait = _wait_for(kernel, op.channel)
+        told = op.channel if wait is None else flagged(wait)
+        called = dict(zip(names_of(seen), names_of(value), strict=True))
+        lacking = (dim for dim in summary.grid if dim not in names_of(value))
+        alone = any(
+            isinstance(loop, TemporalOp) and is_innermost(loop, dim)
+            for loop, dim in loops_over(op.result, op.channel_type.gather)
+            if node.is_ancestor(loop)
+        )
+        yield Receive(
+            _channel_name(told),
+            _message(op.channel_type),
+            remote=isinstance(op, PullOp),
+            waits=wait is not None,
+            by_source=called[op.channel_type.gather] in sources and not alone,
+            again=float(product(summary.trips(dim, blocks) for dim in lacking)),
+            by_block=any(called[dim] in node.factors for dim in blocks_of(told)),
+        )

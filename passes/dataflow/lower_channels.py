@@ -1,0 +1,224 @@
+"""
+`lower-channels`: channels -> inboxes, flags and epochs.
+
+A channel becomes symmetric memory with two slots, of which launches use one in turn,
+and, where somebody signals, flags that count the tiles of each block. A kernel counts
+its launches on the device; slots and what is waited for follow from that number, so
+that nothing is cleared between launches. Channels that one signal tells of share flags.
+To the channel of an input the caller gives, and one program tells of it. Rejects other
+channels that no kernel, or several, give to, and waits for what nobody signals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.dataflow import (
+    ChannelOp,
+    EpochOp,
+    FlagsOp,
+    FlagsType,
+    InboxOp,
+    KernelOp,
+    ProgramOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
+from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.dataflow.kernels import erase, insert_before, rebuild_kernel
+from comet.passes.dataflow.signal_coalescing import teller_of, uses_of
+
+SLOTS = 2
+"""While one launch is read, ranks that are ahead write for the next."""
+
+
+@dataclass(frozen=True)
+class LowerChannelsPass(ModulePass):
+    """Make symmetric memory, flags and epochs of channels."""
+
+    name = "lower-channels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Lower every program of a function that is no reference."""
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+            for program in [op for op in function.walk() if isinstance(op, ProgramOp)]:
+                lower(program, plan_flags(program))
+
+
+@dataclass(frozen=True)
+class FlagPlan:
+    """What tells the readers of a channel that a block has arrived."""
+
+    channel: ChannelOp
+    writers: int | None
+    """The tiles of a block, each of which signals once; None: nobody signals."""
+    told_with: ChannelOp | None = None
+    """Another channel, whose signals tell of this one as well."""
+
+
+def plan_flags(program: ProgramOp) -> tuple[FlagPlan, ...]:
+    """
+    Count the signals of every channel of a program.
+
+    Raises `PassFailedException` for a channel that nobody gives to, or several kernels.
+    """
+    channels = [op for op in program.body.block.ops if isinstance(op, ChannelOp)]
+    return tuple(_flag_plan(channel) for channel in channels)
+
+
+def _flag_plan(channel: ChannelOp) -> FlagPlan:
+    givers = [op for op in uses_of(channel.result) if isinstance(op, PushOp | StageOp)]
+    if channel.input is not None:
+        return _flag_plan_of_input(channel, givers)
+    if len(givers) != 1:
+        raise PassFailedException(
+            f"lower-channels: the channel {_name(channel)} is given to "
+            f"{len(givers)} times; push or stage one value to it"
+        )
+    teller = teller_of(channel)
+    if teller is channel:
+        return FlagPlan(channel, tiles_per_block(givers[0], channel))
+    return FlagPlan(channel, None, teller)
+
+
+def _flag_plan_of_input(
+    channel: ChannelOp, givers: Sequence[PushOp | StageOp]
+) -> FlagPlan:
+    if givers:
+        raise PassFailedException(
+            f"lower-channels: a kernel gives to the channel {_name(channel)} of an "
+            "input, which the caller has written there; give to a channel of its own"
+        )
+    return FlagPlan(channel, None if teller_of(channel) is None else 1)
+
+
+def tiles_per_block(giver: PushOp | StageOp, channel: ChannelOp) -> int:
+    """
+    Return how many tiles of a value that a grid makes belong to one block of a message.
+
+    Each program makes one tile. Tiles that are for different ranks belong to different
+    messages.
+    """
+    node = giver.value.owner
+    if not isinstance(node, SpatialOp) or node.mesh_name is not None:
+        raise PassFailedException(
+            f"lower-channels: what is given to the channel {_name(channel)} is not "
+            "made by a node on the launch grid; give it what such a node makes"
+        )
+    programs = prod(row.factor for row in node.loops)
+    blocks = prod(row.factor for row in channel.blocks)
+    return programs // (blocks * destinations(giver, channel.ranks))
+
+
+def destinations(giver: PushOp | StageOp, ranks: int) -> int:
+    """Return for how many different ranks the tiles are, one rank each."""
+    node, split = giver.value.owner, giver.channel_type.split
+    assert isinstance(node, SpatialOp)
+    return ranks if split in [row.dim for row in node.loops] else 1
+
+
+def _name(channel: ChannelOp) -> str:
+    return f"%{channel.result.name_hint or 'channel'}"
+
+
+def lower(program: ProgramOp, plans: Sequence[FlagPlan]) -> None:
+    """Replace the channels of a program, and all that works on them."""
+    lowered: dict[SSAValue, Memory] = {}
+    for plan in plans:
+        lowered[plan.channel.result] = _memory(plan)
+    for plan in plans:
+        if plan.told_with is not None:
+            flags = lowered[plan.told_with.result].flags
+            memory = lowered[plan.channel.result]
+            lowered[plan.channel.result] = replace(memory, flags=flags)
+    for kernel in list(program.kernels()):
+        if any(value in lowered for value in kernel.ins):
+            _lower_kernel(kernel, lowered)
+    for plan in plans:
+        erase(plan.channel)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a channel becomes."""
+
+    inbox: SSAValue
+    flags: FlagsOp | None
+
+
+def _memory(plan: FlagPlan) -> Memory:
+    """Insert the inbox of a channel, with flags if there are signals."""
+    channel = plan.channel
+    axes, mesh = channel.axis_names, channel.mesh.string_value()
+    inbox = InboxOp(SLOTS, mesh, axes, channel.type, channel.input)
+    hint = (channel.result.name_hint or "channel").removesuffix("_channel")
+    inbox.result.name_hint = f"{hint}_inbox"
+    insert_before(channel, inbox)
+    if plan.writers is None:
+        return Memory(inbox.result, None)
+    type_ = FlagsType(channel.ranks, channel.blocks)
+    flags = FlagsOp(inbox.result, plan.writers, type_)
+    flags.result.name_hint = f"{hint}_flags"
+    insert_before(channel, flags)
+    return Memory(inbox.result, flags)
+
+
+def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, Memory]) -> None:
+    """Let a kernel use memory in place of channels, and count its launches."""
+    body = kernel.body.block
+    epoch = EpochOp()
+    epoch.result.name_hint = "epoch"
+    Rewriter.insert_op(epoch, InsertPoint.at_start(body))
+    ins = list(kernel.ins)
+    for index, value in enumerate(kernel.ins):
+        if value not in lowered:
+            continue
+        memory, argument = lowered[value], body.args[index]
+        ins[index] = memory.inbox
+        uses = [use.operation for use in argument.uses]
+        flags = None
+        if memory.flags and any(isinstance(op, SignalOp | WaitOp) for op in uses):
+            made = memory.flags.result
+            if made not in ins:
+                body.insert_arg(made.type, len(body.args)).name_hint = "flags"
+                ins.append(made)
+            flags = body.args[ins.index(made)]
+        for op in uses:
+            _lower_use(op, epoch.result, flags, memory)
+    rebuild_kernel(kernel, ins, range(len(kernel.results_)))
+
+
+def _lower_use(
+    op: Operation, epoch: SSAValue, flags: SSAValue | None, memory: Memory
+) -> None:
+    """Let an operation on a channel use the slot, and the flags, of an epoch."""
+    match op:
+        case PushOp() | StageOp():
+            new: Operation = type(op)(op.value, op.channel, epoch)
+        case ReadOp() | PullOp():
+            new = type(op)(op.channel, epoch)
+            new.result.name_hint = op.result.name_hint
+        case SignalOp():
+            new = SignalOp(op.channel, flags, epoch)
+        case WaitOp() if memory.flags is not None:
+            new = WaitOp(op.channel, flags, epoch, memory.flags.writers.value.data)
+        case _:
+            raise PassFailedException(
+                f"lower-channels: {op.name} waits for what nobody signals; remove it, "
+                "or signal in the kernel that gives to the channel"
+            )
+    Rewriter.replace_op(op, new)

@@ -1,0 +1,251 @@
+"""
+`outline-kernels`: schedule level -> dataflow level.
+
+Needs functions whose operations are nodes on the launch grid and, inside an SPMD
+region, collectives between them. Each becomes a kernel; values between kernels become
+buffers. A kernel that reads what an earlier one of the same rank wrote stands behind a
+barrier, and a collective between two barriers of all ranks. A view under other
+dimension names goes into the kernels that read it, and so do positions along a
+dimension. A function that only returns arguments launches nothing. Rejects other
+operations outside grid nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import dataflow
+from comet.dialects.collective import AllGatherOp, AllToAllOp
+from comet.dialects.compound import IndexOp, RenameOp
+from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.levels import (
+    IRLevel,
+    compute_block,
+    functions_at,
+    spmd_region,
+)
+from comet.passes.dataflow.outline_kernels.uneven_shards import Ragged, ragged_extents
+
+SHARES = "dataflow.shares"
+"""The attribute of a kernel that has the global extents of what ranks split."""
+
+View = RenameOp | IndexOp
+"""What a kernel makes of what it has, without reading or writing memory."""
+
+Exchange: TypeAlias = AllGatherOp | AllToAllOp
+"""A collective that is a kernel of its own."""
+
+VERBS: Mapping[type[Operation], str] = {AllGatherOp: "gather", AllToAllOp: "exchange"}
+"""What a collective's kernel is called by."""
+
+
+@dataclass(frozen=True)
+class OutlineKernelsPass(ModulePass):
+    """Make every node on the launch grid a kernel of a launch plan."""
+
+    name = "outline-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Outline the kernels of every function that is no reference."""
+        for function in functions_at(op, self.name, IRLevel.SCHEDULE):
+            outline(function, plan_launches(function))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One grid node or collective, and how it is launched."""
+
+    op: SpatialOp | Exchange
+    name: str
+    """The symbol of the kernel."""
+    ins: tuple[SSAValue, ...]
+    """What the kernel reads, each value once, behind all views."""
+    views: tuple[View, ...]
+    """Its views under other dimension names and its positions, in order."""
+
+
+def plan_launches(function: func.FuncOp) -> tuple[Launch, ...]:
+    """
+    Name the kernels of a function.
+
+    Raises `PassFailedException` for an operation that is no node on the grid and no
+    collective.
+    """
+    name = function.sym_name.data
+    found: list[SpatialOp | Exchange] = []
+    for op in list(compute_block(function).ops)[:-1]:
+        if isinstance(op, Exchange) or (isinstance(op, SpatialOp) and not op.mesh_name):
+            found.append(op)
+        elif not _is_inner_view(op):
+            raise PassFailedException(
+                f"outline-kernels: {op.name} in @{name} is outside the nodes on the "
+                "launch grid; run fuse for a GPU first"
+            )
+    return tuple(_launches(name, found))
+
+
+def _is_inner_view(op: Operation) -> bool:
+    """Whether `op` is a view that only nodes and other views read."""
+    readers = [use.operation for result in op.results for use in result.uses]
+    return isinstance(op, View) and all(
+        isinstance(reader, SpatialOp | RenameOp) for reader in readers
+    )
+
+
+def _views(op: SpatialOp | Exchange) -> tuple[View, ...]:
+    """Return the views that `op` reads, each after the views it is made from."""
+    found: dict[View, None] = {}
+    for value in op.operands:
+        chain: list[View] = []
+        while isinstance(value.owner, RenameOp):
+            chain.append(value.owner)
+            value = value.owner.input
+        if isinstance(value.owner, IndexOp):
+            chain.append(value.owner)
+        found |= dict.fromkeys(reversed(chain))
+    return tuple(found)
+
+
+def _viewed(value: SSAValue) -> SSAValue:
+    """Return the value behind all views."""
+    while isinstance(value.owner, RenameOp):
+        value = value.owner.input
+    return value
+
+
+def _launches(name: str, ops: Sequence[SpatialOp | Exchange]) -> Iterator[Launch]:
+    taken: set[str] = set()
+    for index, op in enumerate(ops):
+        kernel = f"{name}_kernel"
+        if len(ops) > 1:
+            kernel = f"{name}_{_described(op) or index}_kernel"
+        if kernel in taken:
+            kernel = f"{name}_{index}_kernel"
+        taken.add(kernel)
+        behind = dict.fromkeys(_viewed(value) for value in op.operands)
+        ins = tuple(v for v in behind if not isinstance(v.owner, IndexOp))
+        yield Launch(op, kernel, ins, _views(op))
+
+
+def _described(op: SpatialOp | Exchange) -> str | None:
+    """Return what a kernel is known by: its first result, or the value it moves."""
+    if isinstance(op, SpatialOp):
+        return op.outs[0].name_hint
+    return f"{VERBS[type(op)]}_{op.input.name_hint or 'value'}"
+
+
+def outline(function: func.FuncOp, launches: Sequence[Launch]) -> None:
+    """Move the nodes and collectives of `function` into kernels of one launch plan."""
+    body = compute_block(function)
+    terminator = body.last_op
+    assert terminator is not None
+    plan = _Plan(body, function)
+    for launch in launches:
+        plan.launch(launch)
+    returned = tuple(terminator.operands)
+    program = plan.finish(returned)
+    body.insert_op_before(program, terminator)
+    for index, value in enumerate(returned):
+        program.results_[index].name_hint = value.name_hint
+        terminator.operands[index] = program.results_[index]
+    for op in reversed(list(body.ops)):
+        if op is not program and op is not terminator:
+            op.detach()
+            op.erase()
+
+
+class _Plan:
+    """A launch plan under construction."""
+
+    def __init__(self, body: Block, function: func.FuncOp):
+        self._block = Block(arg_types=[argument.type for argument in body.args])
+        self._builder = Builder(InsertPoint.at_end(self._block))
+        self._inputs = tuple(body.args)
+        self._values: dict[SSAValue, SSAValue] = {}
+        for argument, inner in zip(body.args, self._block.args, strict=True):
+            inner.name_hint = argument.name_hint
+            self._values[argument] = inner
+        region = spmd_region(function)
+        self._on_ranks = region is not None
+        self._ragged: Ragged = {} if region is None else ragged_extents(region)
+        self._unfinished: set[SSAValue] = set()
+        """What kernels wrote since the last barrier."""
+        self._exchanging = False
+        """Whether the last kernel is a collective."""
+
+    def launch(self, launch: Launch) -> None:
+        """Add one kernel with its buffers, and the barrier before it."""
+        exchanges = isinstance(launch.op, Exchange)
+        reads_new = any(value in self._unfinished for value in launch.ins)
+        if exchanges != self._exchanging:
+            self._barrier(local=False)
+        elif reads_new:
+            self._barrier(local=self._on_ranks and not exchanges)
+        self._exchanging = exchanges
+        self._unfinished.update(launch.op.results)
+        self._kernel(launch)
+
+    def _barrier(self, local: bool) -> None:
+        self._builder.insert(dataflow.BarrierOp(local))
+        self._unfinished.clear()
+
+    def _kernel(self, launch: Launch) -> None:
+        buffers: list[SSAValue] = []
+        for result in launch.op.results:
+            buffer = self._builder.insert(dataflow.BufferOp(result.type))
+            buffer.result.name_hint = result.name_hint
+            buffers.append(buffer.result)
+        ins = [self._values[value] for value in launch.ins]
+        kernel = dataflow.KernelOp(launch.name, ins, buffers, _kernel_body(launch))
+        views = (view.result for view in launch.views)
+        if shares := _shares((*launch.ins, *views, *launch.op.results), self._ragged):
+            kernel.attributes[SHARES] = shares
+        self._builder.insert(kernel)
+        for result, filled in zip(launch.op.results, kernel.results_, strict=True):
+            filled.name_hint = result.name_hint
+            self._values[result] = filled
+
+    def finish(self, returned: Sequence[SSAValue]) -> dataflow.ProgramOp:
+        """Return the plan, which gives the values `returned`."""
+        if self._exchanging:
+            self._barrier(local=False)
+        yielded = (self._values[value] for value in returned)
+        self._builder.insert(dataflow.YieldOp(*yielded))
+        types = [value.type for value in returned]
+        return dataflow.ProgramOp(self._inputs, types, Region(self._block))
+
+
+def _kernel_body(launch: Launch) -> Region:
+    """Return the body of a kernel: its views, and its node or collective."""
+    body = Block(arg_types=[value.type for value in launch.ins])
+    inner: dict[SSAValue, SSAValue] = {}
+    for value, argument in zip(launch.ins, body.args, strict=True):
+        argument.name_hint = value.name_hint
+        inner[value] = argument
+    for view in launch.views:
+        made = view.clone(value_mapper=inner)
+        body.add_op(made)
+        inner[view.result] = made.result
+    copy = launch.op.clone(value_mapper=inner)
+    body.add_ops([copy, dataflow.YieldOp(*copy.results)])
+    return Region(body)
+
+
+def _shares(values: Sequence[SSAValue], ragged: Ragged) -> DictionaryAttr | None:
+    """Return the extents over all ranks of what is split unevenly, None if nothing."""
+    extents: dict[str, int] = {}
+    for value in values:
+        extents |= ragged.get(value, {})
+    shares = {dim: IntegerAttr(extent, i64) for dim, extent in extents.items()}
+    return DictionaryAttr(shares) if shares else None

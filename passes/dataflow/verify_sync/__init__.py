@@ -1,0 +1,92 @@
+"""
+`verify-sync`: proves that ranks which do not keep step compute what the program says.
+
+Needs channels that have been lowered; changes nothing. Every rank runs the kernels of a
+program in order, launch after launch, at a pace of its own. Proven is, for every inbox:
+what is read has arrived, whoever waits is told in the end, and nobody overwrites what
+another still reads. Rejects a program of which this does not follow, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.dataflow import ChannelOp, InboxOp, KernelOp, ProgramOp, behind
+from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.dataflow.kernel_locals import unawaited
+from comet.passes.dataflow.verify_sync.rules import RULES
+from comet.passes.dataflow.verify_sync.wiring import (
+    Use,
+    Wiring,
+    kernel_of,
+    shown,
+    uses_of_channels,
+    wiring_of,
+)
+
+
+@dataclass(frozen=True)
+class VerifySyncPass(ModulePass):
+    """Reject programs whose ranks race or wait for ever."""
+
+    name = "verify-sync"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Verify every program of a function that is no reference."""
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+            for program in function.walk():
+                if isinstance(program, ProgramOp):
+                    verify(program)
+
+
+def verify(program: ProgramOp) -> None:
+    """Raise `PassFailedException` with the first reason to reject a program."""
+    for op in uses_of_channels(program):
+        check_memory(op, program)
+    for op in program.body.block.ops:
+        if isinstance(op, InboxOp):
+            check(wiring_of(op, program))
+    for op in program.kernels():
+        check_kernel(op)
+
+
+def check_memory(op: Use, program: ProgramOp) -> None:
+    """Raise `PassFailedException` unless a kernel uses an inbox of the program."""
+    made = behind(op.channel)
+    if isinstance(made.owner, ChannelOp):
+        reason = f"{shown(made)} is a channel still; run lower-channels first"
+    elif isinstance(made.owner, InboxOp) and made.owner.parent is program.body.block:
+        return
+    else:
+        reason = (
+            f"{kernel_of(op)} uses {shown(made)}, which is no inbox of its program: "
+            "nobody knows who else does; make it there with dataflow.inbox"
+        )
+    raise PassFailedException(f"verify-sync: {reason}")
+
+
+def check(wiring: Wiring) -> None:
+    """Raise `PassFailedException` with the first reason to reject an inbox's use."""
+    for rule in RULES:
+        if (reason := rule(wiring)) is not None:
+            raise PassFailedException(f"verify-sync: {reason}")
+
+
+def check_kernel(kernel: KernelOp) -> None:
+    """Raise `PassFailedException` if programs read what others have yet to store."""
+    for node in kernel.body.block.ops:
+        if not isinstance(node, SpatialOp):
+            continue
+        for value in unawaited(node, kernel):
+            raise PassFailedException(
+                f"verify-sync: @{kernel.sym_name.data} reads %"
+                f"{value.name_hint or 'x'} that other programs of the same launch "
+                "make, and waits for nothing that they signal; let its maker be a "
+                "kernel of its own"
+            )

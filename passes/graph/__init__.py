@@ -1,0 +1,1 @@
+"""Graph and elementary level: whole ops are decomposed, streamed and split."""

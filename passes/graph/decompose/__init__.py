@@ -1,0 +1,201 @@
+"""
+`decompose`: graph level -> elementary level.
+
+Needs functions of named compound ops on plain tensors; rejects any other op. Named
+dimensions appear on all types, the signature's included, and every function leaves a
+private reference copy of itself, which later passes skip. A function that is elementary
+already stays as it is, and gets a reference if it has none. The sharding of a named op,
+`collective.shard` with the dimensions as the op calls them, goes to the elementary ops
+that have them; the ones of arguments and results stay. An argument that counts elements
+gets `compound.at_most`, the extent of what it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    f32,
+    i64,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound.dims import (
+    DimsAttr,
+    element_type_of,
+    float_type_of,
+    tensor,
+)
+from comet.dialects.compound.named import AT_MOST, CompoundOp
+from comet.passes.analysis.levels import IRLevel, functions_at, level_of_function
+from comet.passes.graph.decompose.naming import Naming, name_dimensions
+from comet.passes.graph.decompose.references import keep_reference
+from comet.passes.graph.decompose.rules import DECOMPOSITIONS
+from comet.passes.graph.decompose.site import Site
+from comet.passes.graph.emitter import Emitter
+from comet.passes.sharding.shardings import shard_op, sharding_of_op
+
+Accumulator = Literal["f32", "input"]
+
+
+@dataclass(frozen=True)
+class DecomposePass(ModulePass):
+    """Write named compound ops as elementary ops on named dimensions."""
+
+    name = "decompose"
+
+    accumulator: Accumulator = "f32"
+    """
+    The element type of all intermediate values: f32 (an input of f64 stays f64), with
+    explicit casts, or that of the input.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Decompose every function of the module that is no reference."""
+        for func in functions_at(op, self.name, IRLevel.GRAPH, IRLevel.ELEMENTARY):
+            if level_of_function(func) is not IRLevel.ELEMENTARY:
+                plan = plan_decomposition(func)
+                decompose_function(func, plan, self.accumulator)
+            keep_reference(op, func)
+
+
+@dataclass(frozen=True)
+class DecompositionPlan:
+    """The named ops of a function and the names of all its dimensions."""
+
+    named: tuple[CompoundOp, ...]
+    naming: Naming
+
+
+def plan_decomposition(func: FuncOp) -> DecompositionPlan:
+    """
+    Choose the dimension names of `func`.
+
+    Raises PassFailedException if it holds an op without decomposition, or none at all.
+    """
+    ops = [op for op in func.body.block.ops if not isinstance(op, ReturnOp)]
+    for op in ops:
+        _check_decomposable(op)
+    named = tuple(op for op in ops if isinstance(op, CompoundOp))
+    ranks: dict[SSAValue, int] = {
+        value: _rank(func, value) for value in func.body.block.args
+    }
+    ranks |= {op.result: _rank(op, op.result) for op in named}
+    if not named:
+        raise PassFailedException(
+            f"decompose: @{func.sym_name.data} has no named compound op; decompose "
+            "takes functions of the graph level"
+        )
+    return DecompositionPlan(named, name_dimensions(named, ranks))
+
+
+def _check_decomposable(op: Operation) -> None:
+    if isinstance(op, CompoundOp) and type(op) in DECOMPOSITIONS:
+        return
+    known = ", ".join(sorted(made.name for made in DECOMPOSITIONS))
+    raise PassFailedException(
+        f"decompose: '{op.name}' has no decomposition; there are ones of {known}, and "
+        "passes/graph/decompose/ takes more"
+    )
+
+
+def _rank(op: Operation, value: SSAValue) -> int:
+    type_ = value.type
+    if not isinstance(type_, TensorType):
+        raise PassFailedException(
+            f"decompose: '{op.name}' has a value of type {type_}; the graph level has "
+            "tensors only"
+        )
+    if isinstance(type_.encoding, DimsAttr):
+        raise PassFailedException(
+            f"decompose: {type_} has named dimensions already; decompose takes plain "
+            "tensors"
+        )
+    return type_.get_num_dims()
+
+
+def decompose_function(
+    func: FuncOp, plan: DecompositionPlan, accumulator: Accumulator
+) -> None:
+    """Replace the named ops of `func`, and name the dimensions in its signature."""
+    for argument in func.body.block.args:
+        extents = zip(plan.naming.values[argument], _shape(argument), strict=True)
+        type_ = tensor(list(extents), element_type_of(argument))
+        Rewriter.replace_value_with_new_type(argument, type_)
+    _bound_counts(func, plan.named)
+    for op in plan.named:
+        _decompose_op(op, plan.naming, accumulator)
+    func.update_function_type()
+
+
+def _bound_counts(func: FuncOp, named: Sequence[CompoundOp]) -> None:
+    """Say of the arguments that are counts how much they count at most."""
+    arguments = func.body.block.args
+    own = [
+        dict(a.data) for a in func.arg_attrs or [DictionaryAttr({})] * len(arguments)
+    ]
+    for op in named:
+        for index, dim in op.LENGTHS.items():
+            value, bound = op.inputs[index], op.named_extents()[dim]
+            if isinstance(value, BlockArgument):
+                own[value.index][AT_MOST] = IntegerAttr(bound, i64)
+    if any(own):
+        func.arg_attrs = ArrayAttr(map(DictionaryAttr, own))
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    return type_.get_shape()
+
+
+def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> None:
+    """Replace one op; an operand that goes by other names in it is renamed first."""
+    dims, emit, before = naming.ops[op], Emitter(op), op.prev_op
+    element = float_type_of(op.result)
+    operands = [
+        emit.rename(value, tuple(dims[name] for name in names))
+        for value, names in zip(op.inputs, op.OPERANDS, strict=True)
+    ]
+    site = Site(emit, operands, dims, _accumulator_type(element, accumulator))
+    result = emit.cast(DECOMPOSITIONS[type(op)](op, site), element)
+    result.name_hint = op.result.name_hint or result.name_hint
+    _copy_sharding(op, dims, before)
+    Rewriter.replace_op(op, (), [result])
+
+
+def _copy_sharding(
+    named: CompoundOp, dims: Mapping[str, str], before: Operation | None
+) -> None:
+    """Give the sharding of a named op to the ops between `before` and it."""
+    sharding = sharding_of_op(named)
+    for dim in sharding:
+        if dim not in dims:
+            raise PassFailedException(
+                f"decompose: '{named.name}' is sharded in {dim}, which it does not "
+                f"have; its dimensions are {', '.join(dims)}"
+            )
+    own = {dims[dim]: axes for dim, axes in sharding.items()}
+    op = named.prev_op
+    while op is not before and op is not None:
+        shard_op(op, own)
+        op = op.prev_op
+
+
+def _accumulator_type(element: AnyFloat, accumulator: Accumulator) -> AnyFloat:
+    if accumulator == "input" or element.bitwidth > f32.bitwidth:
+        return element
+    return f32

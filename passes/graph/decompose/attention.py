@@ -1,0 +1,43 @@
+"""`attention`: softmax(q k^T / sqrt(D)) v, by batch entry and head."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound import MapKind
+from comet.dialects.compound.attention import AttentionOp
+from comet.passes.graph.decompose.masking import mask_behind
+from comet.passes.graph.decompose.site import Site
+from comet.passes.graph.decompose.softmax import softmax
+
+
+def decompose_attention(named: Operation, site: Site) -> SSAValue:
+    """Emit contract, scale, the mask if causal, softmax over the keys, and contract."""
+    assert isinstance(named, AttentionOp)
+    emit, dims = site.emit, site.dims
+    q, k, v = site.operands
+    products = emit.contract(q, k, dims["D"], site.accumulator, name="products")
+    scale = emit.fill(1 / sqrt(site.extent("D")), site.accumulator, name="scale")
+    scores = emit.map(MapKind.MULT, products, scale, name="scores")
+    if named.causal is not None:
+        scores = emit.map(MapKind.ADD, scores, _mask(site), name="masked")
+    weights = site.narrow(softmax(site, scores, dims["N"]))
+    return emit.contract(weights, v, dims["N"], site.accumulator, name="o")
+
+
+def _mask(site: Site) -> SSAValue:
+    """
+    Emit the mask of the keys that a query does not see.
+
+    Query m is m + N - M - n keys ahead of key n; behind it, that is -1 or less.
+    """
+    emit, element = site.emit, site.accumulator
+    queries, keys = site.extent("M"), site.extent("N")
+    rows = emit.index(site.dims["M"], queries, element, name="m_index")
+    columns = emit.index(site.dims["N"], keys, element, name="n_index")
+    more = emit.fill(float(keys - queries), element, name="more")
+    last = emit.map(MapKind.ADD, rows, more, name="last")
+    ahead = emit.map(MapKind.SUB, last, columns, name="ahead")
+    return mask_behind(site, ahead)

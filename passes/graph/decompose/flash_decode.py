@@ -1,0 +1,34 @@
+"""`flash_decode`: the attention of one token to the keys that its batch entry has."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound import MapKind
+from comet.passes.graph.decompose.masking import mask_behind
+from comet.passes.graph.decompose.site import Site
+from comet.passes.graph.decompose.softmax import softmax
+
+
+def decompose_flash_decode(named: Operation, site: Site) -> SSAValue:
+    """Emit contract, scale, the mask, softmax over the keys, and contract."""
+    emit, dims = site.emit, site.dims
+    q, k, v, _ = site.operands
+    products = emit.contract(q, k, dims["D"], site.accumulator, name="products")
+    scale = emit.fill(1 / sqrt(site.extent("D")), site.accumulator, name="scale")
+    scores = emit.map(MapKind.MULT, products, scale, name="scores")
+    masked = emit.map(MapKind.ADD, scores, _mask(site), name="masked")
+    weights = site.narrow(softmax(site, masked, dims["S"]))
+    return emit.contract(weights, v, dims["S"], site.accumulator, name="o")
+
+
+def _mask(site: Site) -> SSAValue:
+    """Emit the mask of the keys from the length on, for each batch entry."""
+    emit, element = site.emit, site.accumulator
+    length = site.wide(site.operands[3])
+    keys = emit.index(site.dims["S"], site.extent("S"), element, name="s_index")
+    one = emit.fill(1.0, element, name="one")
+    last = emit.map(MapKind.SUB, length, one, name="last")
+    return mask_behind(site, emit.map(MapKind.SUB, last, keys, name="ahead"))

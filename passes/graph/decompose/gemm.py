@@ -1,0 +1,13 @@
+"""`gemm` and `ag_gemm`: a b. Who holds which share of it is said by shardings."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.passes.graph.decompose.site import Site
+
+
+def decompose_gemm(named: Operation, site: Site) -> SSAValue:
+    """Emit contract."""
+    a, b = site.operands
+    return site.emit.contract(a, b, site.dims["K"], site.accumulator, name="c")

@@ -1,0 +1,98 @@
+"""
+Which axes of a function are the same dimension, and how each dimension is called.
+
+An axis of a value and the dimension of the op that uses or makes it there are the same.
+Two dimensions of one op, and two axes of one value, stay different; where they would
+become the same, as in `gemm_softmax %x, %x`, the operand is renamed instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound.named import CompoundOp
+
+Owner = SSAValue | Operation
+Axis = tuple[Owner, str]
+"""An axis of a value (its index in decimal) or a dimension of an op (its name)."""
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The names that `decompose` gives in one function."""
+
+    values: Mapping[SSAValue, tuple[str, ...]]
+    """The dimension names of every value, in axis order."""
+    ops: Mapping[Operation, Mapping[str, str]]
+    """The function's name for each dimension of every named op."""
+
+
+@dataclass
+class _Classes:
+    """Sets of axes that are one dimension."""
+
+    members: dict[Axis, list[Axis]] = field(default_factory=dict[Axis, list[Axis]])
+
+    def of(self, axis: Axis) -> list[Axis]:
+        """Return the set that `axis` is in."""
+        return self.members.setdefault(axis, [axis])
+
+    def unify(self, one: Axis, other: Axis) -> None:
+        """Join two sets, unless two axes of one owner would become the same."""
+        kept, moved = self.of(one), self.of(other)
+        owners = {owner for owner, _ in kept}
+        if kept is moved or any(owner in owners for owner, _ in moved):
+            return
+        kept.extend(moved)
+        for axis in moved:
+            self.members[axis] = kept
+
+
+def name_dimensions(
+    named: Sequence[CompoundOp], values: Mapping[SSAValue, int]
+) -> Naming:
+    """
+    Name the axes of `values` (each with its rank) and the dimensions of the ops.
+
+    A dimension is called as the first op that has it calls it; when that name is taken,
+    it is numbered (N1). The axes of a value that no op uses are called D.
+    """
+    classes = _Classes()
+    for op in named:
+        for value, dims in _uses(op):
+            for index, dim in enumerate(dims):
+                classes.unify((op, dim), (value, str(index)))
+    names: dict[Axis, str] = {}
+    for op in named:
+        for dim in _dims(op):
+            _name(names, classes.of((op, dim)), dim)
+    for value, rank in values.items():
+        for index in range(rank):
+            _name(names, classes.of((value, str(index))), "D")
+    return Naming(
+        {v: tuple(names[v, str(i)] for i in range(r)) for v, r in values.items()},
+        {op: {dim: names[op, dim] for dim in _dims(op)} for op in named},
+    )
+
+
+def _uses(op: CompoundOp) -> list[tuple[SSAValue, tuple[str, ...]]]:
+    operands = zip(op.inputs, op.OPERANDS, strict=True)
+    return [*operands, (op.result, op.RESULT)]
+
+
+def _dims(op: CompoundOp) -> list[str]:
+    return [*(dim for _, dims in _uses(op) for dim in dims), *op.INNER]
+
+
+def _name(names: dict[Axis, str], axes: Sequence[Axis], wanted: str) -> None:
+    """Give all `axes` one name, `wanted` or numbered, unless they have one."""
+    if axes[0] in names:
+        return
+    taken, name, number = set(names.values()), wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}{number}"
+    names.update(dict.fromkeys(axes, name))

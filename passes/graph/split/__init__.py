@@ -1,0 +1,104 @@
+"""
+`split`: elementary level -> elementary level, with one dimension as parts.
+
+A reduction or a fold over the dimension becomes one for each part, and one that merges
+the partials of all parts, in a kernel of its own: the first has more programs than
+there are results (split-K). Ops, their shardings and the arguments see the dimension as
+two, such as S_part and S_in. Rejects a dimension that no function has, that is returned
+or has another name too, and a number of parts that does not divide it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import ExtentOp, RenameOp
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.graph.split.ops import Split, split_function
+
+
+@dataclass(frozen=True)
+class SplitPass(ModulePass):
+    """See one dimension as parts, and merge what is reduced of each."""
+
+    name = "split"
+
+    dim: str
+    """The dimension to split."""
+    parts: int
+    """The number of parts, over all ranks; a divisor of the dimension's extent."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that has the dimension."""
+        functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
+        having = [func for func in functions if self.dim in _extents(func)]
+        if not having:
+            known = sorted({dim for func in functions for dim in _extents(func)})
+            raise PassFailedException(
+                f"split: no value has the dimension {self.dim}; the dimensions of the "
+                f"module are {', '.join(known) or 'not named, run decompose first'}"
+            )
+        for func in having:
+            split_function(func, plan_split(func, self.dim, self.parts))
+
+
+def _extents(func: FuncOp) -> dict[str, int]:
+    """Return the extent of every dimension of the values of a function."""
+    extents: dict[str, int] = {}
+    for value in func.body.block.args:
+        extents |= extents_of(value)
+    for op in func.body.block.ops:
+        for value in op.results:
+            extents |= extents_of(value)
+    return extents
+
+
+def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
+    """
+    Choose the names of the new dimensions.
+
+    Raises PassFailedException if `dim` cannot be split into that many parts.
+    """
+    extents, name = _extents(func), func.sym_name.data
+    if parts < 1 or extents[dim] % parts:
+        even = [n for n in range(1, extents[dim] + 1) if extents[dim] % n == 0]
+        raise PassFailedException(
+            f"split: {dim} = {extents[dim]} of @{name} has no {parts} parts of one "
+            f"extent; parts may be {', '.join(map(str, even))}"
+        )
+    for op in func.body.block.ops:
+        _check_op(op, dim, name)
+    part, inner, merged = (
+        _unused(f"{dim}_{suffix}", extents) for suffix in ("part", "in", "parts")
+    )
+    return Split(dim, part, inner, merged, parts, extents[dim] // parts)
+
+
+def _check_op(op: Operation, dim: str, function: str) -> None:
+    """Raise PassFailedException if `op` cannot see `dim` as two dimensions."""
+    if not any(dim in names_of(value) for value in (*op.operands, *op.results)):
+        return
+    if isinstance(op, ReturnOp):
+        raise PassFailedException(
+            f"split: @{function} returns a value with {dim}; split a dimension that is "
+            "reduced"
+        )
+    if isinstance(op, RenameOp | ExtentOp):
+        raise PassFailedException(
+            f"split: '{op.name}' of @{function} reads {dim} as one dimension; split "
+            "another one"
+        )
+
+
+def _unused(name: str, extents: dict[str, int]) -> str:
+    while name in extents:
+        name += "_"
+    return name

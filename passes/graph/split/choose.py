@@ -1,0 +1,125 @@
+"""
+Chooses in how many parts to split a fold whose few results leave a GPU idle.
+
+A kernel has as many programs as there are tiles of results: decoding has few. Numbers
+of parts are tried on copies of the module, down to kernels, and priced as `fuse` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf, prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.gpu.kernel import Device
+from comet.dialects.arch import attached_system
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import FoldOp
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.cost import estimate_of
+from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.passes.analysis.levels import compute_block
+from comet.passes.graph.split import SplitPass, plan_split
+from comet.passes.schedule.tile.gpu.cost import device
+
+MIN_PART = 128
+"""Elements of the smallest part that is tried."""
+
+MAX_ROWS = 128
+"""Results that one program makes at most; with more of them there are programs."""
+
+WAVES = 8
+"""Programs that are tried at most, as a multiple of the multiprocessors."""
+
+
+def choose_split(
+    module: ModuleOp, ranks: int, rest: Sequence[ModulePass]
+) -> SplitPass | None:
+    """
+    Return the split of a fold that makes the kernels of a module fastest, if any does.
+
+    The module is at the elementary level and holds hardware; it is not changed. `rest`
+    are the passes that bring it to kernels.
+    """
+    system = attached_system(module)
+    gpu = device(system, gpu_levels(system))
+    best, least = None, inf
+    for dim, extent in few_results(module, gpu).items():
+        for parts in part_counts(extent, ranks, gpu):
+            if least == inf:
+                least = _seconds(module, rest, gpu)
+            split = SplitPass(dim, parts)
+            if (seconds := _seconds(module, (split, *rest), gpu)) < least:
+                best, least = split, seconds
+            elif best is not None and best.dim == dim:
+                break
+    return best
+
+
+def few_results(module: ModuleOp, gpu: Device) -> dict[str, int]:
+    """
+    Return the extents of dimensions whose folds leave multiprocessors without programs.
+
+    Only dimensions that `split` takes are among them.
+    """
+    found: dict[str, int] = {}
+    for func in compute_functions(module):
+        for op in func.body.block.ops:
+            if isinstance(op, FoldOp) and _results(op) < gpu.multiprocessors * MAX_ROWS:
+                dim = op.dim.data
+                extents = [extents_of(v)[dim] for v in op.ins if dim in names_of(v)]
+                if _takes(func, dim):
+                    found[dim] = extents[0]
+    return found
+
+
+def _results(op: FoldOp) -> int:
+    """Return how many folds run beside each other: elements of the smallest carry."""
+    sizes = [prod(extents_of(out).values()) for out in op.outs if names_of(out)]
+    return min(sizes, default=1)
+
+
+def _takes(func: FuncOp, dim: str) -> bool:
+    """Whether `split` can see `dim` of a function as two dimensions."""
+    try:
+        plan_split(func, dim, 1)
+    except PassFailedException:
+        return False
+    return True
+
+
+def part_counts(extent: int, ranks: int, gpu: Device) -> Iterator[int]:
+    """Yield the numbers of parts to try: powers of two on each rank, that divide."""
+    own = 2
+    while own <= WAVES * gpu.multiprocessors:
+        parts = own * ranks
+        if parts * MIN_PART > extent:
+            return
+        if extent % parts == 0:
+            yield parts
+        own *= 2
+
+
+def _seconds(module: ModuleOp, passes: Sequence[ModulePass], gpu: Device) -> float:
+    """Return the estimated time of all kernels and collectives; inf if they fail."""
+    copy = module.clone()
+    try:
+        PassPipeline(tuple(passes)).apply(Context(), copy)
+    except PassFailedException:
+        return inf
+    steps = [
+        op
+        for func in compute_functions(copy)
+        for op in compute_block(func).ops
+        if isinstance(op, SpatialOp | CollectiveOp)
+    ]
+    figures = [estimate_of(op) for op in steps]
+    running = sum(each.latency for each in figures if each is not None)
+    return running * 1e-9 + gpu.launch * len(steps)

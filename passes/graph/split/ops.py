@@ -1,0 +1,241 @@
+"""The rewriting of `split`: every op with the split dimension, on values in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from comet.dialects.collective.spmd import Sharding
+from comet.dialects.compound import (
+    ExtentOp,
+    FillOp,
+    FoldOp,
+    IndexOp,
+    MapKind,
+    ReduceKind,
+    ReduceOp,
+    RenameOp,
+)
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    float_type_of,
+    level_of,
+    names_of,
+    tensor,
+)
+from comet.passes.graph.emitter import Emitter
+from comet.passes.sharding.insert_collectives.local_fold import merging_fold
+from comet.passes.sharding.shardings import SHARD, shard_op, sharding_of_op
+
+
+@dataclass(frozen=True)
+class Split:
+    """A dimension, and the two that it becomes."""
+
+    dim: str
+    part: str
+    """Which part an element is in."""
+    inner: str
+    """Which one of its part it is."""
+    merged: str
+    """What `part` is called when partials are merged: that is another kernel."""
+    parts: int
+    length: int
+    """The number of elements of a part."""
+
+    def type(self, type_: Attribute) -> Attribute:
+        """Return `type_` with the dimension as two."""
+        return tensor(
+            [
+                pair
+                for dim, extent in extents_of(type_).items()
+                for pair in self._pairs(dim, extent)
+            ],
+            element_type_of(type_),
+            level_of(type_),
+        )
+
+    def _pairs(self, dim: str, extent: int) -> list[tuple[str, int]]:
+        if dim != self.dim:
+            return [(dim, extent)]
+        # Folds that go element by element have chunks of extent 1.
+        inner = self.length if extent == self.parts * self.length else extent
+        return [(self.part, self.parts), (self.inner, inner)]
+
+    def partial(self, type_: Attribute) -> Attribute:
+        """Return `type_`, which lacks the dimension, with one element per part."""
+        extents = {self.part: self.parts, **extents_of(type_)}
+        return tensor(extents, element_type_of(type_), level_of(type_))
+
+    def sharding(self, sharding: Sharding) -> Sharding:
+        """Return a sharding with the parts, by both names, instead of the dimension."""
+        others = {dim: axes for dim, axes in sharding.items() if dim != self.dim}
+        if self.dim not in sharding:
+            return others
+        return others | dict.fromkeys((self.part, self.merged), sharding[self.dim])
+
+
+def split_function(func: FuncOp, split: Split) -> None:
+    """Replace every op of `func` that has the dimension."""
+    old = list(func.body.block.ops)
+    rewriting = _Rewriting(split, {})
+    for argument in func.body.block.args:
+        if split.dim in names_of(argument):
+            view = RenameOp(argument, split.type(argument.type), split.dim)
+            view.result.name_hint = argument.name_hint
+            Rewriter.insert_op(view, InsertPoint.before(old[0]))
+            rewriting.values[argument] = view.result
+    touched = [op for op in old if not isinstance(op, ReturnOp) and _has(op, split.dim)]
+    for op in touched:
+        for before, after in zip(op.results, rewriting.replace(op), strict=True):
+            after.name_hint = before.name_hint
+            if split.dim in names_of(before):
+                rewriting.values[before] = after
+            else:
+                before.replace_all_uses_with(after)
+    for op in reversed(touched):
+        Rewriter.erase_op(op)
+
+
+def _has(op: Operation, dim: str) -> bool:
+    return any(dim in names_of(value) for value in (*op.operands, *op.results))
+
+
+@dataclass(frozen=True)
+class _Rewriting:
+    """The rewriting of one function."""
+
+    split: Split
+    values: dict[SSAValue, SSAValue]
+    """What stands for values that have the dimension, and for values in regions."""
+
+    def replace(self, op: Operation) -> Sequence[SSAValue]:
+        """Insert before `op` what replaces it, and return its results."""
+        if isinstance(op, IndexOp):
+            return [self._positions(op)]
+        if isinstance(op, FoldOp) and op.dim.data == self.split.dim:
+            partial = self._partial_fold(op)
+        else:
+            partial = self._copied(op)
+        self._insert(partial, op)
+        for before, after in zip(op.results, partial.results, strict=True):
+            after.name_hint = before.name_hint
+        if any(self.split.dim in names_of(result) for result in op.results):
+            return partial.results
+        if not any(self.split.part in names_of(result) for result in partial.results):
+            return partial.results
+        merging = self._merging(op, [self._parted(r, op) for r in partial.results])
+        self._insert(merging, op)
+        return merging.results
+
+    def _insert(self, new: Operation, old: Operation) -> None:
+        """Insert `new` before `old`, with its sharding."""
+        Rewriter.insert_op(new, InsertPoint.before(old))
+        new.attributes.pop(SHARD, None)
+        shard_op(new, self.split.sharding(sharding_of_op(old)))
+
+    def _parted(self, value: SSAValue, before: Operation) -> SSAValue:
+        """View partials under the name that another kernel knows the parts by."""
+        names = {self.split.part: self.split.merged}
+        renamed = tuple(names.get(name, name) for name in names_of(value))
+        return Emitter(before).rename(value, renamed)
+
+    def _merging(self, op: Operation, partials: Sequence[SSAValue]) -> Operation:
+        """Return what makes the results of `op` of the partials of all parts."""
+        if isinstance(op, FoldOp):
+            return merging_fold(op, self.split.merged, partials)
+        kind = op.kind.data if isinstance(op, ReduceOp) else ReduceKind.ADD
+        return ReduceOp(kind, partials[0], op.results[0].type)
+
+    def _positions(self, op: IndexOp) -> SSAValue:
+        """Emit part x length + position in the part."""
+        split, emit, element = self.split, Emitter(op), float_type_of(op.result)
+        part = emit.index(split.part, split.parts, element, name="part_index")
+        length = emit.fill(float(split.length), element, name="length")
+        start = emit.map(MapKind.MULT, part, length, name="start")
+        inner = emit.index(split.inner, split.length, element, name="in_index")
+        whole = emit.map(MapKind.ADD, start, inner)
+        users = [use.operation for use in op.result.uses]
+        sharding = split.sharding(sharding_of_op(users[0])) if users else {}
+        for value in (start, whole):
+            assert isinstance(value.owner, Operation)
+            shard_op(value.owner, sharding)
+        return whole
+
+    def _copied(self, op: Operation) -> Operation:
+        """Return `op` on the values that stand for its operands."""
+        operands = [self.values.get(value, value) for value in op.operands]
+        if isinstance(op, ExtentOp):
+            return self._extent(op, operands[0])
+        return op.create(
+            operands=operands,
+            result_types=[self._type(result.type, operands) for result in op.results],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+            regions=[
+                self._region(r, [self.split.type(arg.type) for arg in r.block.args])
+                for r in op.regions
+            ],
+        )
+
+    def _extent(self, op: ExtentOp, value: SSAValue) -> ExtentOp:
+        """Return the extent of a chunk: what it has of each part."""
+        dim = self.split.inner if op.dim.data == self.split.dim else op.dim.data
+        return ExtentOp(dim, value, op.result.type)
+
+    def _type(self, type_: Attribute, operands: Sequence[SSAValue]) -> Attribute:
+        """Return the type of a result: a partial per part, if operands have them."""
+        split = self.split
+        in_parts = any(split.part in names_of(value) for value in operands)
+        if in_parts and split.dim not in names_of(type_):
+            return split.partial(type_)
+        return split.type(type_)
+
+    def _partial_fold(self, op: FoldOp) -> FoldOp:
+        """Return the fold of each part, whose carries have an element per part."""
+        ins = [self.values.get(value, value) for value in op.ins]
+        init = [self._spread(value, Emitter(op)) for value in op.init]
+        carries = [value.type for value in init]
+        chunks = [
+            self.split.type(argument.type)
+            for argument in op.step.block.args[: len(op.ins)]
+        ]
+        step = self._region(op.step, [*chunks, *carries])
+        merge = self._region(op.merge, [*carries, *carries])
+        self._spread_yielded(step.block, carries)
+        self._spread_yielded(merge.block, carries)
+        return FoldOp(self.split.inner, ins, init, step, merge)
+
+    def _spread_yielded(self, block: Block, carries: Sequence[Attribute]) -> None:
+        """Give what a region yields one element per part, where it has none."""
+        terminator = block.last_op
+        assert terminator is not None
+        for index, (value, type_) in enumerate(
+            zip(terminator.operands, carries, strict=True)
+        ):
+            if value.type != type_:
+                terminator.operands[index] = self._spread(value, Emitter(terminator))
+
+    def _spread(self, value: SSAValue, emit: Emitter) -> SSAValue:
+        """Return `value` for every part."""
+        type_ = self.split.partial(value.type)
+        if isinstance(value.owner, FillOp):
+            return emit.insert(FillOp(value.owner.value.value.data, type_), "neutral")
+        zero = emit.insert(FillOp(0.0, type_), "none")
+        return emit.map(MapKind.ADD, zero, value, name=value.name_hint)
+
+    def _region(self, region: Region, arguments: Sequence[Attribute]) -> Region:
+        """Return a copy of a region of one block, with these types of arguments."""
+        old, block = region.block, Block(arg_types=arguments)
+        for before, after in zip(old.args, block.args, strict=True):
+            after.name_hint, self.values[before] = before.name_hint, after
+        for op in old.ops:
+            block.add_op(made := self._copied(op))
+            for before, after in zip(op.results, made.results, strict=True):
+                after.name_hint, self.values[before] = before.name_hint, after
+        return Region(block)

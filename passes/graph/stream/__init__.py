@@ -1,0 +1,149 @@
+"""
+`stream`: elementary level -> elementary level, with folds.
+
+Statistics over one dimension that need each other, such as the maximum and the sum of
+exponentials of a softmax, become one `compound.fold`, which reads the dimension once in
+any chunks. All other reductions stay as they are. Rejects a dimension that no function
+has, and one that was asked for where no form covers reductions that need each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import FoldOp, ReduceOp
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.graph.emitter import Emitter
+from comet.passes.graph.stream.form import Statistics, name_values
+from comet.passes.graph.stream.forms import FORMS
+from comet.passes.sharding.shardings import iteration_dims, shard_op, sharding_of_op
+
+
+@dataclass(frozen=True)
+class StreamPass(ModulePass):
+    """Write statistics over one dimension in their running form."""
+
+    name = "stream"
+
+    dim: str | None = None
+    """The dimension to run along; all that are reduced, one after another, if unset."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
+        if self.dim is not None:
+            _check_dim(functions, self.dim)
+        for func in functions:
+            for dim in reduced_dims(func) if self.dim is None else (self.dim,):
+                found = plan_folds(func, dim)
+                if self.dim is not None and not found:
+                    _check_alone(func, dim)
+                for statistics in found:
+                    insert_fold(statistics, dim)
+
+
+def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:
+    dims = {d for f in functions for op in f.body.walk() for d in iteration_dims(op)}
+    if dim not in dims:
+        raise PassFailedException(
+            f"stream: no op has the dimension {dim}; the module's dimensions are "
+            f"{', '.join(sorted(dims)) or 'not named, run decompose first'}"
+        )
+
+
+def reduced_dims(func: FuncOp) -> tuple[str, ...]:
+    """Return the dimensions that reductions of `func` drop, in program order."""
+    reductions = (op for op in func.body.block.ops if isinstance(op, ReduceOp))
+    return tuple(dict.fromkeys(dim for op in reductions for dim in op.reduced))
+
+
+def plan_folds(func: FuncOp, dim: str) -> list[Statistics]:
+    """Find the statistics over `dim` that folds will compute, in program order."""
+    found: list[Statistics] = []
+    covered: set[Operation] = set()
+    for op in _reductions(func, dim):
+        matches = (form.match(op, dim) for form in FORMS if op not in covered)
+        statistics = next((match for match in matches if match is not None), None)
+        if statistics is not None:
+            found.append(statistics)
+            covered.update(statistics.ops)
+    return found
+
+
+def _reductions(func: FuncOp, dim: str) -> list[ReduceOp]:
+    ops = func.body.block.ops
+    return [op for op in ops if isinstance(op, ReduceOp) and dim in op.reduced]
+
+
+def _check_alone(func: FuncOp, dim: str) -> None:
+    """Raise PassFailedException if a reduction over `dim` needs another one."""
+    reductions = _reductions(func, dim)
+    results: set[SSAValue] = {op.result for op in reductions}
+    for op in reductions:
+        if (needed := _needed(op.input, results)) is not None:
+            known = ", ".join(form.name for form in FORMS)
+            raise PassFailedException(
+                f"stream: {_named(op.result)} reduces {dim} and needs "
+                f"{_named(needed)}, which does so too, in a form that is not known "
+                f"({known} are); write it as a compound.fold, or leave stream out"
+            )
+
+
+def _needed(value: SSAValue, results: set[SSAValue]) -> SSAValue | None:
+    """Return the one of `results` that `value` is computed from, if any."""
+    seen: set[SSAValue] = set()
+    waiting = [value]
+    while waiting:
+        if (value := waiting.pop()) in results:
+            return value
+        if value not in seen and isinstance(value.owner, Operation):
+            seen.add(value)
+            waiting.extend(value.owner.operands)
+    return None
+
+
+def _named(value: SSAValue) -> str:
+    owner = value.owner
+    name = owner.name if isinstance(owner, Operation) else "argument"
+    return f"'{name}' op %{value.name_hint}" if value.name_hint else f"a '{name}' op"
+
+
+def insert_fold(statistics: Statistics, dim: str) -> None:
+    """Compute `statistics` by a fold, and drop what nobody needs any more."""
+    first, form, inputs = statistics.ops[0], statistics.form, statistics.inputs
+    emit = Emitter(first)
+    init = list(form.init(emit, statistics))
+    carries = [value.type for value in init]
+    step = form.step_region(dim, [value.type for value in inputs], carries)
+    for argument, value in zip(step.block.args, inputs, strict=False):
+        argument.name_hint = value.name_hint
+    fold = FoldOp(dim, inputs, init, step, form.merge_region(carries))
+    Rewriter.insert_op(fold, InsertPoint.before(first))
+    name_values(fold.outs, form.carries)
+    results = form.results(emit, fold.outs)
+    _copy_shardings(statistics, fold)
+    for old, new in zip(statistics.replaced, results, strict=True):
+        if old is not None:
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+    for op in reversed(statistics.ops):
+        if not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
+
+
+def _copy_shardings(statistics: Statistics, fold: FoldOp) -> None:
+    """Give the shardings of all ops of `statistics` to the ops that replace them."""
+    new: Operation | None = fold
+    while new is not statistics.ops[0] and new is not None:
+        for old in statistics.ops:
+            shard_op(new, sharding_of_op(old))
+        new = new.next_op

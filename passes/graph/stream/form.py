@@ -1,0 +1,126 @@
+"""What a streaming form says: which statistics it covers, and their running form."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp, YieldOp
+from comet.passes.graph.emitter import Emitter
+
+Carries = Sequence[SSAValue]
+"""The running statistics, one value each."""
+Chunks = Sequence[SSAValue]
+"""What a step reads: one chunk of each input."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Statistics of one value over one dimension that a single fold can compute."""
+
+    form: Form
+    inputs: tuple[SSAValue, ...]
+    """The values that the fold reads along the dimension."""
+    replaced: tuple[SSAValue | None, ...]
+    """For each result of the form the value that it is, if the program has that."""
+    ops: tuple[Operation, ...]
+    """
+    The ops that compute them, the first reduction first; the fold makes some dead.
+    """
+
+
+class Form(ABC):
+    """A family of statistics and their running form, correct for any chunking."""
+
+    name: str
+    carries: tuple[str, ...]
+    """What the carries are called, in order."""
+    inputs: tuple[str, ...] = ("x",)
+    """What the values that a fold reads are called, in order."""
+
+    @abstractmethod
+    def match(self, first: ReduceOp, dim: str) -> Statistics | None:
+        """Return the statistics over `dim` that begin with a reduction, if any do."""
+
+    @abstractmethod
+    def init(self, emit: Emitter, found: Statistics) -> Carries:
+        """Return the statistics of no elements."""
+
+    @abstractmethod
+    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
+        """Return the statistics with one more chunk of every input."""
+
+    @abstractmethod
+    def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
+        """Return the statistics of two sets of elements together; one may be empty."""
+
+    @abstractmethod
+    def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
+        """Return the statistics of all sets together, which are laid along `dim`."""
+
+    def results(self, emit: Emitter, carried: Carries) -> Carries:
+        """Return what the last carries stand for; the carries themselves by default."""
+        return carried
+
+    def step_region(
+        self, dim: str, chunks: Sequence[Attribute], carries: Sequence[Attribute]
+    ) -> Region:
+        """Return the step of a fold of this form."""
+        block, count = Block(arg_types=[*chunks, *carries]), len(chunks)
+        old = [f"{name}_old" for name in self.carries]
+        name_values(block.args, [*self.inputs, *old])
+        now = self.step(Emitter(block), dim, block.args[:count], block.args[count:])
+        block.add_op(YieldOp(*now))
+        return Region(block)
+
+    def merge_region(self, carries: Sequence[Attribute]) -> Region:
+        """Return the merge of a fold of this form."""
+        block = Block(arg_types=[*carries, *carries])
+        sides = ("one", "other")
+        names = [f"{name}_{side}" for side in sides for name in self.carries]
+        name_values(block.args, names)
+        one, other = block.args[: len(carries)], block.args[len(carries) :]
+        block.add_op(YieldOp(*self.merge(Emitter(block), one, other)))
+        return Region(block)
+
+    def join_region(
+        self, dim: str, stacks: Sequence[Attribute], carries: Sequence[Attribute]
+    ) -> Region:
+        """Return the step of a fold over `dim`, along which statistics are laid."""
+        block, count = Block(arg_types=[*stacks, *carries]), len(carries)
+        names = [f"{name}_{part}" for part in ("set", "old") for name in self.carries]
+        name_values(block.args, names)
+        emit = Emitter(block)
+        joined = self.join(emit, dim, block.args[:count])
+        block.add_op(YieldOp(*self.merge(emit, block.args[count:], joined)))
+        return Region(block)
+
+
+def name_values(values: Sequence[SSAValue], names: Sequence[str | None]) -> None:
+    """Give every value a name hint."""
+    for value, name in zip(values, names, strict=True):
+        value.name_hint = name
+
+
+def map_users(value: SSAValue, kind: MapKind) -> Iterator[MapOp]:
+    """Yield the maps of a kind that use `value`, each once."""
+    users = dict.fromkeys(use.operation for use in value.uses)
+    for user in users:
+        if isinstance(user, MapOp) and user.kind.data == kind:
+            yield user
+
+
+def reduce_users(value: SSAValue, kind: ReduceKind, dim: str) -> Iterator[ReduceOp]:
+    """Yield the reductions of `value` over `dim` alone."""
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, ReduceOp) and is_reduction(user, kind, dim):
+            yield user
+
+
+def is_reduction(op: ReduceOp, kind: ReduceKind, dim: str) -> bool:
+    """Return whether `op` reduces by `kind` over `dim` alone."""
+    return op.kind.data == kind and op.reduced == (dim,)

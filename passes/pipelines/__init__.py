@@ -1,0 +1,1 @@
+"""Passes that are made of passes."""

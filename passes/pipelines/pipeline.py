@@ -1,0 +1,114 @@
+"""
+Pipelines: passes that are made of passes.
+
+A pipeline yields its parts one after the other. Each is run before the next one is
+asked for, so that the choice of a part may rest on what the parts before it have made.
+Who runs a pipeline sees its parts, but nothing of what is tried on copies.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from comet.passes.analysis.functions import compute_functions
+
+AUTO = "auto"
+"""The value of an option that leaves the choice to the pass."""
+
+Around: TypeAlias = Callable[[ModulePass, ModuleOp], AbstractContextManager[None]]
+"""What is entered before a pass runs on a module, and left after it."""
+
+
+@dataclass(frozen=True)
+class Pipeline(ModulePass):
+    """A pass that is made of passes."""
+
+    @abstractmethod
+    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+        """Yield the passes; each has run on `module` when the next one is chosen."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        run_passes(self.parts(ctx, op), ctx, op)
+
+
+@dataclass(frozen=True)
+class ChoosingPass(ModulePass):
+    """A pass that chooses by itself what `auto` leaves open."""
+
+    NOTES: ClassVar[Mapping[str, str]] = {}
+    """By option, the attribute of functions that notes what was chosen for it."""
+
+    def settled(self, module: ModuleOp) -> Self:
+        """
+        Return the pass that makes the same choices without a search.
+
+        `module` is what the pass has made. An option stays `auto` where no other value
+        says the choice, such as where two functions want different ones.
+        """
+        chosen = {
+            option: note
+            for option, name in self.NOTES.items()
+            if getattr(self, option) == AUTO
+            and (note := noted(module, name)) is not None
+        }
+        return replace(self, **chosen)
+
+
+def _unobserved(_pass: ModulePass, _module: ModuleOp) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def run_passes(
+    passes: Iterable[ModulePass],
+    ctx: Context,
+    module: ModuleOp,
+    around: Around = _unobserved,
+) -> None:
+    """Run passes, and those that pipelines are made of, each inside `around`."""
+    for each in passes:
+        with around(each, module):
+            if isinstance(each, Pipeline):
+                run_passes(each.parts(ctx, module), ctx, module, around)
+            else:
+                each.apply(ctx, module)
+
+
+def run_settled(
+    passes: Iterable[ModulePass],
+    ctx: Context,
+    module: ModuleOp,
+    around: Around = _unobserved,
+) -> tuple[ModulePass, ...]:
+    """
+    Run passes, and return those that did the work, with the choices that they made.
+
+    Running these on the same module gives the same, without a search.
+    """
+    done: list[ModulePass] = []
+
+    @contextmanager
+    def noting(each: ModulePass, module: ModuleOp) -> Generator[None]:
+        with around(each, module):
+            yield
+        if not isinstance(each, Pipeline):
+            done.append(
+                each.settled(module) if isinstance(each, ChoosingPass) else each
+            )
+
+    run_passes(passes, ctx, module, noting)
+    return tuple(done)
+
+
+def noted(module: ModuleOp, name: str) -> str | None:
+    """Return the text that all functions have as an attribute, None if they differ."""
+    notes = {func.attributes.get(name) for func in compute_functions(module)}
+    note = notes.pop() if len(notes) == 1 else None
+    return note.data if isinstance(note, StringAttr) else None

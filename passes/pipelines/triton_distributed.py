@@ -1,0 +1,240 @@
+"""The `triton-distributed` pipeline: named ops to the Triton kernels of some GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import attached_system
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import (
+    ORDER,
+    IRLevel,
+    check_blocks,
+    level_of_function,
+    spmd_region,
+)
+from comet.passes.pipelines.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class TritonDistributedPass(Pipeline):
+    """
+    Compile named compound ops to the kernels of one GPU, or of several.
+
+    Before: named or elementary ops, with the hardware attached; what is at a lower
+    level already starts there. After: the `tl` dialect and a launch plan, ready for
+    `-t triton`, or with `to=dataflow` what was lowered to it. Every part is a pass of
+    its own.
+    """
+
+    name = "triton-distributed"
+
+    ranks: int = 1
+    """The number of GPUs."""
+
+    dim: str = "N"
+    """The dimension that ranks share, if nothing says how they do."""
+
+    pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
+    """How ranks synchronise, see `bsp-to-dataflow`."""
+
+    blocks: str | None = None
+    """See `bsp-to-dataflow`."""
+
+    persistent: bool | None = None
+    """See `bsp-to-dataflow`."""
+
+    tiles: str | None = None
+    """See `bsp-to-dataflow`; `auto` where `pattern` and `factors` are."""
+
+    inputs: Literal["copied", "symmetric"] = "copied"
+    """See `bsp-to-dataflow`."""
+
+    split: str = "auto"
+    """
+    The dimension whose folds or sums more programs share, and in how many parts, such
+    as S=64; `none`; or `auto`: a fold of few results, where that is estimated faster.
+    """
+
+    stream: bool = True
+    """Write reductions that need one another as one running fold."""
+
+    strategy: Literal["none", "partial", "full", "auto"] = "auto"
+    """See `fuse`."""
+
+    between: Literal["recompute", "spill", "auto"] = "auto"
+    """See `fuse`."""
+
+    factors: str = "auto"
+    """See `tile`."""
+
+    to: Literal["tl", "dataflow"] = "tl"
+    """The level to stop at: `dataflow` leaves the launch plan, for `-t taxes`."""
+
+    def __post_init__(self) -> None:
+        """Check the options that are text, as the passes that they are for do."""
+        _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
+        if self.split not in ("none", "auto"):
+            parse_split(self.split)
+
+    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+        """
+        Yield the passes of the pipeline for `module`, in order.
+
+        Raises PassFailedException if its functions are written for other ranks.
+        """
+        require_gpu(self.name, attached_system(module))
+        level, shared = plan_start(module, self.ranks)
+        elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
+        if elementary:
+            yield from self._to_elementary(shared)
+        then: list[ModulePass] = []
+        if self.ranks > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
+            then += self._to_exchanges(level)
+        then += self._to_kernels(level)
+        if elementary:
+            yield from self._split(module, then)
+        yield from then
+        if self.ranks > 1:
+            yield from self._to_channels()
+        yield from self._to_target()
+
+    def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
+        """Yield what makes elementary ops that say what ranks share."""
+        from comet.passes.graph.decompose import DecomposePass
+        from comet.passes.graph.stream import StreamPass
+        from comet.passes.sharding.distribute import DistributePass
+        from comet.passes.sharding.select_ranks import AXIS, SelectRanksPass
+
+        if self.ranks != 1 or shared:
+            yield SelectRanksPass(self.ranks)
+        yield DecomposePass(accumulator="f32")
+        if self.stream:
+            yield StreamPass()
+        if self.ranks > 1 and not shared:
+            yield DistributePass(self.dim, (AXIS,))
+
+    def _split(
+        self, module: ModuleOp, then: Sequence[ModulePass]
+    ) -> Iterator[ModulePass]:
+        """
+        Yield what splits a dimension over programs, if anything does.
+
+        `then` brings the elementary ops of `module` to kernels.
+        """
+        from comet.passes.graph.split import SplitPass
+        from comet.passes.graph.split.choose import choose_split
+        from comet.passes.schedule.fuse import FusePass
+
+        if self.split == "none":
+            return
+        if self.split != "auto":
+            yield SplitPass(*parse_split(self.split))
+            return
+        fuse = next(i for i, part in enumerate(then) if isinstance(part, FusePass))
+        chosen = choose_split(module, self.ranks, then[: fuse + 1])
+        if chosen is not None:
+            yield chosen
+
+    def _to_exchanges(self, level: IRLevel) -> Iterator[ModulePass]:
+        """Yield what makes a region of local ops and collectives that move data."""
+        from comet.passes.sharding.insert_collectives import InsertCollectivesPass
+        from comet.passes.sharding.lower_reductions import ExchangeTermsPass
+        from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+
+        if level is not IRLevel.SPMD:
+            yield InsertCollectivesPass()
+        yield PlaceCollectivesPass()
+        yield ExchangeTermsPass()
+
+    def _to_kernels(self, level: IRLevel) -> Iterator[ModulePass]:
+        """Yield what makes a launch plan of tiled kernels."""
+        from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
+        from comet.passes.schedule.fuse import FusePass
+        from comet.passes.schedule.tile import TilePass
+
+        if level is IRLevel.DATAFLOW:
+            return
+        if level is not IRLevel.SCHEDULE:
+            yield FusePass(strategy=self.strategy, between=self.between)
+        yield TilePass(factors=self.factors)
+        yield OutlineKernelsPass()
+
+    def _to_channels(self) -> Iterator[ModulePass]:
+        """Yield what connects the ranks, and proves that they wait for each other."""
+        from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
+        from comet.passes.dataflow.lower_channels import LowerChannelsPass
+        from comet.passes.dataflow.verify_sync import VerifySyncPass
+
+        tiles = self.tiles
+        if tiles is None and self.pattern == self.factors == "auto":
+            tiles = "auto"
+        yield BspToDataflowPass(
+            self.pattern, self.blocks, self.persistent, tiles, self.inputs
+        )
+        yield LowerChannelsPass()
+        yield VerifySyncPass()
+
+    def _to_target(self) -> Iterator[ModulePass]:
+        """Yield what prices the launch plan, and writes it in Triton if asked to."""
+        from comet.passes.annotate_cost import AnnotateCostPass
+        from comet.passes.triton.lower_to_triton import LowerToTritonPass
+
+        yield AnnotateCostPass()
+        if self.to == "tl":
+            yield LowerToTritonPass()
+
+
+def parse_split(text: str) -> tuple[str, int]:
+    """
+    Return the dimension and the number of parts that `text` says.
+
+    Raises PassFailedException if it is not of the form S=64.
+    """
+    dim, _, parts = text.partition("=")
+    if not dim.strip().isidentifier() or not parts.strip().isdecimal():
+        raise PassFailedException(
+            f"the option 'split' is DIM=PARTS, such as S=64, none or auto, not '{text}'"
+        )
+    return dim.strip(), int(parts)
+
+
+def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
+    """
+    Return the level at which the functions of `module` are, and if they say shardings.
+
+    Raises PassFailedException if one is written for another number of ranks, or if they
+    are at different levels.
+    """
+    from comet.passes.sharding.boundary import says_sharding
+
+    functions = tuple(compute_functions(module))
+    for func in functions:
+        check_blocks(func, TritonDistributedPass.name)
+        region = spmd_region(func)
+        if region is None:
+            continue
+        mesh = lookup_mesh(region, region.mesh.string_value())
+        if (written := mesh.size(mesh.axis_extents)) != ranks:
+            raise PassFailedException(
+                f"triton-distributed: @{func.sym_name.data} is written for {written} "
+                f"ranks, not {ranks}; use ranks={written}"
+            )
+    levels = dict.fromkeys(level_of_function(func) for func in functions)
+    found = [level for level in levels if level is not None]
+    if len(found) > 1:
+        raise PassFailedException(
+            f"triton-distributed: functions are at the {' and '.join(found)} levels; "
+            "bring all of them to one first"
+        )
+    shared = any(says_sharding(func) for func in functions)
+    return (found[0] if found else IRLevel.GRAPH), shared

@@ -1,0 +1,1 @@
+"""The tile tree: which ops share a nest, with which factors, at which level."""

@@ -1,0 +1,207 @@
+"""Whether the values that are alive at the same time fit each memory level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.compound.dims import element_type_of, extents_of, level_of
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.transfers import views
+from comet.passes.analysis.iter_args import folds, in_place
+from comet.passes.analysis.levels import compute_block
+
+Bytes: TypeAlias = "int | NDArray[np.int64]"
+"""A number of bytes, or one for each of several candidates."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What is alive at one level while an op runs."""
+
+    level: str
+    op: Operation
+    parts: Mapping[str, Bytes]
+    """Bytes in one instance of the level, by value, double buffers included."""
+
+    @property
+    def total(self) -> Bytes:
+        """Bytes in all."""
+        total: Bytes = 0
+        for size in self.parts.values():
+            total = total + size
+        return total
+
+
+def value_bytes(value: SSAValue) -> int:
+    """Return the size of a value, all its elements."""
+    bits = element_type_of(value).bitwidth
+    return -(-prod(extents_of(value).values()) * bits // 8)
+
+
+def iterations(node: NodeOp) -> int:
+    """Return how often the body of `node` runs on one instance."""
+    return 1 if isinstance(node, SpatialOp) else prod(node.factors.values())
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large values are and how often nodes repeat, by default as the IR says."""
+
+    bytes_of: Callable[[SSAValue], Bytes] = value_bytes
+    iterations: Callable[[NodeOp], Bytes] = iterations
+
+
+def check_capacity(func: FuncOp, system: SystemOp) -> None:
+    """
+    Check every level below the outermost one against the values alive in it.
+
+    Raises PassFailedException naming the level, the largest tensor, and the bytes.
+    """
+    if (found := overflow(func, system, Sizes())) is not None:
+        raise PassFailedException(
+            f"tile: {describe_overflow(found, system)}: raise the factors above "
+            f"{found.level}, or fuse less"
+        )
+
+
+def overflow(func: FuncOp, system: SystemOp, sizes: Sizes) -> Demand | None:
+    """Return the first demand in `func` that its level cannot hold, None if all fit."""
+    for demand, room in _limited(func, system, sizes):
+        if np.any(demand.total > room):
+            return demand
+    return None
+
+
+def spare_bytes(func: FuncOp, system: SystemOp, sizes: Sizes) -> Bytes:
+    """Return what the fullest level has left; negative where something does not fit."""
+    spare: Bytes = max((level.capacity or 0 for level in system.levels), default=0)
+    for demand, room in _limited(func, system, sizes):
+        spare = np.minimum(spare, room - demand.total)
+    return spare
+
+
+def _limited(
+    func: FuncOp, system: SystemOp, sizes: Sizes
+) -> Iterator[tuple[Demand, int]]:
+    """Yield the demands on levels below the outermost one, with their capacities."""
+    capacity = {level.level_name: level.capacity for level in system.levels[1:]}
+    for demand in demands(func, sizes):
+        if (room := capacity.get(demand.level)) is not None:
+            yield demand, room
+
+
+def describe_overflow(demand: Demand, system: SystemOp) -> str:
+    """Say which level overflows, by how much, and what takes most of it."""
+    name, size = max(demand.parts.items(), key=lambda item: int(np.max(item[1])))
+    return (
+        f"level {demand.level} needs {demand.total} bytes and has "
+        f"{system.level(demand.level).capacity}; the largest tile is that of %{name} "
+        f"with {size} bytes"
+    )
+
+
+def demands(func: FuncOp, sizes: Sizes) -> Iterator[Demand]:
+    """Yield what each level holds while each op of the tile trees in `func` runs."""
+    yield from _Walk(sizes).block(compute_block(func), {}, frozenset(), buffers=1)
+
+
+Held: TypeAlias = dict[SSAValue, Bytes]
+"""Bytes that each value alive takes in one instance of its level."""
+
+
+@dataclass(frozen=True)
+class _Walk:
+    sizes: Sizes
+
+    def block(
+        self, block: Block, outer: Held, viewed: AbstractSet[SSAValue], buffers: Bytes
+    ) -> Iterator[Demand]:
+        """
+        Yield the demands of the ops in `block`, on top of what outer blocks hold.
+
+        A value is alive from its definition to its last use in the block. `viewed` are
+        part of values that outer blocks hold already; the first value of a carry that
+        is overwritten is where the result will be. Tiles that come in from another
+        level take two buffers where a loop repeats, so that transfers can overlap.
+        """
+        last_use = _last_uses(block)
+        size_of = self.sizes.bytes_of
+        alive: Held = {a: buffers * size_of(a) for a in block.args if a not in viewed}
+        for op in block.ops:
+            made = [r for r in op.results if r not in viewed and not _overwritten(r)]
+            alive |= {result: self.result(result) for result in made}
+            held = outer | alive
+            if isinstance(op, NodeOp):
+                inner = buffers
+                if not isinstance(op, SpatialOp):
+                    inner = np.minimum(self.sizes.iterations(op), 2)
+                yield from self.block(op.body.block, held, views(op), inner)
+            yield from _level_demands(op, held)
+            for value in [value for value in alive if last_use.get(value) is op]:
+                del alive[value]
+
+    def result(self, result: OpResult) -> Bytes:
+        """Return the bytes of a result in one instance of its level."""
+        if (carried := _carried_in(result)) is not None:
+            return self.result(carried)
+        node, size_of = result.owner, self.sizes.bytes_of
+        share = node.yielded[result.index] if isinstance(node, NodeOp) else result
+        if share is result or level_of(share) != level_of(result):
+            return size_of(result)
+        if isinstance(node, SpatialOp):
+            return self.result(share) if isinstance(share, OpResult) else size_of(share)
+        if isinstance(share, OpResult) and isinstance(share.owner, SpatialOp):
+            return size_of(result) // np.maximum(size_of(share), 1) * self.result(share)
+        return size_of(result)
+
+
+def _carried_in(result: OpResult) -> OpResult | None:
+    """Return the result of the loop whose carry starts from `result` alone, if any."""
+    for use in result.uses:
+        node, place = use.operation, use.index
+        if isinstance(node, NodeOp) and place >= len(node.ins) and result.has_one_use():
+            return folds(node)[place - len(node.ins)]
+    return None
+
+
+def _overwritten(result: OpResult) -> bool:
+    """Return whether `result` is the start of a carry that is turned over in place."""
+    end = _carried_in(result)
+    if end is None:
+        return False
+    node = _node_of(end)
+    return in_place(node)[folds(node).index(end)]
+
+
+def _node_of(result: OpResult) -> NodeOp:
+    assert isinstance(result.owner, NodeOp)
+    return result.owner
+
+
+def _last_uses(block: Block) -> dict[SSAValue, Operation]:
+    last: dict[SSAValue, Operation] = {}
+    for op in block.ops:
+        last |= dict.fromkeys(op.operands, op)
+    return last
+
+
+def _level_demands(op: Operation, held: Held) -> Iterator[Demand]:
+    by_level: dict[str, dict[str, Bytes]] = {}
+    for value, size in held.items():
+        parts = by_level.setdefault(level_of(value) or "", {})
+        name = value.name_hint or "unnamed"
+        parts[name] = parts.get(name, 0) + size
+    for level, parts in by_level.items():
+        yield Demand(level, op, parts)

@@ -1,0 +1,58 @@
+"""Where the border of a spatial node takes the place of a collective."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    GatherOp,
+    ReduceScatterOp,
+    ScatterOp,
+)
+from comet.dialects.compound import FillOp, RenameOp
+from comet.passes.analysis.memory_chain import MemoryChain
+from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram
+
+
+def dissolved_collectives(
+    program: FlatProgram, chain: MemoryChain
+) -> dict[SSAValue, SSAValue]:
+    """
+    Return the collectives over cores that leave the cores, or enter them.
+
+    At the border of their spatial node a reduction becomes its combiner, an all-gather
+    tiles side by side, a scatter slices. Each maps its result to its operand.
+    """
+    return {
+        op.result: op.input
+        for op in program.ops
+        if isinstance(op, AllReduceOp | AllGatherOp | ScatterOp)
+        and op.from_level != op.to_level
+        and op.from_level is not None
+        and op.to_level is not None
+        and chain.shared in (op.from_level.data, op.to_level.data)
+        and set(op.axis_names) <= set(chain.core_axes)
+    }
+
+
+def follows_gather(op: Operation) -> bool:
+    """Return whether `op` only renames what a gather has made whole."""
+    return isinstance(op, RenameOp) and _is_gather(op.input.owner)
+
+
+def has_place(value: SSAValue) -> bool:
+    """
+    Return whether the mesh axes of a nest have to split `value` as they split others.
+
+    Constants do not count, nor shares of a reduce-scatter, as an all-gather puts them
+    together again, nor what a gather makes whole for others to use by another name.
+    """
+    users = [use.operation for use in value.uses]
+    renamed = _is_gather(value.owner) and all(isinstance(u, RenameOp) for u in users)
+    return not renamed and not isinstance(value.owner, ReduceScatterOp | FillOp)
+
+
+def _is_gather(op: object) -> bool:
+    return isinstance(op, AllGatherOp | GatherOp)

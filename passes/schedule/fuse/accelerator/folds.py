@@ -1,0 +1,182 @@
+"""
+Folds on accelerators: the loop over the shared buffer that a fold becomes.
+
+The loop runs one step per chunk. It takes in what only the fold reads along its
+dimension, so that a chunk is made where it is used, and carries the fold's results from
+one iteration to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective.analysis import result_states
+from comet.dialects.compound import ContractOp, FillOp, FoldOp, YieldOp
+from comet.dialects.compound.dims import names_of
+from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram
+from comet.passes.schedule.tile_tree import Nest, carries_of
+
+Unit: TypeAlias = tuple[Operation, ...]
+"""What one leaf holds: an op, and the casts of its result."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Units that share a node at the shared buffer; those of a fold are its loop."""
+
+    units: tuple[Unit, ...]
+    fold: FoldOp | None = None
+
+
+def with_steps(program: FlatProgram) -> FlatProgram:
+    """
+    Return `program` with the states of the values in the steps of its folds.
+
+    Raises PassFailedException for a fold that no loop over one instance's chunks runs.
+    """
+    states = dict(program.states)
+    for fold in program.ops:
+        if isinstance(fold, FoldOp):
+            _check_fold(fold, program)
+            outer = (*fold.ins, *fold.outs)
+            inner = fold.step.block.args
+            states |= {a: states[v] for v, a in zip(outer, inner, strict=True)}
+            for op in list(fold.step.block.ops)[:-1]:
+                states |= result_states(op, states)
+    return replace(program, states=states)
+
+
+def _check_fold(fold: FoldOp, program: FlatProgram) -> None:
+    dim = fold.dim.data
+    axes = (a for v in fold.ins for a in program.states[v].splits(dim))
+    spread = tuple(dict.fromkeys(axes))
+    if spread:
+        raise PassFailedException(
+            f"fuse: 'compound.fold' over {dim} is spread over {', '.join(spread)}, and "
+            "an accelerator folds what one core has; distribute another dimension"
+        )
+    if any(not isinstance(value.owner, FillOp) for value in fold.init):
+        raise PassFailedException(
+            f"fuse: 'compound.fold' over {dim} starts from no constant; "
+            "give it a compound.fill, and merge the value in afterwards"
+        )
+
+
+def check_carries(program: FlatProgram, resident: AbstractSet[SSAValue]) -> None:
+    """Raise PassFailedException for a fold whose carries do not stay in the cores."""
+    for fold in program.ops:
+        if isinstance(fold, FoldOp) and not set(carries_of(fold)) <= resident:
+            raise PassFailedException(
+                f"fuse: carries of 'compound.fold' over {fold.dim.data} do not stay in "
+                "the cores and would cross the outermost level in every step; use "
+                "chunks=shared, or a strategy that fuses more"
+            )
+
+
+def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
+    """Return, for what the steps of folds read, the values they are chunks of."""
+    return {
+        chunk: value
+        for fold in ops
+        if isinstance(fold, FoldOp)
+        for value, chunk in zip(fold.ins, fold.step.block.args, strict=False)
+    }
+
+
+def has_contraction(op: Operation) -> bool:
+    """Return whether `op` is a contraction, or a fold that needs one in every step."""
+    return any(isinstance(inner, ContractOp) for inner in op.walk())
+
+
+def segments(units: Sequence[Unit]) -> Iterator[Segment]:
+    """Part `units` into the loops of folds and what stands between them."""
+    waiting = list(units)
+    while (place := _first_fold(waiting)) is not None:
+        fold = waiting[place][0]
+        assert isinstance(fold, FoldOp)
+        taken = _absorbed(fold, waiting[:place])
+        before = tuple(unit for unit in waiting[:place] if unit not in taken)
+        if before:
+            yield Segment(before)
+        yield Segment(tuple(taken), fold)
+        del waiting[: place + 1]
+    if waiting:
+        yield Segment(tuple(waiting))
+
+
+def _first_fold(units: Sequence[Unit]) -> int | None:
+    folds = (i for i, unit in enumerate(units) if isinstance(unit[0], FoldOp))
+    return next(folds, None)
+
+
+def _absorbed(fold: FoldOp, units: Sequence[Unit]) -> list[Unit]:
+    """Return the ones of `units` that make chunks which only the loop needs."""
+    inside: set[Operation] = {fold}
+    taken: list[Unit] = []
+    for unit in reversed(units):
+        results = [result for op in unit for result in op.results]
+        users = {use.operation for result in results for use in result.uses}
+        looped = all(fold.dim.data in names_of(result) for result in results)
+        if looped and users <= {*inside, *unit} and not _exchanges(unit):
+            inside |= set(unit)
+            taken.insert(0, unit)
+    return taken
+
+
+def _exchanges(unit: Unit) -> bool:
+    return isinstance(unit[0], CollectiveOp)
+
+
+def readers_of(value: SSAValue, nest: Nest) -> set[Operation]:
+    """
+    Return the ops that read `value`, in its iteration or, carried, in the next one.
+
+    What a step yields is read as the carry of the next step and as the fold's result.
+    """
+    readers: set[Operation] = set()
+    seen: set[SSAValue] = set()
+    waiting = [value]
+    while waiting:
+        if (value := waiting.pop()) in seen:
+            continue
+        seen.add(value)
+        for user in nest.users(value):
+            if isinstance(user, YieldOp) and isinstance(user.parent_op(), FoldOp):
+                waiting.extend(_carried(user, value, nest))
+            else:
+                readers.add(user)
+    return readers
+
+
+def _carried(terminator: YieldOp, value: SSAValue, nest: Nest) -> Iterator[SSAValue]:
+    """Yield the carries and the results that stand for `value` after the step."""
+    fold = terminator.parent_op()
+    assert isinstance(fold, FoldOp)
+    yielded = map(nest.resolve, terminator.operands)
+    for given, carry, out in zip(yielded, carries_of(fold), fold.outs, strict=True):
+        if given is value:
+            yield carry
+            yield out
+
+
+def with_carries(
+    resident: AbstractSet[SSAValue], ops: Sequence[Operation]
+) -> set[SSAValue]:
+    """Return `resident` with carries and results of the folds that yield from it."""
+    found = set(resident)
+    for fold in ops:
+        if isinstance(fold, FoldOp):
+            terminator = fold.step.block.last_op
+            given = () if terminator is None else terminator.operands
+            for value, carry, out in zip(
+                given, carries_of(fold), fold.outs, strict=True
+            ):
+                found |= {carry, out} if value in found else set()
+    return found

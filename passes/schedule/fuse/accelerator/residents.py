@@ -1,0 +1,98 @@
+"""Which values of a nest stay in the cores between two nodes over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound import ContractOp, FoldOp
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram
+from comet.passes.schedule.fuse.accelerator.folds import readers_of
+from comet.passes.schedule.tile_tree import (
+    Nest,
+    Spatial,
+    Temporal,
+    Tree,
+    children_of,
+    ops_of,
+)
+
+
+def resident_values(
+    trees: Sequence[Temporal],
+    core: str,
+    nest: Nest,
+    program: FlatProgram,
+    partial: frozenset[SSAValue],
+    *,
+    spills: bool,
+) -> Iterator[SSAValue]:
+    """
+    Yield the values that stay in the cores between two nodes of one nest.
+
+    Both nodes have to spread them alike, and nobody else may want them. `partial` are
+    the values that the end of a node completes; with `spills`, products do not stay.
+    """
+    for tree in trees:
+        home = dict(_homes(tree, core))
+        for op, maker in home.items():
+            if spills and isinstance(op, ContractOp):
+                continue
+            for value in op.results:
+                if (
+                    value not in partial
+                    and value not in program.outputs
+                    and all(
+                        _reads_in_core(value, user, maker, home.get(user))
+                        for user in readers_of(value, nest)
+                    )
+                ):
+                    yield value
+
+
+@dataclass(frozen=True)
+class _Home:
+    """Where an op stands: its share of the work, and the fold whose step it is in."""
+
+    rows: tuple[LoopAttr, ...]
+    """How the nodes over clusters and cores around it spread it."""
+    fold: FoldOp | None = None
+
+    def within(self, tree: Tree) -> _Home:
+        """Return where the children of `tree` stand, which stands here."""
+        rows = (*self.rows, *(tree.rows if isinstance(tree, Spatial) else ()))
+        fold = tree.fold if isinstance(tree, Temporal) else None
+        return _Home(rows, fold or self.fold)
+
+
+def _homes(
+    tree: Tree, core: str, around: _Home = _Home(())
+) -> Iterator[tuple[Operation, _Home]]:
+    """Yield where each op of a nest stands; `core` is the level of the cores."""
+    here = around.within(tree)
+    if isinstance(tree, Spatial) and tree.place == core:
+        yield from ((op, here) for op in ops_of(tree))
+        return
+    for child in children_of(tree):
+        yield from _homes(child, core, here)
+
+
+def _reads_in_core(
+    value: SSAValue, user: Operation, maker: _Home, reader: _Home | None
+) -> bool:
+    """
+    Return whether `user` finds `value` in the core that made it.
+
+    A fold takes the chunks that it does not make from the shared buffer: the COMET
+    files count the steps of a loop by what they fetch.
+    """
+    if reader is None or isinstance(user, ContractOp):
+        return False
+    fold = reader.fold
+    chunked = fold is not None and fold.dim.data in names_of(value)
+    same_loop = fold is maker.fold
+    return reader.rows == maker.rows and (same_loop or not chunked)

@@ -1,0 +1,65 @@
+"""Where to cut a GPU kernel in two: where least goes through device memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound import FillOp
+from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.passes.schedule.fuse.gpu.build import KernelPlan
+from comet.passes.schedule.fuse.gpu.groups import elementary_ops, in_stages, steps_of
+from comet.passes.schedule.fuse.gpu.plan import Choice
+
+
+def cheapest_cut(func: FuncOp, choice: Choice, kernel: KernelPlan) -> int | None:
+    """
+    Return the place of the op that begins the second half of a kernel.
+
+    It is the one with which the halves move the fewest bytes; of equal ones, the one
+    nearest to the middle. None if the kernel has but one op of its own, or a constant.
+    """
+    ops = elementary_ops(func)
+    groups = (
+        g for g in steps_of(ops, choice.apart, choice.cuts) if isinstance(g, tuple)
+    )
+    own = next((group for group in groups if kernel.outs[0].owner in group), ())
+    halved = [op for op in own if op in kernel.ops]
+    sizes = range(1, len(halved))
+    if not sizes:
+        return None
+    best = min(
+        sizes,
+        key=lambda size: (
+            added_bytes(halved[:size], halved[size:], kernel.outs),
+            abs(2 * size - len(halved)),
+        ),
+    )
+    return in_stages(ops).index(halved[best])
+
+
+def added_bytes(
+    first: Sequence[Operation], second: Sequence[Operation], outs: Sequence[SSAValue]
+) -> int:
+    """
+    Return how many bytes more two kernels move than one that does both their ops.
+
+    What the first makes for the second is read once more, and stored unless it is one
+    of `outs`; what both read is read once more.
+    """
+    made = {result for op in first for result in op.results}
+    reads = [
+        {v for op in half for v in op.operands if not isinstance(v.owner, FillOp)}
+        for half in (first, second)
+    ]
+    crossing = made & reads[1]
+    shared = (reads[0] - made) & reads[1]
+    stored = [value for value in crossing if value not in outs]
+    return sum(map(_bytes, (*crossing, *stored, *shared)))
+
+
+def _bytes(value: SSAValue) -> int:
+    return prod(extents_of(value).values()) * element_type_of(value).bitwidth // 8

@@ -1,0 +1,202 @@
+"""
+Parts what one GPU computes into kernels, and puts collectives between them, in order.
+
+A collective needs a finished value in device memory, so it ends the kernel that makes
+its operand. What no collective has to precede stands as early as it can: the fewer
+collectives follow one another, the fewer kernels there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    ReduceScatterOp,
+    ScatterOp,
+)
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import CastOp, ContractOp, IndexOp, MapOp, RenameOp
+from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.named import CompoundOp
+from comet.passes.analysis.levels import compute_block, spmd_region
+from comet.passes.analysis.reduction_loops import without_constants
+
+MOVES = (AllGatherOp, AllToAllOp)
+"""Collectives that GPUs carry out: they only move data."""
+
+PRODUCTS = (ContractOp, MapOp, CastOp)
+"""Ops that can be computed anew for each tile."""
+
+Group: TypeAlias = tuple[Operation, ...]
+"""Ops of one kernel, in order."""
+
+
+def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
+    """
+    Return what one GPU does, in order: ops that kernels compute, views, collectives.
+
+    Raises PassFailedException for an op of another level, or a collective that GPUs do
+    not carry out.
+    """
+    _check_beside_region(func)
+    ops = tuple(compute_block(func).ops)[:-1]
+    for op in ops:
+        _check_op(func, op)
+    return tuple(op for op in without_constants(ops) if not isinstance(op, IndexOp))
+
+
+def _check_beside_region(func: FuncOp) -> None:
+    ops = tuple(func.body.block.ops)[:-1]
+    region = spmd_region(func)
+    for op in without_constants(ops):
+        if region is not None and op is not region:
+            raise PassFailedException(
+                f"fuse: @{func.sym_name.data} has {op.name} beside its {region.name}; "
+                "insert-collectives puts all of them into one region"
+            )
+
+
+def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
+    """Say on which op a sharding is missing, so that a value has to be scattered."""
+    name, dim = op.input.name_hint or "the value", op.dim.data
+    axes = ", ".join(f'"{axis}"' for axis in op.axis_names)
+    shard = f"{{collective.shard = {{{dim} = [{axes}]}}}}"
+    return (
+        f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out: "
+        f"every rank computes all of %{name} and keeps its share in {dim}; say on the "
+        f"op that makes it that ranks share {dim}, as in %y = compound.gemm %a, %b "
+        f"{shard}, and where a dimension is split, take equally many parts for each "
+        "rank"
+    )
+
+
+def _check_op(func: FuncOp, op: Operation) -> None:
+    if isinstance(op, AllReduceOp | ReduceScatterOp):
+        raise PassFailedException(
+            f"fuse: @{func.sym_name.data} has {op.name}, and on GPUs collectives only "
+            "move data; run exchange-terms before fuse"
+        )
+    if isinstance(op, ScatterOp):
+        raise PassFailedException(_scatter_mistake(func, op))
+    if isinstance(op, CollectiveOp) and not isinstance(op, MOVES):
+        raise PassFailedException(
+            f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out; "
+            "choose shardings that need all_gather, all_to_all and reductions only, "
+            "and where a dimension is split, equally many parts for each rank"
+        )
+    known = isinstance(op, MOVES) or op.dialect_name() == "compound"
+    if not known or isinstance(op, CompoundOp):
+        raise PassFailedException(
+            f"@{func.sym_name.data} has {op.name}, which is not elementary; run "
+            "decompose before fuse"
+        )
+
+
+def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
+    """
+    Return `ops` by the number of collectives that have to precede them.
+
+    Each stage ends with its collectives; within a stage the order stays.
+    """
+    stage: dict[Operation, int] = {}
+    for op in ops:
+        sources = [v.owner for v in op.operands if isinstance(v.owner, Operation)]
+        behind = [
+            stage[source] + isinstance(source, MOVES)
+            for source in sources
+            if source in stage
+        ]
+        stage[op] = max(behind, default=0)
+    return tuple(sorted(ops, key=lambda op: (stage[op], isinstance(op, MOVES))))
+
+
+def steps_of(
+    ops: Sequence[Operation], apart: bool, cuts: AbstractSet[int] = frozenset()
+) -> Iterator[Group | RenameOp | CollectiveOp]:
+    """
+    Yield the groups of ops that kernels compute, with views and collectives between.
+
+    `apart` gives every contraction a kernel of its own; `cuts` are the places, by
+    stages, of ops that begin another kernel. A view of a computed value parts kernels
+    too, and so does a dimension of which one op sees a share and another the whole.
+    """
+    group: list[Operation] = []
+    for place, op in enumerate(in_stages(ops)):
+        between = isinstance(op, RenameOp | CollectiveOp)
+        alone = apart and isinstance(op, ContractOp)
+        if group and (between or alone or place in cuts or _disagrees(group, op)):
+            yield tuple(group)
+            group = []
+        if isinstance(op, RenameOp | CollectiveOp):
+            yield op
+        elif alone:
+            yield (op,)
+        else:
+            group.append(op)
+    if group:
+        yield tuple(group)
+
+
+def _disagrees(group: Sequence[Operation], op: Operation) -> bool:
+    """Whether a dimension has one extent in `group` and another in `op`."""
+    extents: dict[str, int] = {}
+    for other in group:
+        extents |= extents_of_op(other)
+    return any(extents.get(dim, n) != n for dim, n in extents_of_op(op).items())
+
+
+def extents_of_op(op: Operation) -> dict[str, int]:
+    """Return the extents of all dimensions of an op's operands and results."""
+    extents: dict[str, int] = {}
+    for value in (*op.operands, *op.results):
+        extents |= extents_of(value)
+    return extents
+
+
+def with_products(group: Group, earlier: Sequence[Group]) -> Group:
+    """
+    Return `group` with the products that it reads of earlier groups, computed again.
+
+    A product is what contractions and elementwise ops make of what is in device memory
+    anyway. What a reduction makes is read from there.
+    """
+    made = {op for other in earlier for op in other}
+    again: dict[Operation, None] = {}
+    for value in dict.fromkeys(value for op in group for value in op.operands):
+        ops = makers((value,), made)
+        cheap = all(isinstance(op, PRODUCTS) for op in ops)
+        if cheap and not any(_disagrees(group, op) for op in ops):
+            again |= dict.fromkeys(ops)
+    return (*(op for other in earlier for op in other if op in again), *group)
+
+
+def makers(
+    values: Iterable[SSAValue], made: AbstractSet[Operation]
+) -> frozenset[Operation]:
+    """Return the ops of `made` that compute `values`, directly or not."""
+    found: set[Operation] = set()
+    pending = list(values)
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Operation) and op in made and op not in found:
+            found.add(op)
+            pending += op.operands
+    return frozenset(found)
+
+
+def values_read(step: Group | Operation) -> frozenset[SSAValue]:
+    """Return what a step reads from device memory, constants among it."""
+    if isinstance(step, Operation):
+        return frozenset(step.operands)
+    inside = set(step)
+    values = (value for op in step for value in op.operands)
+    return frozenset(value for value in values if value.owner not in inside)

@@ -1,0 +1,173 @@
+"""Which kernels a GPU runs for a function, by the choice of how far fusion goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import ContractOp, FillOp, RenameOp
+from comet.dialects.compound.dims import names_of
+from comet.passes.analysis.dependence import dims_behind
+from comet.passes.analysis.levels import compute_block
+from comet.passes.analysis.reduction_loops import (
+    crossing_values,
+    looped_dims,
+    nested_loops,
+    producers,
+    reduced_dims,
+    sweep_count,
+)
+from comet.passes.schedule.fuse.gpu.build import KernelPlan
+from comet.passes.schedule.fuse.gpu.groups import (
+    Group,
+    elementary_ops,
+    extents_of_op,
+    makers,
+    steps_of,
+    values_read,
+    with_products,
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is decided for a whole function."""
+
+    apart: bool
+    """Every contraction has a kernel of its own."""
+    whole: bool
+    """A dimension that needs several sweeps is kept whole in registers instead."""
+    spill: bool
+    """Products that two sweeps need go through device memory, else twice computed."""
+    again: bool = False
+    """Products that kernels on both sides of a collective need are twice computed."""
+    cuts: frozenset[int] = frozenset()
+    """The places of ops that begin another kernel, see `steps_of`."""
+
+    @property
+    def strategy(self) -> Literal["none", "partial", "full"]:
+        """The name of the strategy that the choice belongs to."""
+        if self.apart:
+            return "none"
+        return "full" if self.whole else "partial"
+
+
+Step: TypeAlias = KernelPlan | RenameOp | CollectiveOp
+"""A kernel, a view of a value in device memory, or a collective between kernels."""
+
+
+def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
+    """
+    Plan what one GPU does for `func`, in order.
+
+    Raises PassFailedException for an op of another level, or a collective that GPUs do
+    not carry out.
+    """
+    found = tuple(steps_of(elementary_ops(func), choice.apart, choice.cuts))
+    if choice.again:
+        found = _again(found)
+    reads = {value for step in found for value in values_read(step)}
+    terminator = compute_block(func).last_op
+    assert terminator is not None
+    kept = reads.union(terminator.operands)
+    between = (step for step in found if not isinstance(step, tuple))
+    steps: list[Step] = _constants((*between, terminator))
+    stored: set[SSAValue] = set()
+    for step in found:
+        if not isinstance(step, tuple):
+            steps.append(step)
+            continue
+        made = (result for op in step for result in op.results)
+        if outs := tuple(v for v in made if v in kept and v not in stored):
+            needed = makers(outs, set(step))
+            ops = tuple(op for op in step if op in needed)
+            steps.append(_plan_kernel(ops, outs, choice))
+            stored.update(outs)
+    return tuple(steps)
+
+
+def _constants(readers: Iterable[Operation]) -> list[Step]:
+    """
+    Return kernels for the constants that are read as they lie in device memory.
+
+    Programs share what kernels read, and these read nothing: one program does all.
+    """
+    values = dict.fromkeys(value for op in readers for value in op.operands)
+    return [
+        KernelPlan((value.owner,), (value,), grid=(), loops=())
+        for value in values
+        if isinstance(value.owner, FillOp)
+    ]
+
+
+def _again(
+    steps: Sequence[Group | RenameOp | CollectiveOp],
+) -> tuple[Group | RenameOp | CollectiveOp, ...]:
+    """Return `steps` whose groups compute anew the products that earlier ones make."""
+    groups = [step for step in steps if isinstance(step, tuple)]
+    return tuple(
+        with_products(step, groups[: groups.index(step)])
+        if isinstance(step, tuple)
+        else step
+        for step in steps
+    )
+
+
+def _plan_kernel(
+    ops: tuple[Operation, ...], outs: tuple[SSAValue, ...], choice: Choice
+) -> KernelPlan:
+    """
+    Choose the grid and the loops of one kernel.
+
+    A reduced dimension is looped over, unless it is kept whole instead of several
+    sweeps, or cannot be a loop beside the others.
+    """
+    dims = [
+        dim
+        for dim in looped_dims(ops)
+        if not choice.whole or sweep_count(ops, dim) == 1
+    ]
+    extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
+    loops = nested_loops(ops, dims, extents)
+    plan = KernelPlan(ops, outs, _grid(ops, outs), loops)
+    if not choice.spill:
+        return plan
+    kept = (value for dim in loops for value in costly_crossings(plan, dim))
+    return replace(plan, spilled=frozenset(kept))
+
+
+def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]:
+    """
+    Return the dimensions that programs split: every result has them, no op reduces any.
+
+    A number that does not depend on them is no hindrance: each program computes it.
+    """
+    reduced = {dim for op in ops for dim in reduced_dims(op)}
+    tiled = [out for out in outs if names_of(out)] or list(outs)
+    numbers = [out for out in outs if not names_of(out)]
+    fixed = reduced.union(*(dims_behind(number) for number in numbers))
+    return tuple(
+        dim
+        for dim in names_of(tiled[0])
+        if dim not in fixed and all(dim in names_of(out) for out in tiled)
+    )
+
+
+def costly_crossings(plan: KernelPlan, dim: str) -> tuple[SSAValue, ...]:
+    """
+    Return the tiles that are worth keeping from one sweep over `dim` to a later one.
+
+    These are the tiles that need a contraction; what follows from one that is kept by
+    elementwise ops is not kept as well.
+    """
+    kept: list[SSAValue] = []
+    for value in crossing_values(plan.ops, dim):
+        needed = producers(value, plan.ops, kept)
+        if any(isinstance(op, ContractOp) for op in needed):
+            kept.append(value)
+    return tuple(kept)

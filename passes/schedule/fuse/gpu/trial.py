@@ -1,0 +1,151 @@
+"""
+Kernels on trial: what each costs with its best tiles, and whether Triton can say it.
+
+Each is built alone, in a function of its own, so that a kernel that several choices
+share is tried once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import FillOp, IndexOp, RenameOp
+from comet.dialects.compound.dims import with_level
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.gpu_levels import GpuLevels, gpu_levels
+from comet.passes.dataflow.outline_kernels import outline, plan_launches
+from comet.passes.schedule.fuse.gpu import copy_op, simplify
+from comet.passes.schedule.fuse.gpu.build import KernelPlan, build_kernel
+from comet.passes.schedule.fuse.gpu.groups import values_read
+from comet.passes.schedule.plan_string import parse_plan
+from comet.passes.schedule.tile.gpu import (
+    KernelTiling,
+    best_tiling,
+    grid_nodes,
+    misfit,
+    plan_of,
+)
+from comet.passes.schedule.tile.gpu.cost import device
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A kernel that is built, and its best tiles."""
+
+    node: SpatialOp
+    tiling: KernelTiling | None
+    """None if no tiles fit."""
+
+
+class Trials:
+    """The kernels that have been tried on one machine."""
+
+    def __init__(self, system: SystemOp):
+        self._system, self._levels = system, gpu_levels(system)
+        self.gpu = device(system, self._levels)
+        self._trials: dict[KernelPlan, _Trial] = {}
+        self._refusals: dict[KernelPlan, str] = {}
+
+    def _tried(self, kernel: KernelPlan) -> _Trial:
+        if kernel not in self._trials:
+            (node,) = grid_nodes(alone(kernel, self._levels))
+            tiling = best_tiling(node, self._levels, self.gpu)
+            self._trials[kernel] = _Trial(node, tiling)
+        return self._trials[kernel]
+
+    def seconds(self, kernel: KernelPlan) -> float:
+        """Return the time of one launch with the best tiles, infinite if none fit."""
+        tiling = self._tried(kernel).tiling
+        return inf if tiling is None else tiling.seconds
+
+    def misfit(self, kernel: KernelPlan) -> str:
+        """Return why no tiles of a kernel fit the GPU, empty if some do."""
+        trial = self._tried(kernel)
+        if trial.tiling is not None:
+            return ""
+        reason = misfit(trial.node, self._levels, self.gpu)
+        return f"fuse: {reason}; make a dimension smaller, or see it in parts by split"
+
+    def refusal(self, kernel: KernelPlan) -> str:
+        """Return why a kernel with its best tiles is not lowered, empty if it is."""
+        if kernel not in self._refusals:
+            trial = self._tried(kernel)
+            assert trial.tiling is not None
+            reason = refusal(trial.node, trial.tiling, self._system)
+            self._refusals[kernel] = reason
+        return self._refusals[kernel]
+
+
+def alone(kernel: KernelPlan, levels: GpuLevels) -> FuncOp:
+    """Return a function that runs one kernel only, on what this reads."""
+    block, values = Block(), dict[SSAValue, SSAValue]()
+    for value in values_read(kernel.ops):
+        if not isinstance(value.owner, FillOp):
+            _stand_in(value, block, values, levels)
+    node = build_kernel(kernel, levels, values)
+    block.add_ops((node, ReturnOp(*node.outs)))
+    types = block.arg_types, node.result_types
+    func = FuncOp("alone", types, Region(block))
+    simplify(func)
+    return func
+
+
+def _stand_in(
+    value: SSAValue, block: Block, values: dict[SSAValue, SSAValue], levels: GpuLevels
+) -> None:
+    """Let an argument stand for `value`, or for what `value` is another view of."""
+    if value in values:
+        return
+    owner = value.owner
+    if isinstance(owner, Operation) and isinstance(
+        owner, RenameOp | IndexOp | CollectiveOp
+    ):
+        for operand in owner.operands:
+            _stand_in(operand, block, values, levels)
+        copy_op(owner, block, values, levels)
+        return
+    type_ = with_level(value.type, levels.memory)
+    values[value] = block.insert_arg(type_, len(block.args))
+    values[value].name_hint = value.name_hint
+
+
+def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
+    """
+    Return why `lower-to-triton` refuses a kernel with its tiles, empty if it does not.
+
+    It is tried on a copy, which is lowered by the same code.
+    """
+    from comet.passes.schedule.tile import apply_plan
+    from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
+
+    func = _copied(node)
+    (copy,) = grid_nodes(func)
+    try:
+        apply_plan(func, parse_plan(plan_of({copy: tiling})), system)
+        outline(func, plan_launches(func))
+        for op in list(func.walk()):
+            # No other kernels would change the element types.
+            if isinstance(op, KernelOp) and unwritable(op) is None:
+                lower_kernel(op, 1)
+    except PassFailedException as error:
+        return f"fuse: {error}"
+    return ""
+
+
+def _copied(node: SpatialOp) -> FuncOp:
+    """Return a function that runs a copy of `node` on its arguments."""
+    values = tuple(dict.fromkeys(node.ins))
+    block = Block(arg_types=[value.type for value in values])
+    inner: dict[SSAValue, SSAValue] = dict(zip(values, block.args, strict=True))
+    copy = node.clone(value_mapper=inner)
+    block.add_ops((copy, ReturnOp(*copy.outs)))
+    types = block.arg_types, copy.result_types
+    return FuncOp("alone", types, Region(block))

@@ -1,0 +1,177 @@
+"""Recomputes the types of a tile tree from its rows: extents follow from names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllToAllOp,
+    CollectiveOp,
+    GatherOp,
+    ReduceScatterOp,
+    ScatterOp,
+)
+from comet.dialects.compound import FoldOp, RenameOp
+from comet.dialects.compound.dims import extents_of, with_extents
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.analysis import assign_combiners
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.levels import compute_block
+
+TileOf = Callable[[int, int], int]
+"""The tile (elements) that a factor makes of an extent."""
+
+
+def even_tile(extent: int, factor: int) -> int:
+    """Return ceil(extent / factor)."""
+    return -(-extent // factor)
+
+
+def aligned_tile(extent: int, factor: int) -> int:
+    """Return the even tile, as a power of two where that keeps the factor."""
+    tile = even_tile(extent, factor)
+    power = 1 << (tile - 1).bit_length()
+    return power if factor > 1 and even_tile(extent, power) == factor else tile
+
+
+def set_rows(node: NodeOp, rows: Sequence[LoopAttr]) -> None:
+    """Replace the rows of `node`; `retile` then makes the types fit."""
+    node.properties["loops"] = ArrayAttr(rows)
+
+
+def retile(func: FuncOp, tile_of: TileOf = even_tile) -> None:
+    """
+    Recompute all types and combiners of the tile trees in `func` from their rows.
+
+    Tiles are `tile_of(extent, factor)` in temporal nodes and on grids, and the even
+    share on a mesh. What stands between the trees stays. Raises VerifyException if a
+    node cannot be split along a row.
+    """
+    for op in compute_block(func).ops:
+        if isinstance(op, NodeOp):
+            retile_node(op, tile_of)
+
+
+def retile_node(op: NodeOp, tile_of: TileOf = even_tile) -> None:
+    """Recompute the types and combiners of one tile tree, as `retile` does of all."""
+    block = op.parent
+    assert block is not None
+    # Of a node that reads nothing, only what it makes says how large that is.
+    scope = _scope(block) if op.operands else _result_extents(op)
+    _retile_node(op, scope, tile_of)
+    assign_combiners(op)
+
+
+def _retile_block(block: Block, tile_of: TileOf) -> None:
+    """Recompute the types of all results in `block`, top down."""
+    scope = _scope(block)
+    for op in block.ops:
+        if isinstance(op, NodeOp):
+            _retile_node(op, scope, tile_of)
+        elif isinstance(op, CollectiveOp):
+            _retype(op.results, scope | _collective_extents(op))
+        elif isinstance(op, RenameOp):
+            names = op.renaming
+            _retype(op.results, {names[d]: e for d, e in extents_of(op.input).items()})
+        else:
+            _retype(op.results, scope | _operand_extents(op))
+            if isinstance(op, FoldOp):
+                _retile_fold(op, tile_of)
+
+
+def _scope(block: Block) -> dict[str, int]:
+    """Return the extents that a block's arguments give to dimensions."""
+    extents: dict[str, int] = {}
+    for argument in block.args:
+        extents |= extents_of(argument)
+    return extents
+
+
+def _result_extents(op: Operation) -> dict[str, int]:
+    extents: dict[str, int] = {}
+    for result in op.results:
+        extents |= extents_of(result)
+    return extents
+
+
+def _operand_extents(op: Operation) -> dict[str, int]:
+    extents: dict[str, int] = {}
+    for operand in op.operands:
+        extents |= extents_of(operand)
+    return extents
+
+
+def _retile_node(op: NodeOp, scope: Mapping[str, int], tile_of: TileOf) -> None:
+    whole = dict(scope) | _operand_extents(op)
+    factors = op.factors
+    on_mesh = isinstance(op, SpatialOp) and op.mesh_name is not None
+    if on_mesh:
+        cuts = {dim: even_tile(whole[dim], factors[dim]) for dim in factors}
+    else:
+        cuts = {dim: tile_of(*op.last_cut(dim, whole[dim])) for dim in factors}
+    tiles = whole | cuts
+    outer = (*op.ins, *(op.carry if isinstance(op, TemporalOp) else ()))
+    for value, argument in zip(outer, op.body.block.args, strict=True):
+        fitting = {dim: tiles[dim] for dim in extents_of(value)}
+        _retype((argument,), fitting)
+    _retile_block(op.body.block, tile_of)
+    if isinstance(op, SpatialOp) and op.merge is not None:
+        for argument in op.merge.block.args:
+            _retype((argument,), tiles)
+        _retile_block(op.merge.block, tile_of)
+    _retype(op.outs, _yielded_extents(op) | whole)
+
+
+def _yielded_extents(op: NodeOp) -> dict[str, int]:
+    """Return the extents that the body gives to dimensions of its own."""
+    extents: dict[str, int] = {}
+    for value in op.yielded:
+        extents |= extents_of(value)
+    return extents
+
+
+def _retile_fold(op: FoldOp, tile_of: TileOf) -> None:
+    outer = (*op.ins, *op.init)
+    for value, argument in zip(outer, op.step.block.args, strict=True):
+        _retype((argument,), extents_of(value))
+    for value, argument in zip((*op.init, *op.init), op.merge.block.args, strict=True):
+        _retype((argument,), extents_of(value))
+    _retile_block(op.step.block, tile_of)
+    _retile_block(op.merge.block, tile_of)
+
+
+def _collective_extents(op: CollectiveOp) -> dict[str, int]:
+    """Return the extents after a collective: its dimension grows or shrinks."""
+    extents, size = extents_of(op.input), op.group_size
+    if isinstance(op, AllGatherOp) and (whole := _unscattered(op)) is not None:
+        return extents_of(whole)
+    if isinstance(op, AllGatherOp | GatherOp):
+        extents[op.dim.data] = extents.get(op.dim.data, 1) * size
+    elif isinstance(op, ReduceScatterOp | ScatterOp):
+        extents[op.dim.data] = even_tile(extents.get(op.dim.data, 1), size)
+    elif isinstance(op, AllToAllOp):
+        extents[op.split.data] = even_tile(extents[op.split.data], size)
+        extents[op.concat.data] *= size
+    return extents
+
+
+def _unscattered(op: AllGatherOp) -> SSAValue | None:
+    """Return the value whose shares `op` puts together again, None if it is another."""
+    before = op.input.owner
+    if not isinstance(before, ReduceScatterOp):
+        return None
+    same = before.dim == op.dim and before.axis_names == op.axis_names
+    return before.input if same else None
+
+
+def _retype(values: Sequence[SSAValue], extents: Mapping[str, int]) -> None:
+    for value in values:
+        if (fitting := with_extents(value.type, extents)) != value.type:
+            Rewriter.replace_value_with_new_type(value, fitting)

@@ -1,0 +1,180 @@
+"""The `tile` pass: factors and loop orders for the nodes of a tile tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.compound.dims import extents_of, merged_extents
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.pipelines.pipeline import ChoosingPass
+from comet.passes.schedule.capacity import check_capacity
+from comet.passes.schedule.plan_string import (
+    PLAN,
+    PlanEntry,
+    Rows,
+    cuttable,
+    entry_for,
+    node_level,
+    parse_plan,
+    plan_targets,
+)
+from comet.passes.schedule.retile import aligned_tile, even_tile, retile, set_rows
+from comet.passes.schedule.tile.gpu import finish_kernels
+
+
+@dataclass(frozen=True)
+class TilePass(ChoosingPass):
+    """
+    Give every temporal node and launch grid its rows, and recompute all types.
+
+    Before: a tile tree of any factors. After: the tree with the plan's factors, and
+    the plan on the function. Needs attached hardware.
+    """
+
+    name = "tile"
+
+    NOTES: ClassVar[Mapping[str, str]] = {"factors": PLAN}
+
+    factors: str = "auto"
+    """
+    A plan string, or `auto`: the function's `comet.plan` if it has one, else the plan
+    that the cost model ranks first.
+    """
+
+    def __post_init__(self) -> None:
+        if self.factors != "auto":
+            parse_plan(self.factors)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        for func in functions_at(op, self.name, IRLevel.SCHEDULE):
+            text = self.factors if self.factors != "auto" else chosen_plan(func, system)
+            apply_plan(func, parse_plan(text), system)
+            func.attributes[PLAN] = StringAttr(text)
+            if system.gpu is not None:
+                finish_kernels(func, system)
+
+
+def chosen_plan(func: FuncOp, system: SystemOp) -> str:
+    """Return the function's own plan, or the best one a search finds."""
+    own = func.attributes.get(PLAN)
+    if isinstance(own, StringAttr):
+        return own.data
+    if system.gpu is not None:
+        from comet.passes.schedule.tile.gpu import choose
+    else:
+        from comet.passes.schedule.tile.accelerator import choose
+
+    return choose(func, system)
+
+
+def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:
+    """
+    Give the nodes of `func` the rows of `plan`; a node without an entry gets none.
+
+    Raises PassFailedException if an entry fits no node, a factor does not divide (on
+    accelerators), a body cannot be split along a row, or a tile does not fit.
+    """
+    on_gpu = system.gpu is not None
+    nodes = tuple(plan_targets(func))
+    _check_entries(nodes, plan, on_gpu)
+    for node in nodes:
+        entry = entry_for(node, plan)
+        rows = () if entry is None else entry.rows
+        set_rows(node, _rows(node, rows, on_gpu))
+    try:
+        retile(func, aligned_tile if on_gpu else even_tile)
+    except VerifyException as error:
+        raise PassFailedException(f"tile: {error}") from error
+    for node in nodes:
+        _check_factors(node, on_gpu)
+    check_capacity(func, system)
+
+
+def _check_entries(
+    nodes: Sequence[NodeOp], plan: Sequence[PlanEntry], on_gpu: bool
+) -> None:
+    for entry in plan:
+        matching = [node for node in nodes if entry_for(node, (entry,)) is not None]
+        if not matching:
+            levels = ", ".join(dict.fromkeys(map(node_level, nodes)))
+            raise PassFailedException(
+                f"tile: plan entry '{entry}' fits no node; there are nodes at {levels}"
+            )
+        known = {dim for node in matching for dim in _splittable(node, on_gpu)}
+        for dim, _ in entry.rows:
+            if dim not in known:
+                raise PassFailedException(
+                    f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
+                    f"the nodes it fits have {', '.join(sorted(known))}"
+                )
+
+
+def _extents(node: NodeOp) -> dict[str, int]:
+    return merged_extents((*node.ins, *node.initial_carries()), node.name)
+
+
+def _splittable(node: NodeOp, on_gpu: bool) -> tuple[str, ...]:
+    """
+    Return the dimensions along which `node` may be split.
+
+    On a GPU these are the ones that `fuse` chose: another loop is another kernel. A
+    fold's loop has its one dimension.
+    """
+    return tuple(node.factors) if on_gpu else cuttable(node)
+
+
+def _rows(node: NodeOp, rows: Rows, on_gpu: bool) -> list[LoopAttr]:
+    """
+    Return the rows of `node`; dimensions that it cannot be split along are left out.
+
+    On a GPU, and where it is the loop of a fold, it keeps all of its own, in their
+    order; those not in `rows` are whole.
+    """
+    known = _splittable(node, on_gpu)
+    kept = [(dim, factor) for dim, factor in rows if dim in known]
+    if on_gpu or node.initial_carries():
+        kept = [(dim, dict(rows).get(dim, 1)) for dim in known]
+    if isinstance(node, SpatialOp):
+        return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(kept)]
+    return [LoopAttr(dim, factor) for dim, factor in kept]
+
+
+def _check_factors(node: NodeOp, on_gpu: bool) -> None:
+    extents = _extents(node)
+    for dim, factor in node.factors.items():
+        extent = extents[dim]
+        if on_gpu and any(
+            not node.tile_extent(dim, whole, tile) for whole, tile in _tiles(node, dim)
+        ):
+            raise PassFailedException(
+                f"tile: {dim} = {extent} cannot be cut into {factor} tiles of one "
+                f"size; {-(-extent // -(-extent // factor))} is possible"
+            )
+        if not on_gpu and extent % factor:
+            raise PassFailedException(
+                f"tile: factor {factor} of {dim} does not divide its extent {extent} "
+                f"in the node at {node_level(node)}; take a divisor of {extent}"
+            )
+
+
+def _tiles(node: NodeOp, dim: str) -> list[tuple[int, int]]:
+    """Return (extent, tile) along `dim` of every operand of `node` that has it."""
+    values = (*node.ins, *node.initial_carries())
+    pairs = zip(values, node.body.block.args, strict=True)
+    return [
+        (extents_of(outer)[dim], extents_of(inner)[dim])
+        for outer, inner in pairs
+        if dim in extents_of(outer)
+    ]

@@ -1,0 +1,279 @@
+"""
+The search for factors on accelerators: sampling, then steepest descent.
+
+It starts from the finest tiles, which fit if anything does, or the best of many random
+plans. Each step prices all plans that differ in one factor, in two that belong
+together, or in one loop order, and takes the best, until none is better. Equal latency
+is decided by energy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations, permutations
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.accelerator.factors import Rows
+from comet.cost.accelerator.legality import check_summed, check_tool
+from comet.cost.accelerator.model import price, price_many, room_many
+from comet.cost.estimate import CostError, Estimate, ModelName
+from comet.dialects.arch import SystemOp
+from comet.passes.schedule.capacity import Sizes, describe_overflow, overflow
+from comet.passes.schedule.plan_string import PlanEntry, format_plan
+from comet.passes.schedule.tile.template import (
+    Candidates,
+    Factor,
+    Key,
+    Template,
+    Values,
+    make_template,
+)
+
+CHOICES = 12
+"""How many divisors of an extent the search tries."""
+
+SAMPLES = 8000
+"""How many random plans the search looks at before it descends."""
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+Plan: TypeAlias = Mapping[Key, Rows]
+"""The rows of each key, outermost first, those of factor 1 included."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The outcome of a search."""
+
+    plan: Plan
+    estimate: Estimate
+
+    def text(self) -> str:
+        """Return the plan string, without rows of factor 1."""
+        entries = (
+            PlanEntry(level, kind, tuple(row for row in rows if row[1] > 1))
+            for (level, kind), rows in self.plan.items()
+        )
+        return format_plan([entry for entry in entries if entry.rows])
+
+
+def choose(func: FuncOp, system: SystemOp) -> str:
+    """
+    Return the best plan that the search finds for the tile tree of `func`.
+
+    Raises PassFailedException if no factors make the tiles fit.
+    """
+    return search(make_template(func, system)).text()
+
+
+def search(template: Template, model: ModelName = "paper") -> Choice:
+    """
+    Return the best plan that the search finds, with its estimate.
+
+    Raises PassFailedException if even the finest tiles do not fit, naming the level.
+    """
+    descent = _Descent(template, model)
+    plan = finest(template)
+    best = descent.estimate(plan) if _fits(template, plan) else None
+    if best is None:
+        raise _failure(template, plan)
+    found = Choice(plan, best)
+    found = descent.best(found, samples(template, plan)) or found
+    while (better := descent.step(found)) is not None:
+        found = better
+    return found
+
+
+def finest(template: Template) -> Plan:
+    """Return the smallest tiles: each dimension is cut to 1 as far out as it can be."""
+    cut: set[Factor] = set()
+    plan: dict[Key, Rows] = {}
+    for key, dims in template.loops.items():
+        nodes = [node for node in template.nodes if template.keys[node] == key]
+        above = {
+            template.keys[n] for node in nodes for n in template.above[node.body.block]
+        }
+        plan[key] = tuple(
+            (dim, 1 if cut & {(k, dim) for k in above} else template.extent((key, dim)))
+            for dim in dims
+        )
+        cut |= {(key, dim) for dim in dims}
+    return plan
+
+
+def divisors(extent: int) -> list[int]:
+    """Return divisors of an extent, both ends included, at most CHOICES of them."""
+    found = [n for n in range(1, extent + 1) if extent % n == 0]
+    if len(found) <= CHOICES:
+        return found
+    places = np.linspace(0, len(found) - 1, CHOICES).round().astype(int)
+    return [found[place] for place in places]
+
+
+@dataclass(frozen=True)
+class _Descent:
+    template: Template
+    model: ModelName
+    known: dict[tuple[tuple[Key, Rows], ...], Estimate | None] = field(
+        default_factory=dict[tuple[tuple[Key, Rows], ...], Estimate | None]
+    )
+    """What `estimate` has returned: every step tries the same loop orders again."""
+
+    def step(self, current: Choice) -> Choice | None:
+        """Return the best neighbour of `current`, None where none is better."""
+        trials = neighbours(self.template, current.plan)
+        return self.best(current, trials) or self.reordered(current)
+
+    def best(self, current: Choice, trials: Values) -> Choice | None:
+        """Return the best legal one of `trials`, None where none beats `current`."""
+        every = Candidates(self.template, trials)
+        legal = every.divide() & every.multiply()
+        kept = {factor: array[legal] for factor, array in trials.items()}
+        if not legal.any():
+            return None
+        better = self.better(current, kept)
+        for index in np.flatnonzero(self.room(current, better)):
+            plan = _chosen(current.plan, better, int(index))
+            found = self.estimate(plan)
+            if found is not None and _rank(found) < _rank(current.estimate):
+                return Choice(plan, found)
+        return None
+
+    def better(self, current: Choice, trials: Values) -> Values:
+        """Return those of `trials` that cost less than `current`, cheapest first."""
+        mappings = Candidates(self.template, trials).mappings(current.plan)
+        prices = price_many(mappings, self.template.hardware, self.model)
+        shape = next(iter(trials.values())).shape
+        latency = np.broadcast_to(prices.latency, shape)
+        energy = np.broadcast_to(prices.energy, shape)
+        most, spent = _rank(current.estimate)
+        less = (latency < most) | ((latency == most) & (energy < spent))
+        order = np.lexsort((energy, latency))
+        chosen = order[less[order]]
+        return {factor: array[chosen] for factor, array in trials.items()}
+
+    def room(self, current: Choice, trials: Values) -> NDArray[np.bool_]:
+        """Return which of `trials` fit, by the liveness of values and by the tool."""
+        candidates = Candidates(self.template, trials)
+        mappings = candidates.mappings(current.plan)
+        tool = room_many(mappings, self.template.hardware).summed
+        return np.broadcast_to(candidates.fit(), tool.shape) & tool
+
+    def reordered(self, current: Choice) -> Choice | None:
+        """Return the best other loop order of one key, None where none is better."""
+        best = current
+        for key in current.plan:
+            for plan in _orders(current.plan, key):
+                found = self.estimate(plan)
+                if found is not None and _rank(found) < _rank(best.estimate):
+                    best = Choice(plan, found)
+        return None if best is current else best
+
+    def estimate(self, plan: Plan) -> Estimate | None:
+        """Return what a plan that fits costs, None where the tool rejects it."""
+        key = tuple(plan.items())
+        if key not in self.known:
+            self.known[key] = self._price(plan)
+        return self.known[key]
+
+    def _price(self, plan: Plan) -> Estimate | None:
+        hardware = self.template.hardware
+        try:
+            problem = self.template.problem_for(plan)
+            check_tool(problem, hardware)
+            return price(problem, hardware, self.model)
+        except CostError:
+            return None
+
+
+def factors_of(plan: Plan) -> dict[Factor, int]:
+    """Return the factor of every row of a plan."""
+    return {(key, dim): factor for key, rows in plan.items() for dim, factor in rows}
+
+
+def samples(template: Template, plan: Plan) -> Values:
+    """Return random factors for the rows of a plan; the same ones at every call."""
+    random = np.random.default_rng(0)
+    return {
+        factor: random.choice(divisors(template.extent(factor)), SAMPLES)
+        for factor in factors_of(plan)
+    }
+
+
+def neighbours(template: Template, plan: Plan) -> Values:
+    """Return the plans that differ in one factor, or in two of one dimension or key."""
+    current = factors_of(plan)
+    moves = [(factor,) for factor in current] + [
+        pair
+        for pair in combinations(current, 2)
+        if pair[0][1] == pair[1][1] or pair[0][0] == pair[1][0]
+    ]
+    columns: dict[Factor, list[Numbers]] = {factor: [] for factor in current}
+    for move in moves:
+        grid = np.meshgrid(*(divisors(template.extent(factor)) for factor in move))
+        changed = dict(zip(move, (axis.ravel() for axis in grid), strict=True))
+        for factor, value in current.items():
+            kept = np.full(grid[0].size, value)
+            columns[factor].append(changed.get(factor, kept))
+    return {factor: np.concatenate(parts) for factor, parts in columns.items()}
+
+
+def _orders(plan: Plan, key: Key) -> Iterator[Plan]:
+    """Yield the plan with every other order of the rows of `key` that turn."""
+    rows = dict(plan[key])
+    turning = tuple(dim for dim, factor in rows.items() if factor > 1)
+    for order in permutations(turning):
+        if order != turning:
+            ordered = {dim: rows[dim] for dim in (*order, *rows)}
+            yield {**plan, key: tuple(ordered.items())}
+
+
+def _chosen(plan: Plan, values: Values, index: int) -> Plan:
+    return {
+        key: tuple((dim, int(values[key, dim][index])) for dim, _ in rows)
+        for key, rows in plan.items()
+    }
+
+
+def _fits(template: Template, plan: Plan) -> bool:
+    single = _single(template, plan)
+    return bool((single.fit() & single.multiply()).all())
+
+
+def _single(template: Template, plan: Plan) -> Candidates:
+    rows = ((key, dim, f) for key, rows in plan.items() for dim, f in rows)
+    values = {(key, dim): np.asarray([factor]) for key, dim, factor in rows}
+    return Candidates(template, values)
+
+
+def _rank(estimate: Estimate) -> tuple[float, float]:
+    return estimate.latency, estimate.energy
+
+
+def _failure(template: Template, plan: Plan) -> PassFailedException:
+    """Say why the finest tiles are not legal."""
+    single = _single(template, plan)
+    sizes = Sizes(
+        lambda value: int(np.max(single.bytes_of(value))),
+        lambda node: int(np.max(single.iterations(node))),
+    )
+    if (found := overflow(template.func, template.system, sizes)) is not None:
+        return PassFailedException(
+            "tile: no valid mapping; with the finest tiles, "
+            f"{describe_overflow(found, template.system)}: fuse less, share another "
+            "dimension, or stream"
+        )
+    problem = template.problem_for(plan)
+    try:
+        check_summed(problem, template.hardware)
+        check_tool(problem, template.hardware)
+        price(problem, template.hardware)
+    except CostError as error:
+        return PassFailedException(f"tile: no valid mapping; {error}")
+    return PassFailedException("tile: no valid mapping")

@@ -1,0 +1,277 @@
+"""
+Tiles on GPUs: block sizes, warps and pipeline stages by estimated kernel time.
+
+Blocks are powers of two, as Triton wants them; one dimension has one block size in a
+kernel. The choice is a plan string, which `tile` obeys as it obeys one from a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.gpu.kernel import Device
+from comet.dialects.arch import SystemOp
+from comet.dialects.compound.dims import extents_of
+from comet.dialects.cost import Figures, Model, TimeUnit, annotate
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.gpu_levels import GpuLevels, gpu_levels
+from comet.passes.analysis.levels import compute_block
+from comet.passes.schedule.plan_string import Rows, format_plan
+from comet.passes.schedule.tile.gpu.cost import (
+    LaunchNumbers,
+    device,
+    fits,
+    price,
+    rank,
+    register_need,
+    shared_need,
+)
+from comet.passes.schedule.tile.gpu.model import (
+    MIN_DOT_BLOCK,
+    KernelSummary,
+    power_of_two,
+    summarize,
+    tile_blocks,
+)
+from comet.passes.schedule.tile.gpu.plan import plan_entries
+
+GROUP = 8
+"""Programs along the first grid axis that run together, where that pays."""
+STAGES = (3, 4, 2, 1)
+LAUNCHES = tuple(product((4, 8), STAGES))
+"""Warps and stages that are tried; of equals the first is taken."""
+LARGE_LAUNCHES = tuple(product((16,), STAGES))
+"""Tried where no other fits: more warps leave each thread fewer registers."""
+
+DOT_BLOCKS = (16, 32, 64, 128, 256)
+DOT_DEPTHS = (32, 64)
+"""Blocks of summed dimensions: longer ones take registers and save little."""
+SHORT_DEPTHS = (16,)
+"""Tried where no other fits: a row of it is half of what memory moves at a time."""
+WHOLE_DEPTH = 128
+"""
+The longest dimension that is summed at once if its loop stands in another one, unless
+that fits nowhere: with a loop inside, as over the numbers of a head, no loads of the
+outer loop run ahead.
+"""
+EXACT_DOT_DEPTHS = (16, 32)
+"""The same for f32, whose products are unrolled: longer blocks spill registers."""
+GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
+LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
+
+
+@dataclass(frozen=True)
+class KernelTiling:
+    """The choice for one kernel, and what it is expected to cost."""
+
+    blocks: Mapping[str, int]
+    """The block size (elements) of each dimension."""
+    launch: LaunchAttr
+    seconds: float
+    """The time of one launch, starting it included."""
+
+
+def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
+    """Return the kernels of a function, in order of launch."""
+    return tuple(op for op in compute_block(func).ops if isinstance(op, SpatialOp))
+
+
+def choose(func: FuncOp, system: SystemOp) -> str:
+    """
+    Return the plan string of the tiling with the smallest estimated time.
+
+    Raises PassFailedException if no tiling of a kernel fits the GPU.
+    """
+    levels = gpu_levels(system)
+    gpu = device(system, levels)
+    tilings: dict[SpatialOp, KernelTiling] = {}
+    for node in grid_nodes(func):
+        if (tiling := best_tiling(node, levels, gpu)) is None:
+            raise PassFailedException(
+                f"tile: {misfit(node, levels, gpu)}; fuse less, with strategy=auto"
+            )
+        tilings[node] = tiling
+    return plan_of(tilings)
+
+
+def plan_of(tilings: Mapping[SpatialOp, KernelTiling]) -> str:
+    """Return the plan string of the kernels of a function with their tiles."""
+    rows: dict[NodeOp, Rows] = {}
+    for node, tiling in tilings.items():
+        for op in node.walk():
+            if isinstance(op, NodeOp):
+                rows[op] = _rows(op, tiling.blocks)
+    return format_plan(plan_entries(rows))
+
+
+def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
+    """Say why no tiling of a kernel fits."""
+    summary = summarize(node, levels)
+    smallest = {
+        dim: min(_block_sizes(summary, dim, SHORT_DEPTHS)) for dim in summary.extents
+    }
+    registers = int(register_need(summary, smallest))
+    shared = int(shared_need(summary, smallest, 1))
+    made = ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
+    return (
+        f"the kernel that makes {made} needs {registers} bytes of {levels.registers} "
+        f"and {shared} bytes of {levels.shared} with its smallest tiles, more than fit "
+        f"beside addresses and buffers in the {gpu.register_bytes} and "
+        f"{gpu.shared_bytes} bytes there"
+    )
+
+
+def _rows(node: NodeOp, blocks: Mapping[str, int]) -> Rows:
+    """Return the rows of a node: it keeps its dimensions, blocks give the factors."""
+    extents: dict[str, int] = {}
+    for value in (*node.ins, *node.initial_carries()):
+        extents |= extents_of(value)
+    return tuple((dim, -(-extents[dim] // blocks[dim])) for dim in node.factors)
+
+
+def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling | None:
+    """Return the tiling of a kernel with the smallest time, None if none fits."""
+    summary = summarize(node, levels)
+    dims = tuple(summary.extents)
+    for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
+        sizes = [_block_sizes(summary, dim, depths) for dim in dims]
+        if (found := _cheapest(summary, dims, list(product(*sizes)), gpu)) is not None:
+            return found
+    return None
+
+
+def tilings(node: SpatialOp, levels: GpuLevels, gpu: Device) -> Iterator[KernelTiling]:
+    """Yield the best tiling of a kernel for each block size along each grid dim."""
+    summary = summarize(node, levels)
+    sizes = {dim: _block_sizes(summary, dim) for dim in summary.extents}
+    for dim in summary.grid:
+        for size in sizes[dim]:
+            choices = list(product(*(sizes | {dim: (size,)}).values()))
+            if (found := _cheapest(summary, tuple(sizes), choices, gpu)) is not None:
+                yield found
+
+
+def _cheapest(
+    summary: KernelSummary,
+    dims: Sequence[str],
+    choices: Sequence[tuple[int, ...]],
+    gpu: Device,
+) -> KernelTiling | None:
+    """Return the best of `choices`, block sizes for `dims`, with the best launch."""
+    for launches in (LAUNCHES, LARGE_LAUNCHES):
+        rows = [(*sizes, *launch) for sizes, launch in product(choices, launches)]
+        if (found := _cheapest_row(summary, dims, rows, gpu)) is not None:
+            return found
+    return None
+
+
+def _cheapest_row(
+    summary: KernelSummary,
+    dims: Sequence[str],
+    rows: Sequence[tuple[int, ...]],
+    gpu: Device,
+) -> KernelTiling | None:
+    """Return the best row: a block size for each of `dims`, warps and stages."""
+    table = np.array(rows, dtype=float)
+    columns = dict(zip(dims, table.T, strict=False))
+    numbers = LaunchNumbers(table[:, -2], table[:, -1])
+    time = price(summary, columns, numbers, gpu)
+    fitting = np.greater(fits(summary, columns, numbers, gpu), 0)
+    programs = summary.programs(columns)
+    ranks = np.where(fitting, rank(time, programs, gpu), np.inf)
+    best = int(np.argmin(ranks))
+    if not np.isfinite(ranks[best]):
+        return None
+    *sizes, warps, stages = (int(number) for number in table[best])
+    seconds = float(np.broadcast_to(time.seconds, ranks.shape)[best])
+    blocks = dict(zip(dims, sizes, strict=True))
+    return KernelTiling(blocks, LaunchAttr(warps, stages), seconds)
+
+
+def _block_sizes(
+    summary: KernelSummary, dim: str, depths: Sequence[int] | None = None
+) -> Sequence[int]:
+    """
+    Return the block sizes to try for one dimension, smallest first.
+
+    `depths` are those for what contractions of 16-bit numbers sum. None takes the best,
+    `DOT_DEPTHS`, and the whole of what a loop inside another one sums.
+    """
+    whole = power_of_two(summary.extents[dim])
+    in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
+    if in_dot:
+        whole = max(whole, MIN_DOT_BLOCK)
+    if not in_grid and dim not in summary.loops:
+        return (whole,)
+    if dim in summary.batch_dims:
+        return (1,)
+    sizes = GRID_BLOCKS if in_grid else LOOP_BLOCKS
+    if in_dot:
+        sizes = DOT_BLOCKS
+    if dim in summary.dot_depths:
+        if depths is None and dim in summary.inner_dims and whole <= WHOLE_DEPTH:
+            return (whole,)
+        sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths or DOT_DEPTHS
+    return [size for size in sizes if size <= whole] or [whole]
+
+
+def finish_kernels(func: FuncOp, system: SystemOp) -> None:
+    """
+    Give every kernel its launch numbers, unless it has some, and its estimate.
+
+    The tiles stand: the numbers are the cheapest ones for them.
+    """
+    levels = gpu_levels(system)
+    gpu = device(system, levels)
+    for node in grid_nodes(func):
+        finish_kernel(node, levels, gpu)
+
+
+def finish_kernel(node: SpatialOp, levels: GpuLevels, gpu: Device) -> None:
+    """Do that for one kernel."""
+    summary, blocks = summarize(node, levels), tile_blocks(node)
+    if node.launch is None:
+        node.launch = _best_launch(summary, blocks, gpu)
+    numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
+    time = price(summary, blocks, numbers, gpu)
+    set_estimate(node, float(time.seconds) - gpu.launch)
+
+
+def _best_launch(
+    summary: KernelSummary, blocks: Mapping[str, int], gpu: Device
+) -> LaunchAttr:
+    """Return the launch numbers for given blocks; the most warps if none fits."""
+    best = _cheapest(summary, tuple(blocks), [tuple(blocks.values())], gpu)
+    warps, stages = LARGE_LAUNCHES[-1]
+    if best is not None:
+        warps, stages = best.launch.warps, best.launch.stages
+    return LaunchAttr(warps, stages, _group(summary, blocks, gpu))
+
+
+def _group(summary: KernelSummary, blocks: Mapping[str, int], gpu: Device) -> int:
+    """
+    Return how many programs along the first grid axis run together.
+
+    Where a product takes several waves, programs near each other on both axes share
+    more of their operands in L2.
+    """
+    trips = [int(summary.trips(dim, blocks)) for dim in summary.grid]
+    split = [count for count in trips if count > 1]
+    one_wave = summary.programs(blocks) <= gpu.multiprocessors
+    if len(split) != 2 or not summary.dots or one_wave:
+        return 1
+    return min(GROUP, split[0])
+
+
+def set_estimate(node: SpatialOp, seconds: float) -> None:
+    """Write on its grid node how long a kernel runs, in whole nanoseconds."""
+    figures = Figures(Model.PAPER, TimeUnit.NS, latency=round(seconds * 1e9))
+    annotate(node, figures)

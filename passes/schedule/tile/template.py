@@ -1,0 +1,373 @@
+"""
+A tile tree without factors, and what factors would make of it.
+
+The tree is lowered once; candidates are numbers (or arrays of them, one element per
+candidate) put into the lowered `Problem`, never clones of IR. Nodes of one level that
+hold the same kinds of ops share their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from comet.cost.accelerator.factors import Rows, with_factors
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.mappings import FactorKey, Mappings, StepKey
+from comet.cost.accelerator.problem import Leaf, Node, Problem, Tile, walk
+from comet.cost.from_ir.mapping import hardware_of, problem_of
+from comet.dialects.arch import SystemOp
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound.dims import element_type_of, extents_of, merged_extents
+from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule.analysis import assign_combiners
+from comet.dialects.schedule.attributes import Combiner, LoopAttr
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
+from comet.passes.comet.lower_to_comet.tree import COMPUTE
+from comet.passes.schedule.capacity import Bytes, Sizes, spare_bytes
+from comet.passes.schedule.plan_string import (
+    cuttable,
+    nest_number,
+    node_kinds,
+    node_level,
+    plan_targets,
+)
+from comet.passes.schedule.retile import retile, set_rows
+
+CLASSES = ("contract", "reduce", "map")
+"""The kinds of ops whose nodes share rows."""
+
+Key: TypeAlias = tuple[str, str | None]
+"""Level and kind of a plan entry."""
+
+Factor: TypeAlias = tuple[Key, str]
+"""A row: the key of its nodes, and its dimension."""
+
+Path: TypeAlias = tuple[int, ...]
+"""Indices of the temporal nodes of a problem that a leaf is in, outermost first."""
+
+Values: TypeAlias = Mapping[Factor, NDArray[np.int64]]
+"""The factor of each row, one array element per candidate."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """A tile tree without factors, in IR and as a problem, and what may be looped."""
+
+    func: FuncOp
+    system: SystemOp
+    nodes: tuple[TemporalOp, ...]
+    problem: Problem
+    hardware: Hardware
+    letters: Mapping[str, str]
+    """What the problem calls each dimension."""
+
+    @cached_property
+    def keys(self) -> Mapping[TemporalOp, Key]:
+        """The plan key of each node: nodes with one key share their rows."""
+        return _keys(self.nodes)
+
+    @cached_property
+    def extents(self) -> Mapping[TemporalOp, Mapping[str, int]]:
+        """The extents that each node has without any temporal factor."""
+        return {
+            node: merged_extents((*node.ins, *node.initial_carries()), node.name)
+            for node in self.nodes
+        }
+
+    @cached_property
+    def loops(self) -> Mapping[Key, tuple[str, ...]]:
+        """The dimensions that every node of a key can be cut along, outermost first."""
+        legal: dict[Key, dict[str, bool]] = {}
+        for node, key in self.keys.items():
+            for dim in cuttable(node):
+                known = legal.setdefault(key, {})
+                known[dim] = known.get(dim, True) and _can_loop(node, dim)
+        return {
+            key: tuple(dim for dim, allowed in dims.items() if allowed)
+            for key, dims in legal.items()
+        }
+
+    @cached_property
+    def above(self) -> Mapping[Block, tuple[TemporalOp, ...]]:
+        """The temporal nodes around each block, outermost first."""
+        found: dict[Block, tuple[TemporalOp, ...]] = {self.func.body.block: ()}
+        for op in self.func.walk():
+            if isinstance(op, NodeOp) and op.parent is not None:
+                own = (op,) if isinstance(op, TemporalOp) else ()
+                found[op.body.block] = (*found[op.parent], *own)
+        return found
+
+    def extent(self, factor: Factor) -> int:
+        """
+        Return the most tiles that a row can make, no other factor applied.
+
+        That is the smallest extent below, where a spatial node may have split more.
+        """
+        key, dim = factor
+        owners = {node for node, own in self.keys.items() if own == key}
+        return min(
+            extents[dim]
+            for node, extents in self.extents.items()
+            if dim in extents and owners & set(self.above[node.body.block])
+        )
+
+    def rows(self, node: TemporalOp, plan: Mapping[Key, Rows]) -> Rows:
+        """Return the rows of `node` under a plan, in the problem's letters."""
+        known = self.extents[node]
+        rows = plan.get(self.keys[node], ())
+        return tuple((self.letters[dim], f) for dim, f in rows if dim in known)
+
+    @cached_property
+    def owners(self) -> Mapping[tuple[int, str], tuple[TemporalOp, ...]]:
+        """
+        The nodes that a node of the problem is, for each operation below it.
+
+        Nodes outside of all others become one in the problem, its root, and so do
+        nodes that stand directly in one another.
+        """
+        leaves = paths_of(self.problem.root, ())
+        ops = [op for op in self.func.walk() if isinstance(op, COMPUTE)]
+        found: dict[tuple[int, str], tuple[TemporalOp, ...]] = {}
+        for (leaf, path), op in zip(leaves, ops, strict=True):
+            around = () if op.parent is None else self.above[op.parent]
+            for tile, nodes in zip(path, nested(around), strict=True):
+                found[tile, leaf.operation] = nodes
+        return found
+
+    def problem_for(self, plan: Mapping[Key, Rows]) -> Problem:
+        """
+        Return the problem with the rows of a plan.
+
+        Raises CostError if loops that become those of one node differ in order.
+        """
+        rows = {
+            place: tuple(row for node in nodes for row in self.rows(node, plan))
+            for place, nodes in self.owners.items()
+        }
+        return with_factors(self.problem, rows)
+
+
+class Candidates:
+    """A template with many choices of factors at once."""
+
+    def __init__(self, template: Template, values: Values):
+        self.template = template
+        self.values = values
+        self.shares: dict[Block, dict[str, NDArray[np.int64]]] = {}
+        """How many tiles each dimension is cut into by the nodes around a block."""
+        for block, nodes in template.above.items():
+            shares: dict[str, NDArray[np.int64]] = {}
+            for node in nodes:
+                for dim, factor in self.factors(node).items():
+                    shares[dim] = shares[dim] * factor if dim in shares else factor
+            self.shares[block] = shares
+
+    def factors(self, node: TemporalOp) -> dict[str, NDArray[np.int64]]:
+        """Return the factor of each dimension that `node` loops over."""
+        key, known = self.template.keys[node], self.template.extents[node]
+        return {d: f for (k, d), f in self.values.items() if k == key and d in known}
+
+    def divide(self) -> NDArray[np.bool_]:
+        """Return where every factor divides what the nodes around it leave."""
+        legal = np.asarray(True)
+        for node, extents in self.template.extents.items():
+            for dim, share in self.shares[node.body.block].items():
+                legal = legal & (extents.get(dim, 0) % share == 0)
+        return legal
+
+    def multiply(self) -> NDArray[np.bool_]:
+        """Return where the tiles of contractions are matrices, one batch at a time."""
+        legal = np.asarray(True)
+        for block, shares in self.shares.items():
+            for op in block.ops:
+                if isinstance(op, ContractOp):
+                    extents = extents_of(op.result)
+                    for dim in op.batch:
+                        legal = legal & (extents[dim] == shares.get(dim, 1))
+        return legal
+
+    def fit(self) -> NDArray[np.bool_]:
+        """Return where every level holds what is alive in it."""
+        sizes = Sizes(self.bytes_of, self.iterations)
+        spare = spare_bytes(self.template.func, self.template.system, sizes)
+        return np.asarray(spare >= 0)
+
+    def mappings(self, plan: Mapping[Key, Rows]) -> Mappings:
+        """Return the candidates as mappings, in the loop orders of `plan`."""
+        factors: dict[FactorKey, NDArray[np.float64]] = {}
+        steps: dict[StepKey, NDArray[np.float64]] = {}
+        orders = {key: tuple((d, 1) for d, _ in rows) for key, rows in plan.items()}
+        problem, letters = self.template.problem_for(orders), self.template.letters
+        owners = self.template.owners
+        tiles = [n for n in walk(problem.root) if isinstance(n, Tile) and not n.spatial]
+        for tile in tiles:
+            for place, entry in enumerate(tile.entries):
+                nodes = owners[tile.index, entry.tag]
+                looped = [row for node in nodes for row in self.factors(node).items()]
+                rows = {letters[dim]: factor for dim, factor in looped}
+                for dim in set(problem.operation[entry.tag].dims) & set(rows):
+                    factors[tile.index, place, 0, dim] = rows[dim].astype(np.float64)
+            if tile.is_leaf:
+                innermost = owners[tile.index, tile.leaf.operation][-1]
+                shares = self.shares[innermost.body.block]
+                named = {letters[dim]: share for dim, share in shares.items()}
+                steps |= _steps(tile.leaf, problem, named)
+        return Mappings(problem, factors, steps)
+
+    def bytes_of(self, value: SSAValue) -> Bytes:
+        """Return the size of a value, tiled."""
+        owner = value.owner
+        block = owner.parent if isinstance(owner, Operation) else owner
+        shares = {} if block is None else self.shares.get(block, {})
+        size: Bytes = element_type_of(value).bitwidth
+        for dim, extent in extents_of(value).items():
+            size = size * (extent // shares.get(dim, 1))
+        return size // 8
+
+    def iterations(self, node: NodeOp) -> Bytes:
+        """Return how often the body of `node` runs on one instance."""
+        turns: Bytes = 1
+        if isinstance(node, TemporalOp):
+            for factor in self.factors(node).values():
+                turns = turns * factor
+        return turns
+
+
+def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
+    """Yield nodes, outermost first, those together that stand in one another."""
+    group: tuple[TemporalOp, ...] = ()
+    for node in nodes:
+        if group and node.parent_op() is not group[-1]:
+            yield group
+            group = ()
+        group = (*group, node)
+    if group:
+        yield group
+
+
+def _steps(
+    leaf: Leaf, problem: Problem, shares: Mapping[str, NDArray[np.int64]]
+) -> dict[StepKey, NDArray[np.float64]]:
+    """Return the sizes of a leaf's tiles, for the dimensions that its operation has."""
+    relevant = set(problem.operation[leaf.operation].dims)
+    sizes = {"": dict(leaf.primitive), **leaf.steps}
+    return {
+        (leaf.index, tensor, dim): np.maximum(1, size // shares[dim]).astype(np.float64)
+        for tensor, dims in sizes.items()
+        for dim, size in dims.items()
+        if dim in relevant and dim in shares
+    }
+
+
+def paths_of(node: Node, path: tuple[int, ...]) -> Iterator[tuple[Leaf, Path]]:
+    """Yield each leaf below `node`, with the temporal nodes on the way to it."""
+    if isinstance(node, Leaf):
+        yield node, path
+    elif isinstance(node, Tile):
+        inner = path if node.spatial else (*path, node.index)
+        for child in node.children:
+            yield from paths_of(child, inner)
+
+
+def make_template(func: FuncOp, system: SystemOp) -> Template:
+    """
+    Return the template of `func`: a copy without temporal factors, lowered once.
+
+    Raises PassFailedException for what the accelerator has no place for.
+    """
+    module = func.get_toplevel_object()
+    assert isinstance(module, ModuleOp)
+    copy = module.clone()
+    bare = _same_function(copy, func)
+    for node in plan_targets(bare):
+        set_rows(node, _bare_rows(node))
+    retile(bare)
+    nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
+    lowered = copy.clone()
+    lowered_func = _same_function(lowered, func)
+    plan = plan_lowering(lowered_func, system, absorb=False)
+    lower_function(lowered_func, plan)
+    return Template(
+        bare, system, nodes, problem_of(lowered), hardware_of(system), plan.names.dims
+    )
+
+
+def _same_function(module: ModuleOp, func: FuncOp) -> FuncOp:
+    """Return the function of a cloned module that has the name of `func`."""
+    return next(
+        op
+        for op in module.body.block.ops
+        if isinstance(op, FuncOp) and op.sym_name == func.sym_name
+    )
+
+
+def _keys(nodes: Sequence[TemporalOp]) -> dict[TemporalOp, Key]:
+    """
+    Return the plan key of each node: its level, and the class of its ops if one.
+
+    Where a node of several classes is in one of several nests, the keys have the number
+    of the nest as well: an entry for a class alone would reach the node too. For that
+    reason a node shares its rows with one of several classes in its nest and level.
+    """
+    nests = {nest_number(node) for node in nodes}
+    classes = {node: node_kinds(node) & set(CLASSES) for node in nodes}
+    numbered = len(nests) > 1 and any(len(kinds) > 1 for kinds in classes.values())
+    keys: dict[TemporalOp, Key] = {}
+    mixed = {_place(node) for node, kinds in classes.items() if len(kinds) > 1}
+    for node, kinds in classes.items():
+        parts = [nest_number(node)] if numbered else []
+        parts += kinds if len(kinds) == 1 and _place(node) not in mixed else []
+        keys[node] = node_level(node), "/".join(parts) or None
+    return keys
+
+
+def _place(node: TemporalOp) -> tuple[str, str]:
+    """Return the level and the nest of a node."""
+    return node_level(node), nest_number(node)
+
+
+def _bare_rows(node: NodeOp) -> tuple[LoopAttr, ...]:
+    """Return the rows that `node` has without factors: none, or those of its fold."""
+    dims = node.factors if node.initial_carries() else ()
+    return tuple(LoopAttr(dim, 1) for dim in dims)
+
+
+def _wasteful(node: TemporalOp) -> set[Combiner]:
+    """
+    Return the combiners that results of `node` may not need.
+
+    Partial folds cannot be merged between iterations, and within a fold an iteration
+    must not turn over again what another one has.
+    """
+    above = node.parent_op()
+    while isinstance(above, NodeOp) and not above.initial_carries():
+        above = above.parent_op()
+    return {Combiner.FOLD, Combiner.SAME} if above else {Combiner.FOLD}
+
+
+def _can_loop(node: TemporalOp, dim: str) -> bool:
+    """Return whether the body of `node` may run tile by tile along `dim`."""
+    if node.initial_carries():
+        return True
+    root: NodeOp = node
+    while isinstance(above := root.parent_op(), NodeOp):
+        root = above
+    set_rows(node, (LoopAttr(dim, 1),))
+    try:
+        assign_combiners(root)
+        return not set(node.combiners) & _wasteful(node)
+    except VerifyException:
+        return False
+    finally:
+        set_rows(node, ())

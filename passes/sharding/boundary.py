@@ -1,0 +1,97 @@
+"""
+The boundary of a function: how its arguments and results are held, where it says so.
+
+An argument or a result may carry `collective.shard`, such as {K = ["rank"]}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import Sharding
+from comet.dialects.compound.dims import names_of
+from comet.passes.sharding.shardings import SHARD, check_sharding, read_sharding
+
+Attributes = ArrayAttr[DictionaryAttr]
+"""The attributes of each argument, or of each result."""
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The shardings of arguments and results, None where nobody says any."""
+
+    arguments: tuple[Sharding | None, ...]
+    results: tuple[Sharding | None, ...]
+
+
+def boundary_of(func: FuncOp) -> Boundary:
+    """
+    Return the shardings that the signature of a function says.
+
+    Raises PassFailedException if an annotation is not a sharding.
+    """
+    types, name = func.function_type, func.sym_name.data
+    return Boundary(
+        tuple(_stated(func.arg_attrs, len(types.inputs), f"@{name} argument")),
+        tuple(_stated(func.res_attrs, len(types.outputs), f"@{name} result")),
+    )
+
+
+def _stated(
+    attributes: Attributes | None, count: int, what: str
+) -> Iterator[Sharding | None]:
+    """Yield the sharding of each of `count` values."""
+    for index in range(count):
+        if attributes is None or SHARD not in attributes.data[index].data:
+            yield None
+        else:
+            attribute = attributes.data[index].data[SHARD]
+            yield read_sharding(attribute, f"{what} {index}")
+
+
+def says_sharding(func: FuncOp) -> bool:
+    """Return whether an op, an argument or a result of a function is annotated."""
+    boundary = boundary_of(func)
+    return any((*boundary.arguments, *boundary.results)) or any(
+        SHARD in op.attributes for op in func.body.block.ops
+    )
+
+
+def check_boundary(func: FuncOp, mesh: MeshOp, name: str) -> None:
+    """
+    Check that the shardings of the signature fit its values and the mesh.
+
+    Raises PassFailedException if one does not; `name` is that of the pass.
+    """
+    boundary, types = boundary_of(func), func.function_type
+    sides = (
+        ("argument", types.inputs, boundary.arguments),
+        ("result", types.outputs, boundary.results),
+    )
+    for side, own, shardings in sides:
+        for index, (type_, sharding) in enumerate(zip(own, shardings, strict=True)):
+            if sharding is not None:
+                what = f"{name}: {side} {index} of @{func.sym_name.data}"
+                check_sharding(sharding, names_of(type_), mesh, what)
+
+
+def drop_boundary(func: FuncOp) -> None:
+    """Remove the shardings from the signature of a function."""
+    arguments, results = func.arg_attrs, func.res_attrs
+    func.arg_attrs = None if arguments is None else _without_shard(arguments)
+    func.res_attrs = None if results is None else _without_shard(results)
+
+
+def _without_shard(attributes: Attributes) -> Attributes | None:
+    kept = [_others(own.data) for own in attributes]
+    return ArrayAttr(map(DictionaryAttr, kept)) if any(kept) else None
+
+
+def _others(own: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    return {name: value for name, value in own.items() if name != SHARD}

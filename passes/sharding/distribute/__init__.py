@@ -1,0 +1,141 @@
+"""
+`distribute`: elementary level -> elementary level, annotated.
+
+Says over which mesh axes the iterations of a dimension are spread, on every elementary
+op that has the dimension. The meaning of the program is unchanged; the extent need not
+divide. Needs a mesh; rejects an unknown dimension or axis, and a second use of either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import Sharding, sharding_attr
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.sharding.shardings import (
+    MESH,
+    SHARD,
+    iteration_dims,
+    select_mesh,
+    sharding_of_op,
+)
+
+
+@dataclass(frozen=True)
+class DistributePass(ModulePass):
+    """Annotate elementary ops with a sharding of one dimension."""
+
+    name = "distribute"
+
+    dim: str
+    """The dimension to spread."""
+    axes: tuple[str, ...]
+    """The mesh axes to spread it over, major first."""
+    op: str | None = None
+    """Only ops of this name, such as contract; all that have the dimension if unset."""
+    skip: str | None = None
+    """No ops of this name."""
+    mesh: str | None = None
+    """The mesh, without `@`; the only one of the module if unset."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Annotate every function of the module that is no reference."""
+        functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
+        mesh = select_mesh("distribute", op, self.mesh)
+        _check_axes(mesh, self.axes)
+        for func in functions:
+            chosen = Chosen(self.op, self.skip)
+            plan = plan_distribution(func, self.dim, self.axes, chosen)
+            func.attributes[MESH] = SymbolRefAttr(mesh.sym_name)
+            for target, sharding in plan.items():
+                target.attributes[SHARD] = sharding_attr(sharding)
+
+
+def _check_axes(mesh: MeshOp, axes: tuple[str, ...]) -> None:
+    """Raise PassFailedException unless `axes` are distinct axes of `mesh`."""
+    known = mesh.axis_extents
+    for axis in axes:
+        if axis not in known:
+            raise PassFailedException(
+                f"distribute: mesh @{mesh.sym_name.data} has no axis {axis}; its axes "
+                f"are {', '.join(known)}"
+            )
+        if axes.count(axis) > 1:
+            raise PassFailedException(
+                f"distribute: axis {axis} is named twice; an axis splits a dimension "
+                "once"
+            )
+    if not axes:
+        raise PassFailedException("distribute: axes names at least one mesh axis")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which ops to spread, by their names."""
+
+    only: str | None = None
+    skipped: str | None = None
+
+    def has(self, op: Operation) -> bool:
+        """Return whether `op` is one of them."""
+        only, skipped = map(_short, (self.only or op.name, self.skipped or ""))
+        return _short(op.name) == only != skipped
+
+    def __str__(self) -> str:
+        """Return the words that go before `op`."""
+        only = "" if self.only is None else f"compound.{_short(self.only)} "
+        return f"{only}{'other ' if self.skipped else ''}"
+
+
+def _short(name: str) -> str:
+    return name.split(".")[-1]
+
+
+def plan_distribution(
+    func: FuncOp, dim: str, axes: tuple[str, ...], chosen: Chosen
+) -> dict[Operation, Sharding]:
+    """
+    Return the new sharding of every op of `func` that gets one.
+
+    Raises PassFailedException if no op has the dimension, or if one is already sharded
+    in it or over one of the axes.
+    """
+    ops = {op: iteration_dims(op) for op in func.body.block.ops}
+    known = sorted({name for names in ops.values() for name in names})
+    targets = [op for op, names in ops.items() if dim in names and chosen.has(op)]
+    if not known:
+        raise PassFailedException(
+            f"distribute: @{func.sym_name.data} computes nothing along a dimension, so "
+            "that there is nothing to spread; leave distribute out, or ask for one rank"
+        )
+    if not targets:
+        raise PassFailedException(
+            f"distribute: no {chosen}op of @{func.sym_name.data} has the dimension "
+            f"{dim}; dimensions of the function are {', '.join(known)}"
+        )
+    return {op: {**_unused(op, dim, axes), dim: axes} for op in targets}
+
+
+def _unused(op: Operation, dim: str, axes: tuple[str, ...]) -> Sharding:
+    """Return the present sharding of `op`, which must leave `dim` and `axes` free."""
+    present = sharding_of_op(op)
+    if dim in present:
+        raise PassFailedException(
+            f"distribute: '{op.name}' is already sharded in {dim} over "
+            f"{', '.join(present[dim])}"
+        )
+    for other, used in present.items():
+        if shared := [axis for axis in axes if axis in used]:
+            raise PassFailedException(
+                f"distribute: axis {shared[0]} of '{op.name}' splits {other} already; "
+                f"an axis splits one dimension, choose another for {dim}"
+            )
+    return present

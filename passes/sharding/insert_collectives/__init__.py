@@ -1,0 +1,253 @@
+"""
+`insert-collectives`: annotated elementary level -> SPMD level.
+
+Needs the shardings that `distribute` or the user wrote, on ops or on the arguments and
+results of the function; a function without any runs on one device and stays as it is.
+An argument is held in its sharding, a result is brought to its. Ops without sharding
+run on every instance, on whole operands; elementwise ones that only make results run
+as these are wanted.
+
+Gives one `collective.spmd` region per function with local shapes, and the collectives
+that the shardings imply: a reduction over a sharded dimension is finished by an
+all-reduce of the statistic, a fold by an all-gather of its partials and a fold of their
+merge, and a value that its user wants elsewhere is resharded. Rejects shardings that do
+not fit the op, the value or the mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue, Use
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import Sharding, SpmdOp, YieldOp
+from comet.dialects.compound import (
+    CastOp,
+    FillOp,
+    FoldOp,
+    IndexOp,
+    MapOp,
+    RenameOp,
+)
+from comet.passes.analysis.dependence import is_constant, loaded_dims
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.sharding.boundary import (
+    boundary_of,
+    check_boundary,
+    drop_boundary,
+    says_sharding,
+)
+from comet.passes.sharding.insert_collectives.local_body import (
+    LocalBody,
+    local_type,
+    restricted,
+)
+from comet.passes.sharding.insert_collectives.local_fold import merge_partials
+from comet.passes.sharding.shardings import (
+    ITERATING,
+    MESH,
+    SHARD,
+    check_sharding,
+    iteration_dims,
+    select_mesh,
+    sharding_of_op,
+)
+
+
+@dataclass(frozen=True)
+class InsertCollectivesPass(ModulePass):
+    """Turn sharding annotations into local shapes and explicit collectives."""
+
+    name = "insert-collectives"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every annotated function of the module that is no reference."""
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
+            if says_sharding(func):
+                build_region(func, plan_region(op, func))
+
+
+@dataclass(frozen=True)
+class Returned:
+    """A value that leaves the region."""
+
+    value: SSAValue
+    sharding: Sharding | None
+    """The sharding to bring it to; None: it stays as it is."""
+    positions: tuple[int, ...]
+    """The results of the function that it is."""
+
+
+@dataclass(frozen=True)
+class RegionPlan:
+    """What becomes of a function."""
+
+    mesh: MeshOp
+    shardings: dict[Operation, Sharding]
+    """The sharding of the iterations of every op that computes, in order."""
+    arguments: dict[SSAValue, Sharding]
+    """The sharding in which arguments are held, where the function says it."""
+    returned: tuple[Returned, ...]
+    """What leaves the region, each once."""
+
+
+def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
+    """
+    Read the shardings of a function.
+
+    Raises PassFailedException if one does not fit its op or the mesh.
+    """
+    symbol = func.attributes.get(MESH)
+    named = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
+    mesh = select_mesh("insert-collectives", module, named)
+    ops = list(func.body.block.ops)
+    terminator = ops.pop()
+    assert isinstance(terminator, ReturnOp)
+    computing = [op for op in ops if not _follows(op)]
+    for op in computing:
+        _check_sharding(op, sharding_of_op(op), mesh)
+    check_boundary(func, mesh, "insert-collectives")
+    boundary = boundary_of(func)
+    held = zip(func.body.block.args, boundary.arguments, strict=True)
+    own = _own_shardings(func.body.block, computing)
+    return RegionPlan(
+        mesh,
+        _shardings_of(own, boundary.results),
+        {argument: sharding for argument, sharding in held if sharding},
+        _returned(list(zip(terminator.operands, boundary.results, strict=True))),
+    )
+
+
+def _shardings_of(
+    own: Mapping[Operation, Sharding], results: Sequence[Sharding | None]
+) -> dict[Operation, Sharding]:
+    """Return the sharding of every op of `own`; `results` are the function's."""
+    tail: dict[Operation, Sharding] = {}
+    for op in reversed(list(own)):
+        if isinstance(op, MapOp | CastOp) and SHARD not in op.attributes:
+            wishes = [_wish(use, results, tail) for use in op.result.uses]
+            wish = wishes[0] if wishes else None
+            if wish is not None and wishes.count(wish) == len(wishes):
+                tail[op] = wish
+    return {op: tail.get(op) or sharding for op, sharding in own.items()}
+
+
+def _own_shardings(block: Block, ops: Sequence[Operation]) -> dict[Operation, Sharding]:
+    """
+    Return what each of `ops` says of the dimensions that something loaded has.
+
+    Every instance computes constants whole, a fold of them too.
+    """
+    loaded = loaded_dims(block)
+    dims = {op: frozenset[str]().union(*(loaded[v] for v in op.operands)) for op in ops}
+    return {
+        op: {d: axes for d, axes in sharding_of_op(op).items() if d in dims[op]}
+        for op in ops
+    }
+
+
+def _wish(
+    use: Use, results: Sequence[Sharding | None], tail: Mapping[Operation, Sharding]
+) -> Sharding | None:
+    """Return the sharding in which a result of the function makes `use` wanted."""
+    if isinstance(use.operation, ReturnOp):
+        return results[use.index]
+    return tail.get(use.operation)
+
+
+def _returned(
+    results: Sequence[tuple[SSAValue, Sharding | None]],
+) -> tuple[Returned, ...]:
+    """Return the computed ones of `results`; equal ones in one sharding are one."""
+    return tuple(
+        Returned(*result, tuple(i for i, r in enumerate(results) if r == result))
+        for index, result in enumerate(results)
+        if not isinstance(result[0], BlockArgument) and results.index(result) == index
+    )
+
+
+def _follows(op: Operation) -> bool:
+    """Return whether `op` is put where it is used, in the sharding wanted there."""
+    follow = isinstance(op, FillOp | IndexOp | RenameOp)
+    return follow or any(map(is_constant, op.results))
+
+
+def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:
+    dims = iteration_dims(op)
+    if not isinstance(op, ITERATING):
+        raise PassFailedException(
+            f"insert-collectives: '{op.name}' is no elementary op; run decompose first"
+        )
+    check_sharding(sharding, dims, mesh, f"insert-collectives: '{op.name}'")
+
+
+def build_region(func: FuncOp, plan: RegionPlan) -> None:
+    """Replace the ops of a function by one SPMD region."""
+    body = LocalBody(plan.mesh, plan.arguments)
+    for op, sharding in plan.shardings.items():
+        _localise(body, op, sharding)
+    shardings = [
+        body.sharding(r.value) if r.sharding is None else r.sharding
+        for r in plan.returned
+    ]
+    wanted = zip(plan.returned, shardings, strict=True)
+    body.block.add_op(YieldOp(*[body.fetch(r.value, s) for r, s in wanted]))
+    spmd = SpmdOp(
+        body.mesh_name,
+        [outer for outer, _ in body.inputs],
+        [dict(sharding) for _, sharding in body.inputs],
+        [r.value.type for r in plan.returned],
+        shardings,
+        Region(body.block),
+    )
+    _replace_ops(func, spmd, plan.returned)
+
+
+def _localise(body: LocalBody, op: Operation, sharding: Sharding) -> None:
+    """Append the local form of `op`, and of a fold the merge of its partials."""
+    operands = [body.fetch(value, sharding) for value in op.operands]
+    regions = [body.local_region(region, sharding) for region in op.regions]
+    local = type(op).create(
+        operands=operands,
+        result_types=[
+            local_type(r.type, restricted(sharding, r), body.mesh) for r in op.results
+        ],
+        properties=op.properties,
+        attributes={k: v for k, v in op.attributes.items() if k != SHARD},
+        location=op.location,
+        regions=regions,
+    )
+    for old, new in zip(op.results, local.results, strict=True):
+        new.name_hint = old.name_hint
+    body.insert(local)
+    results: Sequence[SSAValue] = local.results
+    if isinstance(local, FoldOp) and local.dim.data in sharding:
+        results = merge_partials(body, local, sharding[local.dim.data])
+    for old, new in zip(op.results, results, strict=True):
+        body.hold(old, new)
+
+
+def _replace_ops(func: FuncOp, spmd: SpmdOp, returned: Sequence[Returned]) -> None:
+    """Put the region before the return, and drop what it replaces."""
+    terminator = func.body.block.last_op
+    assert terminator is not None
+    Rewriter.insert_op(spmd, InsertPoint.before(terminator))
+    results = list(terminator.operands)
+    for old, new in zip(returned, spmd.outs, strict=True):
+        new.name_hint = old.value.name_hint
+        for position in old.positions:
+            results[position] = new
+    Rewriter.replace_op(terminator, ReturnOp(*results))
+    for op in reversed(list(func.body.block.ops)):
+        if not isinstance(op, SpmdOp | ReturnOp):
+            Rewriter.erase_op(op, safe_erase=False)
+    func.attributes.pop(MESH, None)
+    drop_boundary(func)

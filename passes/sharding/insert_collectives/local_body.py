@@ -1,0 +1,265 @@
+"""
+The body of an SPMD region under construction: local ops, and the collectives between.
+
+Every op is put in with the shardings that it wants of its operands; the body fetches
+them: from the operands of the region (in any sharding, unless it is said how they are
+held), by computing constants and renames on the spot, or by collectives. What each
+local value is, the dialect's own analysis says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    ReduceScatterOp,
+    ScatterOp,
+)
+from comet.dialects.collective.analysis import result_states
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import Sharding
+from comet.dialects.collective.state import State, States, state_of_sharding
+from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
+from comet.dialects.compound.dims import extents_of, names_of, with_extents
+from comet.passes.analysis.dependence import is_constant
+
+Held = tuple[tuple[str, tuple[str, ...]], ...]
+"""A sharding that can be a key."""
+Key = tuple[SSAValue, Held]
+"""A global value and the sharding under which it is held."""
+Input = tuple[BlockArgument, Held]
+"""An argument of the function and the sharding in which the region takes it."""
+
+
+def sharding_of_state(state: State) -> Sharding:
+    """Return the mesh axes that split each sharded dimension, major first."""
+    sharding: Sharding = {}
+    for axis, dim in state.sharded.items():
+        sharding[dim] = (*sharding.get(dim, ()), axis)
+    return sharding
+
+
+def restricted(sharding: Sharding, value: SSAValue | Attribute) -> Sharding:
+    """Return the part of a sharding that is about the dimensions of `value`."""
+    names = names_of(value)
+    return {dim: axes for dim, axes in sharding.items() if dim in names}
+
+
+def local_type(type_: Attribute, sharding: Sharding, mesh: MeshOp) -> Attribute:
+    """Return the type of one instance's share: ceil(extent / instances) of each dim."""
+    shares = {
+        dim: -(-extent // mesh.size(sharding.get(dim, ())))
+        for dim, extent in extents_of(type_).items()
+    }
+    return with_extents(type_, shares)
+
+
+class LocalBody:
+    """A block that grows op by op, with the state of every value in it."""
+
+    def __init__(self, mesh: MeshOp, arguments: Mapping[SSAValue, Sharding]):
+        self.mesh = mesh
+        self.arguments = arguments
+        """The sharding in which a value from outside is held, where that is said."""
+        self.block = Block()
+        self.states: States = {}
+        self.inputs: dict[Input, BlockArgument] = {}
+        """
+        The argument for each value from outside and each sharding it is used in, in the
+        order of the arguments outside.
+        """
+        self._held: dict[SSAValue, SSAValue] = {}
+        self._fetched: dict[Key, SSAValue] = {}
+
+    @property
+    def mesh_name(self) -> str:
+        """The symbol of the mesh."""
+        return self.mesh.sym_name.data
+
+    def insert(self, op: Operation, name: str | None = None) -> SSAValue:
+        """Append a local op; return its first result, called `name`."""
+        self.block.add_op(op)
+        self.states |= result_states(op, self.states)
+        op.results[0].name_hint = name or op.results[0].name_hint
+        return op.results[0]
+
+    def hold(self, outer: SSAValue, local: SSAValue) -> None:
+        """Remember that `local` is what the instances have of the global `outer`."""
+        self._held[outer] = local
+
+    def sharding(self, outer: SSAValue) -> Sharding:
+        """Return how a value is sharded when it need not be moved."""
+        if isinstance(outer.owner, RenameOp):
+            rename = outer.owner
+            inner = self.sharding(rename.input).items()
+            seen = {rename.renaming[dim]: axes for dim, axes in inner}
+            return {d: a for d, a in seen.items() if self._keeps_shares(rename, {d: a})}
+        if outer in self._held:
+            return sharding_of_state(self.states[self._held[outer]])
+        return self.arguments.get(outer, {})
+
+    def fetch(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
+        """Return the local value of `outer`, complete and sharded as wanted."""
+        wanted = restricted(wanted, outer)
+        key = (outer, tuple(sorted(wanted.items())))
+        if key not in self._fetched:
+            self._fetched[key] = self._fetch(outer, wanted)
+        return self._fetched[key]
+
+    def _fetch(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
+        if outer in self._held:
+            return self._reshard(outer, wanted)
+        type_ = local_type(outer.type, wanted, self.mesh)
+        match outer.owner:
+            case FillOp() as fill:
+                return self.insert(
+                    FillOp(fill.value.value.data, type_), outer.name_hint
+                )
+            case IndexOp() as index:
+                axes = wanted.get(index.dim, ())
+                whole = index.extent if axes else None
+                return self.insert(IndexOp(type_, whole, axes), outer.name_hint)
+            case Operation() as op if is_constant(outer):
+                local = type(op).create(
+                    operands=[self.fetch(value, wanted) for value in op.operands],
+                    result_types=[type_],
+                    properties=op.properties,
+                )
+                return self.insert(local, outer.name_hint)
+            case RenameOp() as rename if self._keeps_shares(rename, wanted):
+                old = {new: name for name, new in rename.renaming.items()}
+                inner = {old[dim]: axes for dim, axes in wanted.items()}
+                local = RenameOp(self.fetch(rename.input, inner), type_, rename.cut)
+                return self.insert(local, outer.name_hint)
+            case RenameOp():
+                self.hold(outer, self.fetch(outer, {}))
+                return self._reshard(outer, wanted)
+            case _ if outer in self.arguments:
+                self.hold(outer, self._input(outer, self.arguments[outer]))
+                return self._reshard(outer, wanted)
+            case _:
+                return self._input(outer, wanted)
+
+    def _keeps_shares(self, rename: RenameOp, wanted: Sharding) -> bool:
+        """Return whether shares of the result are views of shares of the operand."""
+        extents, old = extents_of(rename.result), set(rename.renaming.values())
+        return rename.cut is None or all(
+            dim in old and extents[dim] % self.mesh.size(axes) == 0
+            for dim, axes in wanted.items()
+            if dim not in names_of(rename.input)
+        )
+
+    def _input(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
+        assert isinstance(outer, BlockArgument)
+        type_ = local_type(outer.type, wanted, self.mesh)
+        before = [value for value, _ in self.inputs if value.index <= outer.index]
+        argument = self.block.insert_arg(type_, len(before))
+        argument.name_hint = outer.name_hint
+        self.states[argument] = state_of_sharding(wanted)
+        inputs = {**self.inputs, (outer, tuple(sorted(wanted.items()))): argument}
+        in_order = sorted(inputs.items(), key=lambda entry: entry[1].index)
+        self.inputs = dict(in_order)
+        return argument
+
+    def _reshard(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
+        """Finish the reductions of a held value, then move it to the wanted shares."""
+        local = self._finish(outer, wanted)
+        self._held[outer] = local
+        now = sharding_of_state(self.states[local])
+        if now == wanted:
+            return local
+        # What is held whole already need not be gathered again.
+        if now and (whole := self._fetched.get((outer, ()))) is not None:
+            local, now = whole, {}
+        if (swap := _swapped(now, wanted)) is not None:
+            return self._exchange(outer, local, wanted, *swap)
+        for dim in [dim for dim, axes in now.items() if wanted.get(dim) != axes]:
+            local = self._gather(outer, local, dim)
+        for dim in [dim for dim, axes in wanted.items() if now.get(dim) != axes]:
+            local = self._scatter(outer, local, dim, wanted[dim])
+        return local
+
+    def _finish(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
+        """Combine the terms of a partial value, into shares where these are wanted."""
+        local = self._held[outer]
+        state, name = self.states[local], local.name_hint
+        for kind in dict.fromkeys(state.partial.values()):
+            axes = tuple(a for a, pending in state.partial.items() if pending == kind)
+            dims = [dim for dim in wanted if wanted[dim] == axes]
+            kind_ = ReduceKind(kind)
+            if dims and dims[0] not in state.sharded.values():
+                shares = {**sharding_of_state(state), dims[0]: axes}
+                type_ = local_type(outer.type, shares, self.mesh)
+                made = ReduceScatterOp(
+                    kind_, dims[0], local, self.mesh_name, axes, type_
+                )
+            else:
+                made = AllReduceOp(kind_, local, self.mesh_name, axes)
+            local = self.insert(made, name)
+        return local
+
+    def _gather(self, outer: SSAValue, local: SSAValue, dim: str) -> SSAValue:
+        now = sharding_of_state(self.states[local])
+        axes = now.pop(dim)
+        type_ = local_type(outer.type, now, self.mesh)
+        made = AllGatherOp(dim, local, self.mesh_name, axes, type_)
+        return self.insert(made, local.name_hint)
+
+    def _scatter(
+        self, outer: SSAValue, local: SSAValue, dim: str, axes: tuple[str, ...]
+    ) -> SSAValue:
+        shares = {**sharding_of_state(self.states[local]), dim: axes}
+        type_ = local_type(outer.type, shares, self.mesh)
+        made = ScatterOp(dim, local, 0, self.mesh_name, axes, type_)
+        return self.insert(made, local.name_hint)
+
+    def _exchange(
+        self, outer: SSAValue, local: SSAValue, wanted: Sharding, split: str, lay: str
+    ) -> SSAValue:
+        type_ = local_type(outer.type, wanted, self.mesh)
+        axes = wanted[split]
+        made = AllToAllOp(split, lay, local, self.mesh_name, axes, type_)
+        return self.insert(made, local.name_hint)
+
+    def local_region(self, region: Region, sharding: Sharding) -> Region:
+        """Copy the region of an op, with local types for everything in it."""
+        values = {
+            value: self.fetch(value, sharding) for value in captured_values(region)
+        }
+        local = Region()
+        region.clone_into(local, value_mapper=dict(values))
+        for value in _values_in(local):
+            type_ = local_type(value.type, sharding, self.mesh)
+            Rewriter.replace_value_with_new_type(value, type_)
+        return local
+
+
+def captured_values(region: Region) -> list[SSAValue]:
+    """Return the values from outside that a region uses, in order of use."""
+    used = [value for op in region.walk() for value in op.operands]
+    inside = set(_values_in(region))
+    return list(dict.fromkeys(value for value in used if value not in inside))
+
+
+def _values_in(region: Region) -> Sequence[SSAValue]:
+    """Return all block arguments and results in a region of one block per region."""
+    values: list[SSAValue] = list(region.block.args)
+    for op in region.walk():
+        values.extend(op.results)
+        values.extend(arg for inner in op.regions for arg in inner.block.args)
+    return values
+
+
+def _swapped(now: Sharding, wanted: Sharding) -> tuple[str, str] | None:
+    """Return (dim to split, dim to lay side by side) if only these two swap axes."""
+    split = [dim for dim in wanted if wanted[dim] != now.get(dim)]
+    lay = [dim for dim in now if now[dim] != wanted.get(dim)]
+    if len(split) != 1 or len(lay) != 1 or split[0] in now or lay[0] in wanted:
+        return None
+    return (split[0], lay[0]) if wanted[split[0]] == now[lay[0]] else None

@@ -1,0 +1,103 @@
+"""
+The partials of a fold over a shared dimension: laid side by side, merged by a fold.
+
+A fold of a known form, or one that merges each carry by a sum or a maximum, joins all
+partials of a chunk at once. Of any other only the merge of two is known, so its
+partials are merged element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from comet.dialects.collective import AllGatherOp
+from comet.dialects.compound import FoldOp, MapOp, ReduceKind, ReduceOp
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    level_of,
+    tensor,
+    with_extents,
+)
+from comet.passes.graph.stream.forms import form_of
+from comet.passes.sharding.insert_collectives.local_body import LocalBody
+from comet.passes.sharding.shardings import part_dim
+
+
+def merge_partials(
+    body: LocalBody, local: FoldOp, axes: tuple[str, ...]
+) -> Sequence[SSAValue]:
+    """Append the all-gathers of a fold's results over `axes`, and their merge."""
+    count = body.mesh.size(axes)
+    dim = part_dim(axes)
+    stacks = [_stack(body, out, dim, count, axes) for out in local.outs]
+    merged = merging_fold(local, dim, stacks)
+    body.insert(merged)
+    return merged.outs
+
+
+def merging_fold(fold: FoldOp, dim: str, stacks: Sequence[SSAValue]) -> FoldOp:
+    """Return the fold that merges partials of `fold`, which are laid along `dim`."""
+    form, carries = form_of(fold), [out.type for out in fold.outs]
+    if form is not None:
+        step = form.join_region(dim, [stack.type for stack in stacks], carries)
+    elif (kinds := _kinds_of(fold.merge.block)) is not None:
+        step = _merge_step(fold, [stack.type for stack in stacks], kinds)
+    else:
+        chunks = [with_extents(stack.type, {dim: 1}) for stack in stacks]
+        step = _merge_step(fold, chunks, [ReduceKind.ADD] * len(chunks))
+    merged = FoldOp(dim, stacks, list(fold.init), step, fold.merge.clone())
+    for old, new in zip(fold.outs, merged.outs, strict=True):
+        new.name_hint = old.name_hint
+    return merged
+
+
+def _stack(
+    body: LocalBody, partial: SSAValue, dim: str, count: int, axes: tuple[str, ...]
+) -> SSAValue:
+    extents = {dim: count} | extents_of(partial)
+    type_ = tensor(extents, element_type_of(partial), level_of(partial))
+    gather = AllGatherOp(dim, partial, body.mesh_name, axes, type_)
+    return body.insert(gather, f"{partial.name_hint or 'carry'}_parts")
+
+
+def _kinds_of(merge: Block) -> list[ReduceKind] | None:
+    """Return how the carries are merged, if each is by a reduction of its own."""
+    terminator = merge.last_op
+    assert terminator is not None
+    kinds: list[ReduceKind] = []
+    for index, value in enumerate(terminator.operands):
+        pair = {merge.args[index], merge.args[len(terminator.operands) + index]}
+        made = value.owner
+        if not isinstance(made, MapOp) or set(made.inputs) != pair:
+            return None
+        if str(made.kind.data) not in set(map(str, ReduceKind)):
+            return None
+        kinds.append(ReduceKind(str(made.kind.data)))
+    return kinds
+
+
+def _merge_step(
+    local: FoldOp, chunks: Sequence[Attribute], kinds: Sequence[ReduceKind]
+) -> Region:
+    """Return a step that reduces a chunk of partials and merges it into the carries."""
+    carries = [out.type for out in local.outs]
+    block = Block(arg_types=[*chunks, *carries])
+    arguments = list(block.args)
+    partials: list[SSAValue] = []
+    for kind, chunk, carry in zip(kinds, arguments, carries, strict=False):
+        only = ReduceOp(kind, chunk, carry)
+        block.add_op(only)
+        partials.append(only.result)
+    merge = local.merge.block
+    both = [*arguments[len(chunks) :], *partials]
+    values: dict[SSAValue, SSAValue] = dict(zip(merge.args, both, strict=True))
+    return _append(block, merge, values)
+
+
+def _append(block: Block, source: Block, values: dict[SSAValue, SSAValue]) -> Region:
+    for op in source.ops:
+        block.add_op(op.clone(values))
+    return Region(block)

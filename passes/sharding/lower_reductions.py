@@ -1,0 +1,85 @@
+"""
+`exchange-terms`: SPMD level -> SPMD level, with collectives that only move data.
+
+For GPUs, after `place-collectives`. The instances of a group give each other their
+terms, laid along a new dimension, and each reduces them by itself: an all-reduce
+becomes an all-gather and a reduction, a reduce-scatter an all-to-all and a reduction.
+The reduction is an ordinary op, which fuses. All other collectives stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    ReduceScatterOp,
+)
+from comet.dialects.compound import ReduceOp
+from comet.dialects.compound.dims import Element, element_type_of, extents_of, tensor
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.sharding.shardings import part_dim
+
+
+@dataclass(frozen=True)
+class ExchangeTermsPass(ModulePass):
+    """Write reducing collectives as an exchange of terms and a local reduction."""
+
+    name = "exchange-terms"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
+            for exchange in plan_exchanges(func):
+                apply_exchange(exchange)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What becomes of one reducing collective."""
+
+    op: AllReduceOp | ReduceScatterOp
+    dim: str
+    """The new dimension, with the terms of one instance per element."""
+    terms: TensorType[Element]
+    """The type of all terms of what an instance reduces."""
+
+
+def plan_exchanges(func: FuncOp) -> list[Exchange]:
+    """Return the reducing collectives of a function, in order."""
+    return [
+        _plan(op) for op in func.walk() if isinstance(op, AllReduceOp | ReduceScatterOp)
+    ]
+
+
+def _plan(op: AllReduceOp | ReduceScatterOp) -> Exchange:
+    dim, extents = part_dim(op.axis_names), extents_of(op.result)
+    while dim in extents:
+        dim += "_"
+    terms = tensor({dim: op.group_size, **extents}, element_type_of(op.result))
+    return Exchange(op, dim, terms)
+
+
+def apply_exchange(exchange: Exchange) -> None:
+    """Replace a collective by the exchange of its terms, and their reduction."""
+    op, mesh = exchange.op, exchange.op.mesh.string_value()
+    if isinstance(op, AllReduceOp):
+        moved = AllGatherOp(exchange.dim, op.input, mesh, op.axis_names, exchange.terms)
+    else:
+        moved = AllToAllOp(
+            op.dim.data, exchange.dim, op.input, mesh, op.axis_names, exchange.terms
+        )
+    moved.from_level, moved.to_level = op.from_level, op.to_level
+    moved.result.name_hint = f"{op.input.name_hint or 'x'}_terms"
+    reduced = ReduceOp(op.kind.data, moved.result, op.result.type)
+    reduced.result.name_hint = op.result.name_hint
+    Rewriter.insert_op([moved, reduced], InsertPoint.before(op))
+    Rewriter.replace_op(op, (), (reduced.result,))

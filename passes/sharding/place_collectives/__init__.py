@@ -1,0 +1,267 @@
+"""
+`place-collectives`: SPMD level -> SPMD level, with every collective placed.
+
+Needs the SPMD regions of `insert-collectives`; functions without one stay as they are.
+A reduction over axes of several memory levels becomes one per level, innermost first.
+Those over axes below `at` bring their result one level up, where `fuse` makes them
+combiners; all other collectives stay explicit, at `at`. Explicit all-reduces take the
+chosen kind. Rejects a level that the mesh lacks, and a kind that a value is too small
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.estimate import CostError
+from comet.dialects.arch import find_system
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    GatherOp,
+    ReduceScatterOp,
+    RootReduceOp,
+)
+from comet.dialects.collective.analysis import region_states
+from comet.dialects.collective.base import Algorithm, CollectiveOp
+from comet.dialects.collective.mesh import MeshOp, lookup_mesh
+from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.collective.state import States
+from comet.dialects.compound.dims import extents_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.pipelines.pipeline import ChoosingPass
+from comet.passes.sharding.place_collectives.gather_to_root import (
+    gather_to_root,
+    root_suffices,
+)
+from comet.passes.sharding.place_collectives.kinds import (
+    Form,
+    Kind,
+    cheapest_form,
+    form_of,
+    form_of_op,
+    form_to_root,
+    ops_of_form,
+    write_price,
+)
+from comet.passes.sharding.place_collectives.levels import (
+    Step,
+    is_explicit,
+    plan_steps,
+    split_by_level,
+)
+from comet.passes.sharding.place_collectives.prices import Pricer, pricer_for
+from comet.passes.sharding.place_collectives.separate_names import separate_names
+
+
+@dataclass(frozen=True)
+class PlaceCollectivesPass(ChoosingPass):
+    """Choose level, kind and algorithm of every collective."""
+
+    name = "place-collectives"
+
+    at: str | None = None
+    """The level of the explicit collectives; the outermost of the mesh if unset."""
+    kind: Literal[
+        "allreduce",
+        "reduce_scatter_all_gather",
+        "reduce_broadcast",
+        "gather",
+        "auto",
+    ] = "allreduce"
+    """What explicit all-reduces become; auto asks the cost model."""
+    algorithm: Literal[
+        "ring",
+        "tree",
+        "recursive_doubling",
+        "halving_doubling",
+        "direct",
+        "one_shot",
+        "mesh2d",
+        "hierarchical",
+        "auto",
+    ] = "auto"
+    """
+    How explicit collectives that know this algorithm are carried out; auto asks the
+    cost model, and leaves it to the COMET files, which name none.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Place the collectives of every function that is no reference."""
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
+            for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
+                for collective, steps in plan_levels(region, self):
+                    split_by_level(collective, steps, mesh_of(region))
+                for choice in plan_choices(region, self):
+                    apply_choice(choice)
+                name_apart(region)
+
+    def settled(self, module: ModuleOp) -> Self:
+        """Return the pass with the kind that all collectives have, if it is one."""
+        if self.kind != "auto":
+            return self
+        explicit = [
+            type(op)
+            for func in compute_functions(module)
+            for op in func.walk()
+            if isinstance(op, CollectiveOp) and is_explicit(op)
+        ]
+        kinds = {KIND_OF[made] for made in explicit if made in KIND_OF} or {"allreduce"}
+        if len(kinds) > 1 or (GatherOp in explicit and AllGatherOp in explicit):
+            return self
+        return replace(self, kind=kinds.pop())
+
+
+KIND_OF: Mapping[type[CollectiveOp], Kind] = {
+    AllReduceOp: "allreduce",
+    ReduceScatterOp: "reduce_scatter_all_gather",
+    RootReduceOp: "reduce_broadcast",
+    GatherOp: "gather",
+}
+"""The kind that an explicit collective shows; an all-gather shows none."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one explicit collective is carried out."""
+
+    op: CollectiveOp
+    form: Form
+    scatter_dim: str | None = None
+    """The dimension to scatter, where there is one that no axis splits."""
+
+
+def mesh_of(region: SpmdOp) -> MeshOp:
+    """Return the mesh that a region runs on."""
+    return lookup_mesh(region, region.mesh.string_value())
+
+
+def plan_levels(
+    region: SpmdOp, options: PlaceCollectivesPass
+) -> list[tuple[CollectiveOp, tuple[Step, ...]]]:
+    """
+    Return the steps, by level, of every collective in a region.
+
+    Raises PassFailedException if no axis of the mesh lies at the level `at`.
+    """
+    hierarchical = options.algorithm == "hierarchical"
+    mesh = mesh_of(region)
+    return [
+        (op, plan_steps(op, mesh, options.at, hierarchical=hierarchical))
+        for op in region.body.block.ops
+        if isinstance(op, CollectiveOp)
+    ]
+
+
+def plan_choices(region: SpmdOp, options: PlaceCollectivesPass) -> list[Choice]:
+    """
+    Choose form and algorithm of every explicit collective in a region, once placed.
+
+    Raises PassFailedException for a kind that needs a dimension to scatter where there
+    is none, and for an algorithm that does not run there.
+    """
+    states = region_states(region)
+    try:
+        return [
+            _choice(op, region, states, options)
+            for op in region.body.block.ops
+            if isinstance(op, CollectiveOp) and is_explicit(op)
+        ]
+    except CostError as error:
+        raise PassFailedException(f"place-collectives: {error}") from error
+
+
+def _choice(
+    op: CollectiveOp, region: SpmdOp, states: States, options: PlaceCollectivesPass
+) -> Choice:
+    algorithm = None if options.algorithm == "auto" else Algorithm(options.algorithm)
+    assert op.to_level is not None
+    level = op.to_level.data
+    pricer = pricer_for(find_system(op), op.axis_names, level, algorithm)
+    if isinstance(op, AllReduceOp):
+        dim = _scatter_dim(op, set(states[op.input].sharded.values()))
+        return Choice(op, _reduction(op, dim, options.kind, pricer), dim)
+    alone = isinstance(op, AllGatherOp) and root_suffices(region, op)
+    return Choice(op, _move(op, alone, options.kind, pricer))
+
+
+def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
+    """Return the longest dimension not in `split`, if it has an element per rank."""
+    free = {dim: n for dim, n in extents_of(op.input).items() if dim not in split}
+    longest = max(free, key=lambda dim: free[dim], default=None)
+    return longest if longest and free[longest] >= op.group_size else None
+
+
+def _reduction(
+    op: AllReduceOp, dim: str | None, kind: Kind | Literal["auto"], pricer: Pricer
+) -> Form:
+    """Return the form of an all-reduce, which may scatter `dim`."""
+    if kind == "reduce_scatter_all_gather" and dim is None:
+        raise PassFailedException(
+            f"place-collectives: {op.input.type} has no dimension to scatter over "
+            f"{op.group_size} instances; use kind=allreduce"
+        )
+    if kind != "auto":
+        return form_of(kind, op.input, op.group_size, pricer)
+    kinds: list[Kind] = ["allreduce", "reduce_broadcast"]
+    if dim is not None:
+        kinds.append("reduce_scatter_all_gather")
+    return cheapest_form([form_of(k, op.input, op.group_size, pricer) for k in kinds])
+
+
+def _move(
+    op: CollectiveOp, alone: bool, kind: Kind | Literal["auto"], pricer: Pricer
+) -> Form:
+    """
+    Return the form of a collective that reduces nothing.
+
+    An all-gather behind which the root can do all `alone` may be a gather to it.
+    """
+    own = form_of_op(op, pricer)
+    if not alone or kind not in ("gather", "auto"):
+        return own
+    rooted = form_to_root(op, pricer)
+    return rooted if kind == "gather" else cheapest_form([own, rooted])
+
+
+def apply_choice(choice: Choice) -> None:
+    """Give a collective its form, and write algorithms and estimates on its parts."""
+    op, form = choice.op, choice.form
+    made: list[Operation] = [op]
+    if isinstance(op, AllReduceOp) and form.kind != "allreduce":
+        assert form.kind is not None
+        made = ops_of_form(op, form.kind, choice.scatter_dim)
+    elif isinstance(op, AllGatherOp) and form.kind == "gather":
+        made = [gather_to_root(op)]
+    parts = [part for part in made if isinstance(part, CollectiveOp)]
+    for part, price in zip(parts, form.prices, strict=True):
+        part.from_level, part.to_level = op.from_level, op.to_level
+        write_price(part, price)
+    if made != [op]:
+        for new in made:
+            new.results[0].name_hint = op.results[0].name_hint
+        Rewriter.replace_op(op, made, made[-1].results)
+
+
+def name_apart(region: SpmdOp) -> None:
+    """
+    Give what explicit gathers make whole names of its own, on accelerators.
+
+    Not what a reduce-scatter has split: there nothing but the collectives sees shares.
+    """
+    system = find_system(region)
+    if system is not None and system.gpu is not None:
+        return
+    for op in region.body.block.ops:
+        if isinstance(op, AllGatherOp | GatherOp) and is_explicit(op):
+            if not isinstance(op.input.owner, ReduceScatterOp):
+                separate_names(region, op)

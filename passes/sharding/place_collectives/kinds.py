@@ -1,0 +1,140 @@
+"""The forms that an all-reduce can take, and which of them is cheapest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    BroadcastOp,
+    GatherOp,
+    ReduceScatterOp,
+    RootReduceOp,
+)
+from comet.dialects.collective.base import AlgorithmAttr, CollectiveOp, TokenType
+from comet.dialects.compound import ReduceOp
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    tensor,
+    with_extents,
+)
+from comet.dialects.cost import annotate
+from comet.passes.sharding.place_collectives.gather_to_root import ROOT
+from comet.passes.sharding.place_collectives.prices import Price, Pricer, payload_of
+from comet.passes.sharding.shardings import part_dim
+
+Kind = Literal["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"]
+"""
+One op; a reduction of shares that are then gathered; a reduction to instance 0, which
+sends its result back; or all terms gathered there, reduced and sent back.
+"""
+
+
+PARTS: dict[Kind, tuple[str, ...]] = {
+    "allreduce": ("all_reduce",),
+    "reduce_scatter_all_gather": ("reduce_scatter", "all_gather"),
+    "reduce_broadcast": ("reduce", "broadcast"),
+    "gather": ("gather", "broadcast"),
+}
+"""The collectives of each form, by the names of `comet.cost.collectives.algorithms`."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an explicit collective is carried out."""
+
+    kind: Kind | None
+    """None for an op that stays what it is."""
+    prices: tuple[Price, ...]
+    """One for each collective that it consists of."""
+
+    @property
+    def time(self) -> float:
+        """The latency of all parts; 0 where they are not known."""
+        return sum(price.time for price in self.prices)
+
+
+def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Form:
+    """
+    Return an all-reduce of `value` over `ranks` instances in the form `kind`.
+
+    Raises CostError for an algorithm that does not run there.
+    """
+    prices = [
+        pricer.price(part, payload_of(value, ranks if part == "gather" else 1))
+        for part in PARTS[kind]
+    ]
+    return Form(kind, tuple(prices))
+
+
+def form_of_op(op: CollectiveOp, pricer: Pricer) -> Form:
+    """Return `op` as it is; raises CostError for an algorithm that runs not there."""
+    values = [v for v in (op.input, *op.results) if not isinstance(v.type, TokenType)]
+    whole = max(map(payload_of, values), key=lambda payload: payload.elements)
+    return Form(None, (pricer.price(op.name.split(".")[-1], whole),))
+
+
+def form_to_root(op: CollectiveOp, pricer: Pricer) -> Form:
+    """Return an all-gather as a gather; raises CostError as `form_of_op` does."""
+    return Form("gather", (pricer.price("gather", payload_of(op.results[0])),))
+
+
+def write_price(op: CollectiveOp, price: Price) -> None:
+    """Write on a collective how it is carried out, and what it takes."""
+    if price.algorithm is not None:
+        op.algorithm = AlgorithmAttr(price.algorithm)
+    if price.figures is not None:
+        annotate(op, price.figures)
+
+
+def cheapest_form(forms: Sequence[Form]) -> Form:
+    """
+    Return the form that takes the least time, the first of several.
+
+    Where nothing prices them, that is the all-reduce, which leaves all to the target.
+    """
+    priced = [form for form in forms if all(price.figures for price in form.prices)]
+    return min(priced or forms, key=lambda form: form.time)
+
+
+def ops_of_form(
+    op: AllReduceOp, kind: Kind, scatter_dim: str | None
+) -> list[Operation]:
+    """
+    Return the ops, not yet inserted, that compute `op` in the form `kind`.
+
+    The form of shares needs a dimension to scatter.
+    """
+    if kind == "gather":
+        return _through_root(op)
+    if kind == "reduce_broadcast":
+        mesh, axes = op.mesh.string_value(), op.axis_names
+        reduce = RootReduceOp(op.kind.data, op.input, ROOT, mesh, axes)
+        return [reduce, BroadcastOp(reduce.result, ROOT, mesh, axes)]
+    assert scatter_dim is not None
+    return _through_shares(op, scatter_dim)
+
+
+def _through_shares(op: AllReduceOp, dim: str) -> list[Operation]:
+    mesh, axes = op.mesh.string_value(), op.axis_names
+    share = -(-extents_of(op.input)[dim] // op.group_size)
+    type_ = with_extents(op.input.type, {dim: share})
+    scatter = ReduceScatterOp(op.kind.data, dim, op.input, mesh, axes, type_)
+    gather = AllGatherOp(dim, scatter.result, mesh, axes, op.result.type)
+    return [scatter, gather]
+
+
+def _through_root(op: AllReduceOp) -> list[Operation]:
+    mesh, axes = op.mesh.string_value(), op.axis_names
+    terms = part_dim(axes)
+    extents = extents_of(op.input) | {terms: op.group_size}
+    type_ = tensor(extents, element_type_of(op.input))
+    gather = GatherOp(terms, op.input, ROOT, mesh, axes, type_)
+    reduce = ReduceOp(op.kind.data, gather.result, op.result.type)
+    return [gather, reduce, BroadcastOp(reduce.result, ROOT, mesh, axes)]

@@ -1,0 +1,152 @@
+"""
+Collectives by memory level: one over axes of several levels becomes one per level.
+
+What passes from a level to the one above, or back, is no exchange but the border of a
+spatial node: `fuse` makes it a combiner, tiles side by side, or slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import AllGatherOp, AllReduceOp, ScatterOp
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.compound.dims import extents_of, with_extents
+
+GPU_LEVEL = "HBM"
+"""Where the operands of collectives lie on a mesh that states no levels."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One collective over axes of one level."""
+
+    axes: tuple[str, ...]
+    from_level: str
+    to_level: str
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the collective stays one, instead of becoming a border."""
+        return self.from_level == self.to_level
+
+
+def explicit_level(mesh: MeshOp, at: str | None) -> str:
+    """
+    Return the level of the explicit collectives, the outermost if `at` is None.
+
+    Raises PassFailedException if no axis of the mesh lies there.
+    """
+    levels = list(dict.fromkeys(mesh.axis_levels.values())) or [GPU_LEVEL]
+    if at is not None and at not in levels:
+        raise PassFailedException(
+            f"place-collectives: no axis of mesh @{mesh.sym_name.data} lies at level "
+            f"{at}; its axes lie at {', '.join(levels)}"
+        )
+    return levels[0] if at is None else at
+
+
+def steps_by_level(
+    axes: Sequence[str], mesh: MeshOp, at: str | None = None
+) -> tuple[Step, ...]:
+    """
+    Split a reduction over `axes` into one per memory level, innermost first.
+
+    Raises PassFailedException if no axis of the mesh lies at the level `at`.
+    """
+    explicit = explicit_level(mesh, at)
+    level_of = mesh.axis_levels or dict.fromkeys(mesh.axis_extents, GPU_LEVEL)
+    levels = list(dict.fromkeys(level_of.values()))
+    steps: list[Step] = []
+    for depth, level in reversed(list(enumerate(levels))):
+        if own := tuple(axis for axis in axes if level_of[axis] == level):
+            below = depth > levels.index(explicit)
+            between = (level, levels[depth - 1]) if below else (explicit, explicit)
+            steps.append(Step(own, *between))
+    return tuple(steps)
+
+
+def plan_steps(
+    op: CollectiveOp, mesh: MeshOp, at: str | None, *, hierarchical: bool
+) -> tuple[Step, ...]:
+    """
+    Return the steps of a collective in order: one, at `at`, if it has no parts.
+
+    A gather or scatter has parts if its extent divides by the group and the axes of
+    outer levels are major. With `hierarchical` the explicit steps of a reduction stay
+    one. Raises PassFailedException if no axis of the mesh lies at the level `at`.
+    """
+    level, axes = explicit_level(mesh, at), op.axis_names
+    steps = steps_by_level(axes, mesh, at)
+    if isinstance(op, AllReduceOp):
+        return _merged(steps, axes) if hierarchical else steps
+    if isinstance(op, AllGatherOp | ScatterOp) and _has_parts(op, steps):
+        if isinstance(op, AllGatherOp):
+            return steps
+        return tuple(Step(s.axes, s.to_level, s.from_level) for s in reversed(steps))
+    return (Step(axes, level, level),)
+
+
+def _merged(steps: Sequence[Step], axes: Sequence[str]) -> tuple[Step, ...]:
+    """Return the steps with the explicit ones as one, over axes of several levels."""
+    places = [step for step in steps if step.explicit]
+    together = tuple(axis for axis in axes if any(axis in s.axes for s in places))
+    whole = [Step(together, s.from_level, s.to_level) for s in places[:1]]
+    return (*(step for step in steps if not step.explicit), *whole)
+
+
+def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[Step]) -> bool:
+    dim, nested = op.dim.data, [axis for s in reversed(steps) for axis in s.axes]
+    shares, wholes = extents_of(op.input), extents_of(op.result)
+    if isinstance(op, ScatterOp):
+        if op.root.value.data != 0:
+            return False
+        shares, wholes = wholes, shares
+    even = dim in shares and shares[dim] * op.group_size == wholes[dim]
+    return even and tuple(nested) == op.axis_names
+
+
+def split_by_level(op: CollectiveOp, steps: Sequence[Step], mesh: MeshOp) -> None:
+    """Replace a collective by one per step, each at its level."""
+    if len(steps) == 1:
+        _set_place(op, steps[0])
+        return
+    value: SSAValue = op.input
+    for step in steps:
+        made = _part(op, value, step, mesh)
+        made.results[0].name_hint = op.results[0].name_hint
+        Rewriter.insert_op(made, InsertPoint.before(op))
+        _set_place(made, step)
+        value = made.results[0]
+    Rewriter.replace_op(op, (), (value,))
+
+
+def _part(op: CollectiveOp, value: SSAValue, step: Step, mesh: MeshOp) -> CollectiveOp:
+    """Return the part of `op` over the axes of one step, applied to `value`."""
+    symbol, size = op.mesh.string_value(), mesh.size(step.axes)
+    if isinstance(op, AllReduceOp):
+        return AllReduceOp(op.kind.data, value, symbol, step.axes)
+    assert isinstance(op, AllGatherOp | ScatterOp)
+    dim, extent = op.dim.data, extents_of(value)[op.dim.data]
+    if isinstance(op, AllGatherOp):
+        type_ = with_extents(value.type, {dim: extent * size})
+        return AllGatherOp(dim, value, symbol, step.axes, type_)
+    type_ = with_extents(value.type, {dim: extent // size})
+    return ScatterOp(dim, value, 0, symbol, step.axes, type_)
+
+
+def _set_place(op: CollectiveOp, step: Step) -> None:
+    op.from_level = StringAttr(step.from_level)
+    op.to_level = StringAttr(step.to_level)
+
+
+def is_explicit(op: Operation) -> bool:
+    """Whether a placed collective stays one, instead of becoming a border."""
+    return isinstance(op, CollectiveOp) and op.from_level == op.to_level

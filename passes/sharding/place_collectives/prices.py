@@ -1,0 +1,225 @@
+"""
+What one collective takes on the attached hardware.
+
+GPUs are joined by a switch and take the fastest algorithm. The COMET files name no
+algorithm, so that accelerators are priced as the model `paper` prices their files; an
+algorithm that is asked for is priced on the mesh of the instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+from xdsl.ir import SSAValue
+
+from comet.cost.accelerator.hardware import Hardware, Level, Network
+from comet.cost.accelerator.problem import CollectiveKind
+from comet.cost.collectives.algorithms import (
+    HIERARCHICAL,
+    TIMES,
+    Fabric,
+    Hierarchy,
+    cheapest,
+    collective_time,
+    switch,
+)
+from comet.cost.collectives.formulas import Exchange, exchange_cycles
+from comet.cost.from_ir.mapping import hardware_of
+from comet.dialects.arch import SystemOp
+from comet.dialects.collective.base import Algorithm
+from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.cost import Figures, Model, TimeUnit
+
+IN_FILES: dict[str, CollectiveKind] = {
+    "all_reduce": CollectiveKind.ALL_REDUCE,
+    "all_gather": CollectiveKind.ALL_GATHER,
+    "broadcast": CollectiveKind.BROADCAST,
+    "reduce": CollectiveKind.REDUCTION,
+    "gather": CollectiveKind.GATHER,
+    "scatter": CollectiveKind.SCATTER,
+}
+"""The kinds of COMET files, by the names of `comet.cost.collectives.algorithms`."""
+
+
+@dataclass(frozen=True)
+class Payload:
+    """The whole value that a collective is about."""
+
+    elements: int
+    element_bytes: float
+
+    @property
+    def bytes(self) -> float:
+        """Its size."""
+        return self.elements * self.element_bytes
+
+
+def payload_of(value: SSAValue, copies: int = 1) -> Payload:
+    """Return the payload that `copies` values of the type of `value` make."""
+    elements = prod(extents_of(value).values(), start=copies)
+    return Payload(elements, element_type_of(value).bitwidth / 8)
+
+
+@dataclass(frozen=True)
+class Price:
+    """How one collective is carried out, and what it takes."""
+
+    algorithm: Algorithm | None
+    """None leaves it to the target."""
+    figures: Figures | None
+    """None where nothing prices it."""
+
+    @property
+    def time(self) -> float:
+        """The latency; 0 where it is not known."""
+        return 0.0 if self.figures is None else self.figures.latency
+
+
+class Pricer(Protocol):
+    """Prices collectives over one group of instances."""
+
+    def price(self, kind: str, payload: Payload) -> Price:
+        """
+        Price a collective, its kind named as in `comet.cost.collectives.algorithms`.
+
+        Raises CostError for an algorithm that does not run there.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Unpriced:
+    """Without hardware: the algorithm that was asked for."""
+
+    algorithm: Algorithm | None
+
+    def price(self, kind: str, payload: Payload) -> Price:
+        """Return a price without figures."""
+        del payload
+        return Price(self.algorithm if _has(kind, self.algorithm) else None, None)
+
+
+@dataclass(frozen=True)
+class ByAlgorithm:
+    """The formulas of `cost.collectives.algorithms`, for one or the fastest."""
+
+    fabric: Fabric | Hierarchy
+    unit: TimeUnit
+    algorithm: Algorithm | None
+
+    def price(self, kind: str, payload: Payload) -> Price:
+        """Return the price by the algorithm; the fastest for kinds that lack it."""
+        if kind not in TIMES:
+            return Price(None, None)
+        asked = self.algorithm
+        if asked is None or not _has(kind, asked):
+            name, time = cheapest(kind, self.fabric, payload.bytes)
+            asked = None if name is None else Algorithm(name)
+        else:
+            name = str(asked)
+            time = float(collective_time(kind, name, self.fabric, payload.bytes))
+        return Price(asked, Figures(Model.PAPER, self.unit, time))
+
+
+def _has(kind: str, algorithm: Algorithm | None) -> bool:
+    return algorithm in (*TIMES.get(kind, ()), HIERARCHICAL)
+
+
+@dataclass(frozen=True)
+class ByFiles:
+    """The formulas by which the model `paper` prices COMET files."""
+
+    level: Level
+    ranks: int
+
+    def price(self, kind: str, payload: Payload) -> Price:
+        """Return the price; none for what the files cannot say."""
+        if (named := IN_FILES.get(kind)) is None:
+            return Price(None, None)
+        share = payload.bytes / self.ranks
+        gathers = named in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER)
+        scatters = named is CollectiveKind.SCATTER
+        exchange = Exchange(
+            named,
+            share if gathers else payload.bytes,
+            share if scatters else payload.bytes,
+            self.ranks,
+            self.ranks,
+            self.ranks,
+        )
+        reduces = named in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCTION)
+        cycles = exchange_cycles(
+            exchange, self.level, payload.element_bytes, reduces=reduces
+        )
+        return Price(None, Figures(Model.PAPER, TimeUnit.CYCLES, float(cycles)))
+
+
+def pricer_for(
+    system: SystemOp | None,
+    axes: Sequence[str],
+    at: str,
+    algorithm: Algorithm | None,
+) -> Pricer:
+    """
+    Return what prices collectives over mesh `axes` between buffers of the level `at`.
+
+    Raises CostError for hardware whose files lack what a price needs.
+    """
+    if system is None or not set(axes) <= set(system.axes) | {"rank"}:
+        return Unpriced(algorithm)
+    if (gpu := system.gpu) is not None:
+        ranks = system.axes.get("rank", 1)
+        fabric = switch(ranks, gpu.link_latency * 1e9, gpu.link_bandwidth * 1e-9)
+        return ByAlgorithm(fabric, TimeUnit.NS, algorithm)
+    if algorithm is not None:
+        return ByAlgorithm(mesh_fabric(system, axes, at), TimeUnit.CYCLES, algorithm)
+    level = hardware_of(system).level(at)
+    ranks = prod(system.axes[axis] for axis in axes)
+    return Unpriced(None) if level.link is None else ByFiles(level, ranks)
+
+
+def mesh_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric | Hierarchy:
+    """
+    Return what joins the instances along `axes`: a mesh per level, the outermost last.
+
+    Buffers that lie below the level of an axis reach its mesh through the links in
+    between, which adds their hops to every message.
+    """
+    levels = dict.fromkeys(system.axis_levels[axis] for axis in axes)
+    fabrics = [
+        _level_fabric(system, [a for a in axes if system.axis_levels[a] == name], at)
+        for name in levels
+    ]
+    if len(fabrics) == 1:
+        return fabrics[0]
+    return Hierarchy(inner=fabrics[-1], outer=fabrics[0])
+
+
+def _level_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric:
+    """Return the mesh along axes of one level, row by row: the last axis is minor."""
+    hardware = hardware_of(system)
+    name = system.axis_levels[axes[0]]
+    network = _entrance(hardware, name)
+    memory = hardware.level(at).memory
+    sides = [system.axes[axis] for axis in reversed(axes)]
+    columns, rows = (*sides, 1)[:2]
+    bandwidth = min(network.bandwidth, network.channel_width / 8)
+    ports = [w for w in (memory.link_read_bandwidth, memory.link_write_bandwidth) if w]
+    below = system.route(name, at)[1:]
+    links = [_entrance(hardware, each) for each in below]
+    return Fabric(
+        "mesh",
+        (columns, rows),
+        latency=2.0 * sum(link.hop_latency + link.queuing_delay for link in links),
+        hop=network.hop_latency + network.queuing_delay,
+        bandwidth=min(bandwidth, *ports),
+    )
+
+
+def _entrance(hardware: Hardware, name: str) -> Network:
+    """Return the network among the instances of a level, or that from its parent."""
+    level = hardware.level(name)
+    return level.link or hardware.network(level.parent or "", name)

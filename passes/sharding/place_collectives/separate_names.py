@@ -1,0 +1,192 @@
+"""
+A name of its own for what a gather has made whole.
+
+Inside an SPMD region a dimension may have its local extent in some values and the whole
+one in others; in a tile tree a name has one extent per node. Behind a gather along N
+all that is computed from it gets a new name, N1, so that both can stand in one nest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    BroadcastOp,
+    GatherOp,
+    ReduceScatterOp,
+    ScatterOp,
+)
+from comet.dialects.collective.spmd import (
+    Sharding,
+    SpmdOp,
+    YieldOp,
+    sharding_attr,
+    sharding_of,
+)
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    FillOp,
+    MapOp,
+    ReduceOp,
+    RenameOp,
+)
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    level_of,
+    names_of,
+    tensor,
+)
+
+Gather: TypeAlias = AllGatherOp | GatherOp
+
+KNOWN = (
+    ContractOp,
+    MapOp,
+    ReduceOp,
+    CastOp,
+    AllReduceOp,
+    AllGatherOp,
+    ReduceScatterOp,
+    GatherOp,
+    ScatterOp,
+    BroadcastOp,
+    YieldOp,
+)
+"""The ops whose dimensions follow from the names of their operands and their own."""
+
+
+@dataclass(frozen=True)
+class NamePlan:
+    """A dimension's new name, and the ops that are to use it, in order."""
+
+    old: str
+    new: str
+    users: tuple[Operation, ...]
+
+
+def separate_names(region: SpmdOp, gather: Gather) -> None:
+    """
+    Give the dimension of `gather` a new name in all that is computed from its result.
+
+    What meets it there under the old name is renamed first. A region with more than
+    elementary ops and collectives behind the gather stays as it is, as does one whose
+    results are more than returned.
+    """
+    if (plan := plan_names(region, gather)) is None:
+        return
+    _rename_inputs(region, plan)
+    renamed: dict[SSAValue, SSAValue] = {gather.result: _renamed(gather.result, plan)}
+    for op in plan.users:
+        _use_name(op, plan, renamed)
+    _rename_results(region, plan)
+
+
+def plan_names(region: SpmdOp, gather: Gather) -> NamePlan | None:
+    """
+    Return what is computed from `gather`, and what is computed for that alone.
+
+    None if the names cannot be changed.
+    """
+    old, ops = gather.dim.data, list(region.body.block.ops)
+    chosen: set[Operation] = {gather}
+    for op in ops:
+        if any(operand.owner in chosen for operand in op.operands):
+            chosen.add(op)
+    chosen.remove(gather)
+    for op in reversed(ops):
+        uses = [use.operation for result in op.results for use in result.uses]
+        if uses and op is not gather and chosen.issuperset(uses):
+            chosen.add(op)
+    users = [op for op in ops if op in chosen and not isinstance(op, FillOp)]
+    outside = [use.operation for out in region.outs for use in out.uses]
+    known = all(isinstance(op, KNOWN) for op in users)
+    if old not in names_of(gather.input) or not known:
+        return None
+    if not all(isinstance(op, ReturnOp) for op in outside):
+        return None
+    return NamePlan(old, _unused(old, region), tuple(users))
+
+
+def _unused(name: str, region: SpmdOp) -> str:
+    """Return `name` with the first number that makes it new."""
+    inner = [v for op in region.body.block.ops for v in (*op.operands, *op.results)]
+    known = {n for v in (*region.ins, *inner) for n in names_of(v)}
+    number = 1
+    while f"{name}{number}" in known:
+        number += 1
+    return f"{name}{number}"
+
+
+def _renamed(value: SSAValue, plan: NamePlan) -> SSAValue:
+    """Return `value` under the new name, from right behind where it is made."""
+    rename = RenameOp(value, _type(value, plan))
+    rename.result.name_hint = value.name_hint
+    owner = value.owner
+    at_start = isinstance(owner, Block)
+    point = InsertPoint.at_start(owner) if at_start else InsertPoint.after(owner)
+    Rewriter.insert_op(rename, point)
+    return rename.result
+
+
+def _type(value: SSAValue | Attribute, plan: NamePlan) -> Attribute:
+    extents = extents_of(value)
+    sizes = {plan.new if dim == plan.old else dim: n for dim, n in extents.items()}
+    return tensor(sizes, element_type_of(value), level_of(value))
+
+
+def _use_name(op: Operation, plan: NamePlan, renamed: dict[SSAValue, SSAValue]) -> None:
+    """Let `op` work under the new name; `renamed` has values under both."""
+    for index, operand in enumerate(op.operands):
+        if plan.old in names_of(operand):
+            if operand not in renamed:
+                renamed[operand] = _renamed(operand, plan)
+            op.operands[index] = renamed[operand]
+    dim = op.properties.get("dim")
+    if isinstance(dim, StringAttr) and dim.data == plan.old:
+        op.properties["dim"] = StringAttr(plan.new)
+    for result in op.results:
+        if plan.old in names_of(result):
+            Rewriter.replace_value_with_new_type(result, _type(result, plan))
+
+
+def _rename_inputs(region: SpmdOp, plan: NamePlan) -> None:
+    """Rename arguments of region and function that nobody needs by the old name."""
+    shardings = [sharding_of(attr) for attr in region.in_shardings]
+    for index, (outer, inner) in enumerate(
+        zip(region.ins, region.body.block.args, strict=True)
+    ):
+        users = {use.operation for use in inner.uses}
+        free = isinstance(outer, BlockArgument) and outer.has_one_use()
+        if plan.old in names_of(inner) and free and users <= set(plan.users):
+            for value in (outer, inner):
+                Rewriter.replace_value_with_new_type(value, _type(value, plan))
+            shardings[index] = _sharding(shardings[index], plan)
+    region.in_shardings = ArrayAttr(map(sharding_attr, shardings))
+
+
+def _rename_results(region: SpmdOp, plan: NamePlan) -> None:
+    """Let the results of the region, and of the function, have the yielded names."""
+    shardings: list[Sharding] = []
+    for out, local, sharding in region.boundary()[len(region.ins) :]:
+        if plan.new in names_of(local):
+            Rewriter.replace_value_with_new_type(out, _type(out, plan))
+        new = plan.new in names_of(local)
+        shardings.append(_sharding(sharding, plan) if new else sharding)
+    region.out_shardings = ArrayAttr(map(sharding_attr, shardings))
+    func = region.parent_op()
+    assert isinstance(func, FuncOp)
+    func.update_function_type()
+
+
+def _sharding(sharding: Sharding, plan: NamePlan) -> Sharding:
+    return {plan.new if d == plan.old else d: axes for d, axes in sharding.items()}

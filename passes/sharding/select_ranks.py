@@ -1,0 +1,86 @@
+"""
+`select-ranks`: graph or elementary level -> the same, for fewer ranks.
+
+Narrows the mesh of the attached GPUs to some of its ranks; one rank shares nothing, so
+that shardings are dropped. Needs the mesh, and nothing that counts on its extent yet;
+rejects more ranks than the machine has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import SpmdOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.sharding.boundary import drop_boundary
+from comet.passes.sharding.shardings import SHARD, select_mesh
+
+AXIS = "rank"
+"""The mesh axis of GPUs."""
+
+
+@dataclass(frozen=True)
+class SelectRanksPass(ModulePass):
+    """Run on the first ranks of a machine only."""
+
+    name = "select-ranks"
+
+    ranks: int
+    """The number of GPUs to run on."""
+
+    mesh: str | None = None
+    """The mesh, without `@`; the only one of the module if unset."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.ranks == 1:
+            for func in compute_functions(op):
+                drop_shardings(func)
+            if not any(isinstance(inner, MeshOp) for inner in op.ops):
+                return
+        mesh = select_mesh(self.name, op, self.mesh)
+        if (narrowed := narrowed_mesh(op, mesh, self.ranks)) is not None:
+            Rewriter.replace_op(mesh, narrowed)
+
+
+def drop_shardings(func: FuncOp) -> None:
+    """Remove all shardings from a function."""
+    drop_boundary(func)
+    for op in func.walk():
+        op.attributes.pop(SHARD, None)
+
+
+def narrowed_mesh(module: ModuleOp, mesh: MeshOp, ranks: int) -> MeshOp | None:
+    """
+    Return `mesh` with `ranks` instances along its axis of GPUs, None if it has them.
+
+    Raises PassFailedException if it has fewer, no such axis, or is in use already.
+    """
+    name, extents = mesh.sym_name.data, mesh.axis_extents
+    if AXIS not in extents:
+        raise PassFailedException(
+            f"select-ranks: mesh @{name} has no axis {AXIS}; its axes are "
+            f"{', '.join(extents)}"
+        )
+    if not 1 <= ranks <= extents[AXIS]:
+        raise PassFailedException(
+            f"select-ranks: ranks={ranks} is not between 1 and {extents[AXIS]}, the "
+            f"number of ranks of @{name}; attach hardware with more, or use fewer"
+        )
+    if ranks == extents[AXIS]:
+        return None
+    for op in module.walk():
+        if isinstance(op, SpmdOp | CollectiveOp) and op.mesh.string_value() == name:
+            raise PassFailedException(
+                f"select-ranks: {op.name} is written for {extents[AXIS]} ranks of "
+                f"@{name}; run select-ranks before insert-collectives"
+            )
+    return MeshOp(name, extents | {AXIS: ranks}, mesh.axis_levels or None)

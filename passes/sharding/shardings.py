@@ -1,0 +1,128 @@
+"""
+The sharding annotations between `distribute` and `insert-collectives`.
+
+An elementary op carries `collective.shard = {N = ["cx", "cy"]}`, its function the mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import Sharding, sharding_attr, sharding_of
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FoldOp,
+    MapOp,
+    ReduceOp,
+)
+from comet.dialects.compound.dims import names_of
+
+SHARD = "collective.shard"
+"""The sharding of an op's iterations, or of an argument or result of a function."""
+MESH = "collective.on"
+"""The mesh that the shardings in a function speak of."""
+
+ITERATING = (CastOp, ContractOp, ExtentOp, FoldOp, MapOp, ReduceOp)
+"""The ops that compute; fill and rename follow the ops around them."""
+
+
+def iteration_dims(op: Operation) -> tuple[str, ...]:
+    """Return the dimensions that an elementary op loops over; none for other ops."""
+    if not isinstance(op, ITERATING):
+        return ()
+    values = (*op.operands, *op.results)
+    return tuple(dict.fromkeys(name for value in values for name in names_of(value)))
+
+
+def part_dim(axes: Sequence[str]) -> str:
+    """Return the name of a new dimension with one element per instance of a group."""
+    return "_".join((*axes, "part"))
+
+
+def sharding_of_op(op: Operation) -> Sharding:
+    """
+    Return the sharding that an op is annotated with, empty without annotation.
+
+    Raises PassFailedException if the annotation is not a sharding.
+    """
+    if (attribute := op.attributes.get(SHARD)) is None:
+        return {}
+    return read_sharding(attribute, f"'{op.name}' op")
+
+
+def read_sharding(attribute: Attribute, where: str) -> Sharding:
+    """
+    Return the sharding that an attribute says.
+
+    Raises PassFailedException if it says none; `where` begins its sentence.
+    """
+    try:
+        return sharding_of(attribute)
+    except VerifyException as error:
+        raise PassFailedException(f"{where} {SHARD}: {error}") from error
+
+
+def shard_op(op: Operation, sharding: Sharding) -> None:
+    """Annotate an elementary op with the part of a sharding that is about its dims."""
+    dims = iteration_dims(op)
+    if own := {dim: axes for dim, axes in sharding.items() if dim in dims}:
+        op.attributes[SHARD] = sharding_attr({**sharding_of_op(op), **own})
+
+
+def check_sharding(
+    sharding: Sharding, dims: Sequence[str], mesh: MeshOp, what: str
+) -> None:
+    """
+    Check that a sharding splits some of `dims`, over distinct axes of `mesh`.
+
+    Raises PassFailedException otherwise; `what` begins its sentence.
+    """
+    for dim in sharding.keys() - set(dims):
+        raise PassFailedException(
+            f"{what} is sharded in {dim}, which it does not have; its dimensions are "
+            f"{', '.join(dims)}"
+        )
+    axes = [axis for names in sharding.values() for axis in names]
+    for axis in axes:
+        if axis not in mesh.axis_extents:
+            raise PassFailedException(
+                f"{what} is sharded over {axis}, which mesh @{mesh.sym_name.data} does "
+                f"not have; its axes are {', '.join(mesh.axis_extents)}"
+            )
+        if axes.count(axis) > 1:
+            raise PassFailedException(f"{what} is sharded over axis {axis} twice")
+
+
+def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:
+    """
+    Return the mesh called `name`, or the only one of the module.
+
+    Raises PassFailedException if there is none, or more than one to choose from.
+    """
+    meshes = [op for op in module.body.block.ops if isinstance(op, MeshOp)]
+    known = [mesh.sym_name.data for mesh in meshes]
+    if name is not None:
+        meshes = [mesh for mesh in meshes if mesh.sym_name.data == name]
+        if not meshes:
+            raise PassFailedException(
+                f"{pass_name}: there is no mesh @{name}; the module has "
+                f"{', '.join(known) or 'none'}"
+            )
+    if not meshes:
+        raise PassFailedException(
+            f"{pass_name}: the module has no mesh; run attach-hardware, or write "
+            "collective.mesh @NAME {axis = extent}"
+        )
+    if len(meshes) > 1:
+        raise PassFailedException(
+            f"{pass_name}: the module has the meshes {', '.join(known)}; choose one "
+            "with mesh=NAME"
+        )
+    return meshes[0]

@@ -1,0 +1,1 @@
+"""From the dataflow level to Triton."""

@@ -1,0 +1,39 @@
+"""
+`lower-to-triton`: dataflow level -> Triton.
+
+Needs functions that are one `dataflow.program` of kernels, on one GPU or, inside a
+`collective.spmd`, on every rank; its tiles have been chosen, its channels been lowered.
+Every kernel becomes a `tl.kernel`, the program a launch plan. Any sizes are masked.
+Rejects element types other than f16, bf16 and f32, tiles larger than Triton's limit,
+and schedules that would assemble or split blocks in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.triton.lower_to_triton.kernel import lower_kernel
+from comet.passes.triton.lower_to_triton.program import find_program, lower_program
+
+
+@dataclass(frozen=True)
+class LowerToTritonPass(ModulePass):
+    """Write the kernels of every program in Triton."""
+
+    name = "lower-to-triton"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Lower every function that is no reference."""
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+            found = find_program(function)
+            lowered = [
+                lower_kernel(kernel, found.ranks) for kernel in found.program.kernels()
+            ]
+            for made in lowered:
+                op.body.block.insert_op_before(made.kernel, function)
+            lower_program(found, lowered)

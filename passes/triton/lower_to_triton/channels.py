@@ -1,0 +1,354 @@
+"""
+How `lower-to-triton` writes channels: their memory, and what waits for it and loads.
+
+An inbox is [slot][source][message] in the receiver's memory; a staged value is [slot]
+and the value, in the sender's. Who sends and who receives is visited own rank first,
+then the next one, so that ranks do not all turn to the same peer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import tl
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
+from comet.dialects.dataflow.flags import FlagsType
+from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.lower_to_triton.ranks import RankParameters
+from comet.passes.triton.lower_to_triton.slices import DimSlice, Row, inner_slice
+from comet.passes.triton.lower_to_triton.values import (
+    MAX_INDEX,
+    Buffer,
+    Gathered,
+    Owner,
+    Scope,
+    Stride,
+    row_major,
+    scaled,
+    scope_in,
+)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The flags of a channel, as a kernel sees them."""
+
+    pointer: SSAValue
+    type: FlagsType
+    writers: int
+    """How many signals a flag gets in each epoch."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A channel whose memory has been laid out, as a kernel sees it."""
+
+    type: ChannelType
+    slots: int
+    pointer: SSAValue
+    name: str
+
+    @property
+    def in_memory(self) -> dict[str, int]:
+        """The extents of what one sender has in one slot."""
+        pushed = self.type.mode is ChannelMode.PUSH
+        return extents_of(self.type.message if pushed else self.type.sent)
+
+    @property
+    def slot_stride(self) -> Stride:
+        """The distance of what two senders have, or two slots of one sender."""
+        return tuple(self.in_memory.items())
+
+    def is_wide(self, world: int) -> bool:
+        """Whether 32 bits are too few to count the elements of all slots."""
+        sources = world if self.type.mode is ChannelMode.PUSH else 1
+        sent = prod(extents_of(self.type.sent).values())
+        return self.slots * sources * sent > MAX_INDEX
+
+
+@dataclass(frozen=True)
+class Received(Buffer):
+    """What all ranks gave to a channel, before it is known from which one to load."""
+
+    channel: Channel | None = None
+    flags: Flags | None = None
+    arrivals: int = 0
+    """The signals to wait for in each epoch; 0 where a barrier took care."""
+
+    @property
+    def gather(self) -> str:
+        """The dimension along which the senders' values lie side by side."""
+        assert self.channel is not None
+        names = names_of(self.channel.type.received)
+        return self.dims[names.index(self.channel.type.gather)]
+
+
+@dataclass
+class Awaited:
+    """What has been waited for at one place: flags may tell of several values."""
+
+    flags: set[tuple[SSAValue, SSAValue | None]] = field(
+        default_factory=set[tuple[SSAValue, SSAValue | None]]
+    )
+
+    def once(self, received: Received, source: SSAValue | None) -> Received:
+        """Return what came from a source, or all; without flags if these are done."""
+        if received.flags is None:
+            return received
+        key = (received.flags.pointer, source)
+        if key in self.flags:
+            return replace(received, flags=None)
+        self.flags.add(key)
+        return received
+
+
+def ranks_of(scope: Scope) -> RankParameters:
+    """
+    Return what the kernel knows of ranks.
+
+    Raises `PassFailedException` in a kernel of one rank.
+    """
+    if scope.ranks is None:
+        raise PassFailedException(
+            "lower-to-triton: channels join ranks, and the program stands in no "
+            "collective.spmd; run insert-collectives on the function first"
+        )
+    return scope.ranks
+
+
+def combined(
+    scope: Scope, kind: BinaryKind, lhs: SSAValue, rhs: SSAValue | int
+) -> SSAValue:
+    """Insert an integer operation; a neutral constant leaves the value as it is."""
+    if isinstance(rhs, int):
+        if rhs == 1 and kind in (BinaryKind.MUL, BinaryKind.FLOORDIV):
+            return lhs
+        rhs = scope.insert(tl.ConstantOp.of(rhs, i32))
+    return scope.insert(tl.BinaryOp(kind, lhs, rhs))
+
+
+def peer_at(scope: Scope, index: SSAValue, hint: str) -> SSAValue:
+    """Return the rank that comes `index` after the own one."""
+    ranks, add = ranks_of(scope), scope.prologue.add
+    after = add(tl.BinaryOp(BinaryKind.ADD, ranks.rank, index))
+    return add(tl.BinaryOp(BinaryKind.MOD, after, ranks.world_size), hint)
+
+
+def loop_over_peers(scope: Scope, hint: str, comment: str) -> tuple[Scope, SSAValue]:
+    """Insert a loop over all ranks, own one first; return its scope and the rank."""
+    zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+    loop = tl.ForOp(zero, ranks_of(scope).world_size, one, [])
+    loop.attributes["tl.comment"] = StringAttr(comment)
+    scope.builder.insert(loop)
+    loop.body.block.args[0].name_hint = "i"
+    inner = scope_in(loop.body.block, scope)
+    return inner, peer_at(inner, loop.body.block.args[0], hint)
+
+
+def owned_slice(
+    scope: Scope, part: DimSlice, row: Row, peer: SSAValue
+) -> tuple[DimSlice, Owner]:
+    """Return the share that a rank has of a dimension, at most `row.tile` elements."""
+    first = peer
+    if row.tile > 1:
+        share = scope.constexprs.extent(row.dim, row.tile)
+        hint = f"start_{row.dim.lower()}"
+        first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, share), hint)
+    whole, last = replace(row, split=True), row.tile * (ranks_of(scope).world - 1)
+    inside = inner_slice(part, whole, first, scope.prologue, last < part.length)
+    return replace(inside, unit=0), Owner(peer, first)
+
+
+def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
+    """Wait for one source; return what it gave, as memory that can be loaded."""
+    channel = received.channel
+    assert channel is not None
+    _wait_for(scope, received, owner.rank)
+    base = _message(scope, channel, owner.rank)
+    base.name_hint = box_name(channel)
+    origins = {received.gather: owner.first}
+    return _buffer(received, base, origins)
+
+
+def wait_for_own(scope: Scope, received: Received) -> None:
+    """Wait for what the own rank gave, along the current slices."""
+    _wait_for(scope, received, ranks_of(scope).rank)
+
+
+def from_all(scope: Scope, received: Received) -> Buffer:
+    """Wait for all sources; return what they gave, as memory that can be loaded."""
+    channel = received.channel
+    assert channel is not None
+    ranks = ranks_of(scope)
+    wait_for_all(scope, received)
+    pushed = channel.type.mode is ChannelMode.PUSH
+    share, stored = channel.type.source_share, channel.type.gather
+    base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
+    if not pushed:
+        base = _own_share(scope, channel, base)
+    base.name_hint = box_name(channel)
+    message = channel.slot_stride if pushed else ()
+    gathered = Gathered(received.gather, share, stored, message, ranks)
+    return replace(_buffer(received, base, {}), gathered=gathered)
+
+
+def box_name(channel: Channel) -> str:
+    """Name one message of a channel: a_box in a_inbox."""
+    return f"{channel.name.removesuffix('_inbox')}_box"
+
+
+def _buffer(received: Received, base: SSAValue, origins: dict[str, SSAValue]) -> Buffer:
+    """Return the memory of one sender's value, under the names of what is received."""
+    channel = received.channel
+    assert channel is not None
+    extents = channel.in_memory
+    strides = dict(zip(extents, row_major(extents), strict=True))
+    return Buffer(
+        base,
+        received.dims,
+        tuple(extents.values()),
+        tuple(strides.get(dim) for dim in names_of(channel.type.received)),
+        origins,
+    )
+
+
+def begin_of_slot(
+    scope: Scope, channel: Channel, pointer: SSAValue, sources: int
+) -> SSAValue:
+    """Return where the slot of this epoch begins."""
+    ranks = ranks_of(scope)
+    slot = ranks.slot(channel.slots)
+    if sources > 1:
+        slot = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
+    offset = scaled(scope, slot, channel.slot_stride, channel.is_wide(ranks.world))
+    return scope.insert(tl.AddPtrOp(pointer, offset))
+
+
+def _message(scope: Scope, channel: Channel, source: SSAValue) -> SSAValue:
+    """Return where that begins which a source gave to this rank."""
+    ranks = ranks_of(scope)
+    if channel.type.mode is ChannelMode.PUSH:
+        return in_inbox(scope, channel, channel.pointer, source)
+    there = tl.RebaseOp(channel.pointer, ranks.rank, source, ranks.bases)
+    pointer = begin_of_slot(scope, channel, scope.insert(there, "there"), 1)
+    return _own_share(scope, channel, pointer)
+
+
+def _own_share(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
+    """Return where the own share begins in a value, if it is split over the ranks."""
+    split = channel.type.split
+    if split is None:
+        return pointer
+    share = extents_of(channel.type.received)[split]
+    size = scope.constexprs.extent(split, share)
+    first = tl.BinaryOp(BinaryKind.MUL, ranks_of(scope).rank, size)
+    stored = channel.in_memory
+    stride = row_major(stored)[list(stored).index(split)]
+    wide = channel.is_wide(ranks_of(scope).world)
+    offset = scaled(scope, scope.insert(first), stride, wide)
+    return scope.insert(tl.AddPtrOp(pointer, offset))
+
+
+def in_inbox(
+    scope: Scope, channel: Channel, inbox: SSAValue, source: SSAValue
+) -> SSAValue:
+    """Return where the message of a source begins in an inbox."""
+    ranks = ranks_of(scope)
+    slot = ranks.slot(channel.slots)
+    row = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
+    row = scope.insert(tl.BinaryOp(BinaryKind.ADD, row, source))
+    offset = scaled(scope, row, channel.slot_stride, channel.is_wide(ranks.world))
+    return scope.insert(tl.AddPtrOp(inbox, offset))
+
+
+def _wait_for(scope: Scope, received: Received, source: SSAValue) -> None:
+    """Wait until the blocks that the current slices touch are there from a source."""
+    channel, flags = received.channel, received.flags
+    if flags is None or channel is None:
+        return
+    target = ranks_of(scope).awaited(received.arrivals)
+    scope, flag = _flag_touched(scope, channel, flags, source)
+    assert flag is not None
+    pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
+    scope.builder.insert(tl.WaitOp(pointer, target))
+
+
+def wait_for_all(scope: Scope, received: Received) -> None:
+    """Wait until the blocks that the current slices touch are there from everybody."""
+    channel, flags = received.channel, received.flags
+    if flags is None or channel is None:
+        return
+    ranks = ranks_of(scope)
+    target = ranks.awaited(received.arrivals)
+    scope, first = _flag_touched(scope, channel, flags, None)
+    pointer = flags.pointer
+    if first is not None:
+        pointer = scope.insert(tl.AddPtrOp(pointer, first))
+    count = prod(block.factor for block in flags.type.blocks)
+    stride = scope.insert(tl.ConstantOp.of(count, i32))
+    scope.builder.insert(tl.WaitAllOp(pointer, target, stride, ranks.world_size))
+
+
+def _flag_touched(
+    scope: Scope, channel: Channel, flags: Flags, source: SSAValue | None
+) -> tuple[Scope, SSAValue | None]:
+    """
+    Return the flag of the block that the current slices touch, None for number 0.
+
+    It is that of a source, or the first one's; of several blocks, in a loop over all.
+    """
+    flag, extents = source, extents_of(channel.type.message)
+    for block in flags.type.blocks:
+        size = block_extent(extents[block.dim], block.factor)
+        inner, index = _block_touched(scope, block.dim, size, block.factor)
+        if inner is not scope and flag is not None and flag is not source:
+            flag.name_hint = "flag"
+        scope = inner
+        if flag is not None:
+            flag = combined(scope, BinaryKind.MUL, flag, block.factor)
+            flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+        elif block.factor > 1:
+            flag = index
+    return scope, flag
+
+
+def _block_touched(
+    scope: Scope, dim: str, size: int, count: int
+) -> tuple[Scope, SSAValue]:
+    """Return a block of the current slice; of several, in a loop over all."""
+    part, owner = scope.slices[dim], scope.owners.get(dim)
+    start = part.named_start()
+    if owner is not None and start is owner.first:
+        start = None
+    if start is not None and owner is not None:
+        start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
+    zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+    last: SSAValue = scope.insert(tl.ConstantOp.of(count, i32))
+    if start is not None:
+        first = combined(scope, BinaryKind.FLOORDIV, start, size)
+        if is_in_one_block(part, size):
+            return scope, first
+        first.name_hint = "first"
+        last = combined(scope, BinaryKind.ADD, start, part.length + size - 1)
+        last = combined(scope, BinaryKind.FLOORDIV, last, size)
+        count_ = scope.insert(tl.ConstantOp.of(count, i32))
+        last = scope.insert(tl.BinaryOp(BinaryKind.MIN, last, count_), "end")
+        zero = first
+    elif count == 1:
+        return scope, zero
+    loop = tl.ForOp(zero, last, one, [])
+    scope.builder.insert(loop)
+    index = loop.body.block.args[0]
+    index.name_hint = "block"
+    return scope_in(loop.body.block, scope), index
+
+
+def is_in_one_block(part: DimSlice, size: int) -> bool:
+    """Whether no slice touches two blocks of so many elements."""
+    return part.unit > 0 and size % part.unit == 0 and part.length <= part.unit

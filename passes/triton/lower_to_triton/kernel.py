@@ -1,0 +1,394 @@
+"""How `lower-to-triton` writes one kernel: its parameters, the nodes of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DictionaryAttr,
+    Float16Type,
+    Float32Type,
+    IntegerAttr,
+    StringAttr,
+    i32,
+)
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import dataflow, tl
+from comet.dialects.compound import IndexOp, RenameOp
+from comet.dialects.compound.dims import element_type_of
+from comet.dialects.dataflow.channel import input_of
+from comet.dialects.dataflow.flags import EpochOp, EpochType
+from comet.dialects.dataflow.transfer import (
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.tl.remote import BASES
+from comet.dialects.tl.types import BinaryKind, CompareKind
+from comet.passes.dataflow.kernel_locals import awaited_first
+from comet.passes.dataflow.kernels import launch_of
+from comet.passes.dataflow.rank_loops import destination_dims, source_dims
+from comet.passes.triton.lower_to_triton.blocks import (
+    BlockPlan,
+    memory_level,
+    plan_blocks,
+)
+from comet.passes.triton.lower_to_triton.channels import Received
+from comet.passes.triton.lower_to_triton.grid import Grid, lower_grid, program_counts
+from comet.passes.triton.lower_to_triton.memory import (
+    KernelMemory,
+    check_signal,
+    pointed,
+    pointer_type,
+)
+from comet.passes.triton.lower_to_triton.nodes import BodyLowering, describe
+from comet.passes.triton.lower_to_triton.ranks import (
+    WORLD,
+    RankParameters,
+    rank_parameters,
+)
+from comet.passes.triton.lower_to_triton.sends import signal
+from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Prologue
+from comet.passes.triton.lower_to_triton.values import Scope
+
+BESIDE = (EpochOp, IndexOp, PullOp, PushOp, ReadOp, RenameOp, SignalOp, StageOp, WaitOp)
+"""What stands in a kernel beside its nodes."""
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A kernel in Triton, and how it is launched."""
+
+    kernel: tl.KernelOp
+    grid: tuple[int, ...]
+    scratch: tuple[Attribute, ...]
+    """Types of the buffers that only this kernel uses, its last pointers."""
+    launch: LaunchAttr
+    has_epoch: bool
+    """Whether two counters follow the pointers."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One node of a kernel; some programs do it, later ones do the next."""
+
+    node: SpatialOp
+    plan: BlockPlan
+    signals: tuple[SignalOp, ...]
+    sources: tuple[str, ...] = ()
+    """Dimensions whose first row runs over the ranks that sent them."""
+    destinations: tuple[str, ...] = ()
+    """The same for ranks that receive them."""
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """All dimensions with a row over ranks."""
+        return (*self.sources, *self.destinations)
+
+    @property
+    def programs(self) -> int:
+        """How many programs do the node."""
+        counts = program_counts(self.node, self.plan, self.owned, bool(self.signals))
+        return prod(counts)
+
+
+def lower_kernel(kernel: dataflow.KernelOp, world: int) -> LoweredKernel:
+    """Write one kernel in Triton, for so many ranks."""
+    if (value := unwritable(kernel)) is not None:
+        raise PassFailedException(
+            f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
+            "take elements of f16, bf16 and f32"
+        )
+    parts = _parts(kernel, world)
+    types = [pointer_type(value) for value in pointed(kernel)]
+    made = tl.KernelOp(kernel.sym_name.data, types)
+    comment = "; ".join(describe(part.node) for part in parts)
+    made.attributes["tl.comment"] = StringAttr(comment)
+    lowering = _KernelLowering(kernel, made, parts, world)
+    grid = lowering.lower(parts)
+    _erase_unused(made)
+    _order_parameters(made, list(lowering.extents))
+    return LoweredKernel(
+        made,
+        tuple(grid),
+        tuple(lowering.memory.scratch),
+        launch_of(kernel) or LaunchAttr(),
+        lowering.has_epoch,
+    )
+
+
+def _parts(kernel: dataflow.KernelOp, world: int) -> list[Part]:
+    """Return the nodes of a kernel, in order."""
+    nodes = [op for op in kernel.body.block.ops if not isinstance(op, BESIDE)][:-1]
+    grids = [node for node in nodes if isinstance(node, SpatialOp)]
+    alike = len(grids) == len(nodes) and all(node.mesh_name is None for node in grids)
+    if not alike or not grids or (world == 1 and len(grids) > 1):
+        raise PassFailedException(
+            f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
+            "launch grid"
+        )
+    return [_part(kernel, node, world) for node in grids]
+
+
+def _part(kernel: dataflow.KernelOp, node: SpatialOp, world: int) -> Part:
+    plan, signals = plan_blocks(node), _signals(kernel, node)
+    if world == 1:
+        return Part(node, plan, signals)
+    sources, destinations = source_dims(kernel, node), destination_dims(kernel, node)
+    return Part(node, plan, signals, sources, destinations)
+
+
+def _signals(kernel: dataflow.KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:
+    """Return the signals of what a node gives to channels."""
+    given = {
+        op.channel
+        for op in kernel.body.block.ops
+        if isinstance(op, PushOp | StageOp) and op.value in node.outs
+    }
+    return tuple(
+        op
+        for op in kernel.body.block.ops
+        if isinstance(op, SignalOp) and op.channel in given
+    )
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Some programs of a kernel that runs on ranks: where what they do is written."""
+
+    block: Block
+    home: Prologue
+    number: SSAValue
+    """The number of a program, from 0."""
+
+    def divided(self, count: int) -> tuple[Programs, Programs]:
+        """Insert a branch for the first programs, so many, and one for the others."""
+        add = self.home.add
+        first = add(tl.ConstantOp.of(count, i32))
+        branch = tl.IfOp(add(tl.CmpOp(CompareKind.LT, self.number, first)))
+        assert self.block.last_op is not None
+        Builder(InsertPoint.before(self.block.last_op)).insert(branch)
+        then, otherwise = branch.then.block, branch.otherwise.block
+        home = Prologue(otherwise)
+        rest = home.add(tl.BinaryOp(BinaryKind.SUB, self.number, first), "number")
+        one = Programs(then, Prologue(then), self.number)
+        return one, Programs(otherwise, home, rest)
+
+
+def _signals_of_inputs(kernel: dataflow.KernelOp) -> list[SignalOp]:
+    """Return the signals of inputs that the caller has written where peers load."""
+    signals = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
+    return [op for op in signals if input_of(op.channel) is not None]
+
+
+class _KernelLowering:
+    """Writes the body of one kernel."""
+
+    def __init__(
+        self,
+        kernel: dataflow.KernelOp,
+        made: tl.KernelOp,
+        parts: Sequence[Part],
+        world: int,
+    ):
+        self._kernel, self._made = kernel, made
+        self.extents: dict[str, int] = {}
+        for part in parts:
+            for dim, extent in part.plan.extents.items():
+                self.extents[dim] = max(extent, self.extents.get(dim, 0))
+        home = Prologue(made.body.block)
+        self._constexprs = Constexprs(made, BlockPlan(self.extents, {}), self.extents)
+        self._ranks: RankParameters | None = None
+        if world > 1:
+            self._ranks = rank_parameters(made, world, home, self._constexprs)
+        self.memory = KernelMemory(kernel, made, self._constexprs, self._ranks)
+
+    @property
+    def has_epoch(self) -> bool:
+        """Whether the kernel counts its launches."""
+        return self._ranks is not None and self._ranks.counts_launches
+
+    def lower(self, parts: Sequence[Part]) -> list[int]:
+        """Write all nodes; return the extents of the launch grid."""
+        block, ranks = self._made.body.block, self._ranks
+        if ranks is None:
+            (part,) = parts
+            return self._lower_part(part, block, Prologue(block), None)
+        first = Programs(block, ranks.home.behind(), ranks.program)
+        programs = sum(part.programs for part in parts)
+        if told := _signals_of_inputs(self._kernel):
+            first = self._tell_of_inputs(told, first)
+            programs += 1
+        self._lower_parts(parts, first)
+        ranks.finish(programs)
+        return [programs]
+
+    def _tell_of_inputs(
+        self, signals: Sequence[SignalOp], programs: Programs
+    ) -> Programs:
+        """
+        Let the first program tell which inputs are there; return the others.
+
+        It waits for nobody, so that no program waits for one that starts later.
+        """
+        first, others = programs.divided(1)
+        assert first.block.last_op is not None
+        builder = Builder(InsertPoint.before(first.block.last_op))
+        scope = Scope(builder, first.home, self._constexprs, {}, ranks=self._ranks)
+        for op in signals:
+            check_signal(op)
+            memory = self.memory
+            signal(scope, memory.channel(op.channel), memory.flags(op.flags, op))
+        return others
+
+    def _lower_parts(self, parts: Sequence[Part], programs: Programs) -> None:
+        """Write nodes so that the first programs do the first one."""
+        part, *rest = parts
+        if not rest:
+            self._lower_part(part, programs.block, programs.home, programs.number)
+            return
+        first, others = programs.divided(part.programs)
+        self._lower_part(part, first.block, first.home, first.number)
+        self._lower_parts(rest, others)
+
+    def _lower_part(
+        self, part: Part, block: Block, home: Prologue, program: SSAValue | None
+    ) -> list[int]:
+        """Write a node and its signals; return the extents of its launch grid."""
+        node, plan, memory = part.node, part.plan, self.memory
+        scope = self._scope(part, block, home, program)
+        body = BodyLowering(
+            memory_level(node),
+            lambda scope, value: memory.allocate(scope, value, plan.extents),
+            part.sources,
+        )
+        first = (memory.buffers[value] for value in awaited_first(node))
+        grid = Grid(
+            [memory.buffers[value] for value in node.ins],
+            [memory.target(value) for value in node.outs],
+            part.owned,
+            bool(part.signals),
+            [buffer for buffer in first if isinstance(buffer, Received)],
+        )
+        extents = lower_grid(node, scope, grid, body)
+        for op in part.signals:
+            check_signal(op)
+            signal(scope, memory.channel(op.channel), memory.flags(op.flags, op))
+        return extents
+
+    def _scope(
+        self, part: Part, block: Block, home: Prologue, program: SSAValue | None
+    ) -> Scope:
+        """Return the scope of a node's body, in which every slice is whole."""
+        assert block.last_op is not None
+        constexprs = self._constexprs.of_part(part.plan)
+        # What programs have of all ranks in turn is whole.
+        shares = _shares(self._kernel)
+        totals = {dim: shares[dim] for dim in shares if dim not in part.owned}
+        slices = {
+            dim: self._whole(dim, totals.get(dim), constexprs, home)
+            for dim in part.plan.extents
+        }
+        builder = Builder(InsertPoint.before(block.last_op))
+        return Scope(
+            builder, home, constexprs, slices, ranks=self._ranks, program=program
+        )
+
+    def _whole(
+        self, dim: str, total: int | None, constexprs: Constexprs, home: Prologue
+    ) -> DimSlice:
+        """Return the slice that is a whole dimension, or this rank's share of it."""
+        extent = constexprs.plan.extents[dim]
+        block = constexprs.plan.block(dim, extent)
+        size = constexprs.extent(dim, extent)
+        whole = DimSlice(dim, extent, block, True, None, size, home, constexprs)
+        ranks = self._ranks
+        if ranks is None or total is None or extent != -(-total // ranks.world):
+            return whole
+        if total == extent * ranks.world:
+            return whole
+        add, all_ranks = home.add, constexprs.extent(dim, total)
+        before = add(tl.BinaryOp(BinaryKind.MUL, ranks.rank, size))
+        left = add(tl.BinaryOp(BinaryKind.SUB, all_ranks, before))
+        left = add(tl.BinaryOp(BinaryKind.MIN, left, size))
+        zero = add(tl.ConstantOp.of(0, i32))
+        stop = add(tl.BinaryOp(BinaryKind.MAX, left, zero), f"stop_{dim.lower()}")
+        return replace(whole, full=False, stop=stop, ragged=True)
+
+
+def _shares(kernel: dataflow.KernelOp) -> dict[str, int]:
+    """Return the extent over all ranks of dimensions that ranks share."""
+    shares = kernel.attributes.get("dataflow.shares")
+    if not isinstance(shares, DictionaryAttr):
+        return {}
+    return {
+        dim: extent.value.data
+        for dim, extent in shares.data.items()
+        if isinstance(extent, IntegerAttr)
+    }
+
+
+def unwritable(kernel: dataflow.KernelOp) -> SSAValue | None:
+    """Return a value whose element type no Triton kernel takes, None if all are."""
+    for value in (result for op in kernel.walk() for result in op.results):
+        if isinstance(value.type, EpochType):
+            continue
+        element = element_type_of(value)
+        if not isinstance(element, Float16Type | BFloat16Type | Float32Type):
+            return value
+    return None
+
+
+def _erase_unused(kernel: tl.KernelOp) -> None:
+    """Drop values that nothing uses: ends of slices that need no mask."""
+    for op in list(kernel.body.walk(reverse=True)):
+        if op.has_trait(Pure) and not any(result.uses for result in op.results):
+            op.detach()
+            op.erase()
+
+
+def _order_parameters(kernel: tl.KernelOp, dims: list[str]) -> None:
+    """
+    Put pointers first, then ranks, extents, block sizes, and what the runtime says.
+
+    What is not used is dropped.
+    """
+    old = kernel.body.block
+
+    def place(argument: SSAValue) -> tuple[int, int, str]:
+        name = argument.name_hint or ""
+        if argument.type in (BASES, i32):
+            return (1, int(argument.type == BASES), "")
+        if isinstance(argument.type, tl.PtrType):
+            return (0, int(name == "counters_ptr"), "")
+        if name == WORLD or not isinstance(argument.type, tl.ConstexprType):
+            return (4, int(isinstance(argument.type, tl.ProgramsType)), name)
+        stem = name.split("_")[0]
+        return (2, dims.index(stem), name) if stem in dims else (3, 0, name)
+
+    arguments = sorted(old.args, key=place)
+    arguments = [
+        arg for arg in arguments if arg.uses or isinstance(arg.type, tl.PtrType)
+    ]
+    block = Block(arg_types=[argument.type for argument in arguments])
+    for argument, new in zip(arguments, block.args, strict=True):
+        new.name_hint = argument.name_hint
+        argument.replace_all_uses_with(new)
+    for op in list(old.ops):
+        op.detach()
+        block.add_op(op)
+    kernel.body.detach_block(old)
+    kernel.body.add_block(block)

@@ -1,0 +1,265 @@
+"""The memory that a kernel of `lower-to-triton` works on: buffers, channels, flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import dataflow, tl
+from comet.dialects.compound import IndexOp, RenameOp
+from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.dataflow.channel import ChannelType, InboxOp, behind
+from comet.dialects.dataflow.flags import FlagScope, FlagsOp, FlagsType, Semantics
+from comet.dialects.dataflow.transfer import (
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.tl.remote import FLAG
+from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.lower_to_triton.channels import (
+    Channel,
+    Flags,
+    Received,
+    combined,
+)
+from comet.passes.triton.lower_to_triton.ranks import RankParameters, add_parameter
+from comet.passes.triton.lower_to_triton.sends import PushTo, StageIn
+from comet.passes.triton.lower_to_triton.slices import Constexprs
+from comet.passes.triton.lower_to_triton.values import (
+    MAX_INDEX,
+    Buffer,
+    GridIndex,
+    Push,
+    Scope,
+    buffer_at,
+    row_major,
+    scaled,
+)
+
+
+def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
+    """Return the values that a kernel has pointers for, in the order of parameters."""
+    return (*kernel.body.block.args, *kernel.results_)
+
+
+def pointer_type(value: SSAValue) -> Attribute:
+    """Return the type of the pointer that stands for a value."""
+    if isinstance(value.type, FlagsType):
+        return FLAG
+    if isinstance(value.type, ChannelType):
+        return tl.PtrType(element_type_of(value.type.sent))
+    return tl.PtrType(element_type_of(value))
+
+
+class KernelMemory:
+    """What the pointers of one kernel point to."""
+
+    def __init__(
+        self,
+        kernel: dataflow.KernelOp,
+        made: tl.KernelOp,
+        constexprs: Constexprs,
+        ranks: RankParameters | None,
+    ):
+        self._kernel, self._made = kernel, made
+        self._constexprs, self._ranks = constexprs, ranks
+        self.scratch: list[Attribute] = []
+        self._pointers = self._own_pointers()
+        self.buffers = self._named_buffers()
+
+    def _own_pointers(self) -> dict[SSAValue, SSAValue]:
+        """Name the pointers; return those that this program uses, by value."""
+        pointers: dict[SSAValue, SSAValue] = {}
+        values = pointed(self._kernel)
+        for value, pointer in zip(values, self._made.body.block.args, strict=False):
+            pointer.name_hint = f"{_name_of(value)}_ptr"
+            pointers[value] = self._owned(pointer)
+        return pointers
+
+    def _owned(self, pointer: SSAValue) -> SSAValue:
+        return pointer if self._ranks is None else self._ranks.own(pointer)
+
+    def _named_buffers(self) -> dict[SSAValue, Buffer]:
+        """Return the memory behind every tensor that enters, leaves or is received."""
+        buffers = {
+            value: buffer_at(self._pointers[value], extents_of(value))
+            for value in pointed(self._kernel)
+            if isinstance(value.type, TensorType)
+        }
+        ops = list(self._kernel.body.block.ops)
+        for value, result in zip(ops[-1].operands, self._kernel.results_, strict=True):
+            buffers.setdefault(value, buffers[result])
+        waits = {op.channel: op for op in ops if isinstance(op, WaitOp)}
+        for op in ops:
+            if isinstance(op, ReadOp | PullOp):
+                wait = waits.get(op.channel)
+                buffers[op.result] = self._received(op.channel, op.result, wait)
+            if isinstance(op, IndexOp):
+                buffers[op.result] = self._positions(op)
+            if isinstance(op, RenameOp):
+                buffers[op.result] = _viewed(op, buffers[op.input])
+        return buffers
+
+    def _positions(self, op: IndexOp) -> Buffer:
+        """Return positions along a dimension, in the whole if this is a share."""
+        buffer, ranks = buffer_at(None, extents_of(op.result)), self._ranks
+        if op.whole is None or ranks is None:
+            return buffer
+        share = extents_of(op.result)[op.dim]
+        extent = self._constexprs.extent(op.dim, share)
+        first = tl.BinaryOp(BinaryKind.MUL, ranks.rank, extent)
+        return replace(buffer, first=ranks.home.add(first, f"first_{op.dim.lower()}"))
+
+    def _received(
+        self, channel: SSAValue, value: SSAValue, wait: WaitOp | None
+    ) -> Received:
+        memory = self.channel(channel)
+        extents = extents_of(value)
+        flags, arrivals = None, 0
+        if wait is not None:
+            check_wait(wait)
+            flags = self.flags(wait.flags, wait)
+            assert wait.arrivals is not None
+            arrivals = wait.arrivals.value.data
+        return Received(
+            memory.pointer,
+            tuple(extents),
+            tuple(extents.values()),
+            row_major(extents),
+            channel=memory,
+            flags=flags,
+            arrivals=arrivals,
+        )
+
+    def channel(self, value: SSAValue) -> Channel:
+        """
+        Return the memory of a channel.
+
+        Raises `PassFailedException` if it has none.
+        """
+        box = behind(value)
+        if not isinstance(box.owner, InboxOp):
+            raise PassFailedException(
+                f"lower-to-triton: kernel @{self._kernel.sym_name.data} uses a channel "
+                "without memory; run lower-channels first"
+            )
+        slots, pointer = box.owner.slots.value.data, self._pointers[value]
+        return Channel(box.owner.type, slots, pointer, _name_of(value))
+
+    def flags(self, value: SSAValue | None, op: Operation) -> Flags:
+        """
+        Return the flags that an operation works on.
+
+        Raises `PassFailedException` if it has none.
+        """
+        owner = None if value is None else behind(value).owner
+        if value is None or not isinstance(owner, FlagsOp):
+            raise PassFailedException(
+                f"lower-to-triton: {op.name} in @{self._kernel.sym_name.data} has no "
+                "flags; run lower-channels first"
+            )
+        return Flags(self._pointers[value], owner.type, owner.writers.value.data)
+
+    def target(self, value: SSAValue) -> Buffer:
+        """Return where a result of the grid node goes: to a buffer, to channels."""
+        pushes: list[Push] = []
+        cache: SSAValue | None = None
+        buffer = buffer_at(None, extents_of(value))
+        terminator = self._kernel.body.block.last_op
+        for use in value.uses:
+            op = use.operation
+            if op is terminator:
+                buffer = self.buffers[self._kernel.results_[use.index]]
+            elif isinstance(op, RenameOp | SpatialOp) and self._ranks is not None:
+                cache = self._ranks.cache()
+            elif isinstance(op, PushOp):
+                pushes.append(PushTo(self.channel(op.channel)))
+            elif isinstance(op, StageOp):
+                pushes.append(StageIn(self.channel(op.channel)))
+        return replace(buffer, pushes=tuple(pushes), cache=cache)
+
+    def allocate(
+        self, scope: Scope, value: SSAValue, extents: Mapping[str, int]
+    ) -> Buffer:
+        """
+        Add a pointer to a buffer for all programs' tiles of `value`.
+
+        Programs that differ only in dimensions that `value` lacks have one each.
+        """
+        element, dims = element_type_of(value), names_of(value)
+        name = f"{value.name_hint or 'scratch'}_ptr"
+        pointer = self._owned(add_parameter(self._made, tl.PtrType(element), name))
+        shape = {dim: extents[dim] for dim in dims}
+        rows = [row for row in scope.grid if row.dim not in dims and row.count > 1]
+        counts = [row.count for row in rows]
+        self.scratch.append(TensorType(element, [*counts, *shape.values()]))
+        if rows:
+            own = _own_part(scope, pointer, rows, shape)
+            pointer = scope.insert(own, f"own_{name}")
+        return buffer_at(pointer, shape)
+
+
+def _own_part(
+    scope: Scope,
+    pointer: SSAValue,
+    rows: Sequence[GridIndex],
+    shape: Mapping[str, int],
+) -> tl.AddPtrOp:
+    """Return the pointer to the program's part of a buffer with one along all rows."""
+    for row in rows:
+        row.index.name_hint = row.index.name_hint or f"pid_{row.dim.lower()}"
+    index = rows[0].index
+    for row in rows[1:]:
+        index = combined(scope, BinaryKind.MUL, index, row.count)
+        index = combined(scope, BinaryKind.ADD, index, row.index)
+    wide = prod((*(row.count for row in rows), *shape.values())) > MAX_INDEX
+    return tl.AddPtrOp(pointer, scaled(scope, index, tuple(shape.items()), wide))
+
+
+def _name_of(value: SSAValue) -> str:
+    """Return the name of a tensor, or of the inbox or flags that an argument is."""
+    if isinstance(value.type, ChannelType | FlagsType):
+        value = behind(value)
+    return value.name_hint or "x"
+
+
+def _viewed(op: RenameOp, buffer: Buffer) -> Buffer:
+    """Return the memory of `buffer` under the names that `op` gives."""
+    if op.cut is None:
+        return buffer.renamed(op.renaming)
+    if buffer.origins or buffer.gathered is not None:
+        raise PassFailedException(
+            f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
+            "seen in parts; split a dimension that is not gathered"
+        )
+    return buffer_at(buffer.pointer, extents_of(op.result))
+
+
+def check_signal(op: SignalOp) -> None:
+    """Reject what the shim's signal is not: a fence, a release that all ranks see."""
+    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
+    if kinds != (Semantics.RELEASE, FlagScope.SYSTEM) or op.fence is None:
+        raise PassFailedException(
+            "lower-to-triton: dataflow.signal is a release of system scope behind a "
+            "fence; verify-sync says what else would break"
+        )
+
+
+def check_wait(op: WaitOp) -> None:
+    """Reject what the shim's wait is not: an acquire of what any rank released."""
+    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
+    if kinds != (Semantics.ACQUIRE, FlagScope.SYSTEM):
+        raise PassFailedException(
+            "lower-to-triton: dataflow.wait is an acquire of system scope; verify-sync "
+            "says what else would break"
+        )

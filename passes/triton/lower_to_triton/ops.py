@@ -1,0 +1,415 @@
+"""How `lower-to-triton` writes each elementary operation on blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float32Type,
+    FloatAttr,
+    IntegerType,
+    StringAttr,
+    f32,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import tl
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    FoldOp,
+    MapKind,
+    MapOp,
+    ReduceKind,
+    ReduceOp,
+    RenameOp,
+    YieldOp,
+)
+from comet.dialects.compound.dims import element_type_of, names_of
+from comet.dialects.schedule import TemporalOp
+from comet.dialects.tl.types import (
+    BinaryKind,
+    Precision,
+    UnaryKind,
+    element_of,
+)
+from comet.dialects.tl.types import ReduceKind as BlockReduceKind
+from comet.passes.triton.lower_to_triton.blocks import DotForm, dot_form
+from comet.passes.triton.lower_to_triton.values import (
+    Buffer,
+    Scope,
+    Tile,
+    aligned,
+    check_size,
+    converted,
+    masked,
+    widened,
+)
+
+BINARY_MAPS: Mapping[MapKind, BinaryKind] = {
+    MapKind.ADD: BinaryKind.ADD,
+    MapKind.SUB: BinaryKind.SUB,
+    MapKind.MULT: BinaryKind.MUL,
+    MapKind.DIV: BinaryKind.DIV,
+    MapKind.MAX: BinaryKind.MAX,
+    MapKind.MIN: BinaryKind.MIN,
+}
+UNARY_MAPS: Mapping[MapKind, UnaryKind] = {
+    MapKind.EXP: UnaryKind.EXP,
+    MapKind.LOG: UnaryKind.LOG,
+    MapKind.SQRT: UnaryKind.SQRT,
+    MapKind.RSQRT: UnaryKind.RSQRT,
+    MapKind.NEG: UnaryKind.NEG,
+    MapKind.ERF: UnaryKind.ERF,
+}
+COMPOSED_MAPS = frozenset({MapKind.TANH})
+"""Kinds that `triton.language` lacks, written with those that it has."""
+
+
+def _rsqrt(x: float) -> float:
+    return 1 / math.sqrt(x)
+
+
+FOLD: Mapping[MapKind, Callable[..., float]] = {
+    MapKind.ADD: float.__add__,
+    MapKind.SUB: float.__sub__,
+    MapKind.MULT: float.__mul__,
+    MapKind.DIV: float.__truediv__,
+    MapKind.MAX: max,
+    MapKind.MIN: min,
+    MapKind.EXP: math.exp,
+    MapKind.LOG: math.log,
+    MapKind.SQRT: math.sqrt,
+    MapKind.RSQRT: _rsqrt,
+    MapKind.NEG: float.__neg__,
+    MapKind.TANH: math.tanh,
+    MapKind.ERF: math.erf,
+}
+
+REDUCTIONS: Mapping[ReduceKind, BlockReduceKind] = {
+    ReduceKind.ADD: BlockReduceKind.SUM,
+    ReduceKind.MAX: BlockReduceKind.MAX,
+}
+NEUTRAL: Mapping[ReduceKind, float] = {
+    ReduceKind.ADD: 0.0,
+    ReduceKind.MAX: -math.inf,
+}
+COMBINE: Mapping[ReduceKind, BinaryKind] = {
+    ReduceKind.ADD: BinaryKind.ADD,
+    ReduceKind.MAX: BinaryKind.MAX,
+}
+
+
+def narrowed(
+    scope: Scope, value: SSAValue, like: SSAValue, hint: str | None, comment: str
+) -> SSAValue:
+    """Name `value`, converted to the element type of the compound value `like`."""
+    element = element_type_of(like)
+    if element_of(value.type) != element:
+        return converted(scope, value, element, hint, comment)
+    if isinstance(value.owner, Operation):
+        value.name_hint = hint
+        value.owner.attributes["tl.comment"] = StringAttr(comment)
+    return value
+
+
+def lower_contract(op: ContractOp, scope: Scope, acc: SSAValue | None = None) -> Tile:
+    """
+    Write a contraction; where given, `acc` is added to it.
+
+    A product of matrices becomes a dot, any other one a sum of products.
+    """
+    check_size(names_of(op.result), scope)
+    comment = f"compound.contract over {', '.join(op.contracted) or 'nothing'}"
+    form = dot_form(op, scope.constexprs.plan.extents)
+    axes = scope.axes(names_of(op.result))
+    fused = None
+    if form is None:
+        value = _sum_of_products(op, scope)
+    else:
+        dims = (form.rows, form.columns)
+        if acc is not None and axes == dims and element_of(acc.type) == f32:
+            fused = acc
+        value = _dot(op, form, scope, fused)
+        value = aligned(scope, Tile(value, dims), axes)
+    # A fused sum ends its iteration: the loop variable names it.
+    hint = None if fused is not None else op.result.name_hint
+    result = narrowed(scope, value, op.result, hint, comment)
+    if acc is not None and fused is None:
+        result = accumulated(scope, ReduceKind.ADD, acc, result)
+    return Tile(result, axes, _contract_padding(op, scope))
+
+
+def accumulated(
+    scope: Scope, kind: ReduceKind, accumulator: SSAValue, value: SSAValue
+) -> SSAValue:
+    """Add a value to an accumulator, or take the larger one: in f32, as maps are."""
+    wide = (widened(scope, each) for each in (accumulator, value))
+    result = scope.insert(tl.BinaryOp(COMBINE[kind], *wide))
+    return converted(scope, result, element_of(accumulator.type))
+
+
+def accumulator_of(scope: Scope, number: float, like: SSAValue) -> Tile:
+    """Write the start of an accumulator: a loop keeps its type, a constant has none."""
+    tile = filled(scope, number, like, None)
+    element = element_type_of(like)
+    if tile.dims or element == f32 or isinstance(element, IntegerType):
+        return tile
+    full = tl.FullOp(FloatAttr(number, element), [])
+    return Tile(scope.insert(full), ())
+
+
+def _contract_padding(op: ContractOp, scope: Scope) -> dict[str, float]:
+    """A row of zeros in one operand is a row of zeros in the product."""
+    zero: dict[str, float] = {}
+    for operand in (op.lhs, op.rhs):
+        padding = scope.tile(operand).padding
+        zero |= {dim: 0.0 for dim, value in padding.items() if value == 0}
+    return {dim: 0.0 for dim in zero if dim in names_of(op.result)}
+
+
+def _dot(op: ContractOp, form: DotForm, scope: Scope, acc: SSAValue | None) -> SSAValue:
+    operands: list[SSAValue] = []
+    for value, dims in (
+        (op.lhs, (form.rows, form.summed)),
+        (op.rhs, (form.summed, form.columns)),
+    ):
+        tile = masked(scope, scope.tile(value), form.summed, 0.0)
+        operand = aligned(scope, tile, dims)
+        if isinstance(element_of(operand.type), BFloat16Type):
+            operand = scope.insert(tl.DotOperandOp(operand))
+        operands.append(operand)
+    is_single = isinstance(element_type_of(op.lhs), Float32Type)
+    # The default rounds f32 operands to tf32, which has the mantissa of f16.
+    precision = Precision.IEEE if is_single else None
+    lhs, rhs = operands
+    return scope.insert(tl.DotOp(lhs, rhs, acc, f32, precision))
+
+
+def _sum_of_products(op: ContractOp, scope: Scope) -> SSAValue:
+    names = dict.fromkeys((*names_of(op.lhs), *names_of(op.rhs)))
+    check_size(tuple(names), scope)
+    summed = scope.axes(op.contracted)
+    axes = (*scope.axes(names_of(op.result)), *summed)
+    operands: list[SSAValue] = []
+    for value in (op.lhs, op.rhs):
+        tile = scope.tile(value)
+        for dim in op.contracted:
+            tile = masked(scope, tile, dim, 0.0)
+        operands.append(widened(scope, aligned(scope, tile, axes)))
+    product = scope.insert(tl.BinaryOp(BinaryKind.MUL, *operands))
+    for axis in reversed(range(len(axes) - len(summed), len(axes))):
+        product = scope.insert(tl.ReduceOp(BlockReduceKind.SUM, product, axis))
+    return product
+
+
+def lower_reduce(op: ReduceOp, scope: Scope) -> Tile:
+    """Write a reduction, axis by axis; padding gets the neutral element."""
+    kind, tile = op.kind.data, scope.tile(op.input)
+    for dim in op.reduced:
+        tile = masked(scope, tile, dim, NEUTRAL[kind], _is_rewritten_wrongly(op))
+    value, dims = widened(scope, tile.value), list(tile.dims)
+    for dim in reversed(scope.axes(op.reduced)):
+        axis = dims.index(dim)
+        value = scope.insert(tl.ReduceOp(REDUCTIONS[kind], value, axis))
+        dims.pop(axis)
+    if value is tile.value:
+        return tile
+    comment = f"compound.reduce {kind} over {', '.join(op.reduced)}"
+    value = narrowed(scope, value, op.result, op.result.name_hint, comment)
+    axes = scope.axes(names_of(op.result))
+    return Tile(aligned(scope, Tile(value, tuple(dims)), axes), axes)
+
+
+def _is_rewritten_wrongly(op: ReduceOp) -> bool:
+    """
+    Whether Triton's pass OptimizeThreadLocality would break on the reduction.
+
+    It moves a reduction of what was just loaded out of its loop. Up to 3.8 it assumes,
+    unchecked, that the loop's result has one use (triton-lang/triton#11682) and that it
+    accumulates by the same kind (#11305). Anything between the load and the reduction
+    keeps the pass away.
+    """
+    node, uses = op.parent_op(), list(op.result.uses)
+    if not isinstance(node, TemporalOp) or op.input not in node.tiles:
+        return False
+    if len(uses) != 1:
+        return False
+    user = uses[0].operation
+    if user is node.body.block.last_op:
+        result = node.outs[node.yielded.index(op.result)]
+        return len(list(result.uses)) > 1
+    return isinstance(user, MapOp) and user.result in node.yielded
+
+
+def lower_map(op: MapOp, scope: Scope) -> Tile:
+    """Write an elementwise function, computed in f32; of constants, a constant."""
+    check_size(names_of(op.result), scope)
+    kind, axes = op.kind.data, scope.axes(names_of(op.result))
+    operands = [
+        widened(scope, aligned(scope, scope.tile(value), axes)) for value in op.inputs
+    ]
+    numbers = [number for value in operands if (number := literal(value)) is not None]
+    if len(numbers) == len(operands):
+        if (folded := fold_map(kind, numbers)) is not None:
+            return Tile(scope.constant(folded, element_type_of(op.result)), ())
+        # Functions of Triton take blocks, of rank 0 too, but no Python numbers alone.
+        operands[0] = scope.insert(tl.FullOp(FloatAttr(numbers[0], f32), []))
+    value = _mapped(kind, operands, scope)
+    hint, comment = op.result.name_hint, f"compound.map {kind}"
+    return Tile(narrowed(scope, value, op.result, hint or "x", comment), axes)
+
+
+def literal(value: SSAValue) -> float | None:
+    """Return the number that a constant is, None for other values."""
+    if isinstance(constant := value.owner, tl.ConstantOp):
+        return float(constant.value.value.data)
+    return None
+
+
+def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
+    """Return the function's value, None where it has no finite one."""
+    try:
+        value = FOLD[kind](*numbers)
+    except (ArithmeticError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _mapped(kind: MapKind, operands: Sequence[SSAValue], scope: Scope) -> SSAValue:
+    if kind in BINARY_MAPS:
+        lhs, rhs = operands
+        return scope.insert(tl.BinaryOp(BINARY_MAPS[kind], lhs, rhs))
+    if kind in UNARY_MAPS:
+        return scope.insert(tl.UnaryOp(UNARY_MAPS[kind], operands[0]))
+    return _tanh(scope, operands[0])
+
+
+def _tanh(scope: Scope, value: SSAValue) -> SSAValue:
+    """tanh(x) = 2 sigmoid(2 x) - 1."""
+    two, one = scope.constant(2.0, f32), scope.constant(1.0, f32)
+    twice = scope.insert(tl.BinaryOp(BinaryKind.MUL, value, two))
+    sigmoid = scope.insert(tl.UnaryOp(UnaryKind.SIGMOID, twice))
+    scaled = scope.insert(tl.BinaryOp(BinaryKind.MUL, sigmoid, two))
+    return scope.insert(tl.BinaryOp(BinaryKind.SUB, scaled, one))
+
+
+def lower_cast(op: CastOp, scope: Scope) -> Tile:
+    """Write a conversion of the element type."""
+    tile, element = scope.tile(op.input), element_type_of(op.result)
+    hint = op.result.name_hint
+    value = converted(scope, tile.value, element, hint, "compound.cast")
+    return Tile(value, tile.dims, tile.padding)
+
+
+def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
+    """
+    Give the same value other names.
+
+    Raises `PassFailedException` for a tile whose slices differ under the new names, and
+    for views in parts.
+    """
+    if op.cut is not None:
+        raise PassFailedException(
+            f"lower-to-triton: compound.rename sees {op.cut} in parts inside a node; "
+            "let it stand in front of the node"
+        )
+    renaming, found = op.renaming, scope.values[op.input]
+    if isinstance(found, Buffer):
+        return found.renamed(renaming)
+    for old, new in renaming.items():
+        slices = scope.slices[old], scope.slices[new]
+        starts = [(part.start, part.length, part.block) for part in slices]
+        if starts[0] != starts[1]:
+            raise PassFailedException(
+                f"lower-to-triton: compound.rename of a tile from {old} to {new}, "
+                "whose slices differ; rename the value in device memory"
+            )
+    padding = {renaming[dim]: value for dim, value in found.padding.items()}
+    return Tile(found.value, tuple(renaming[dim] for dim in found.dims), padding)
+
+
+def filled(scope: Scope, number: float, like: SSAValue, hint: str | None) -> Tile:
+    """Write a block of one number, of the type of the compound value `like`."""
+    dims, element = names_of(like), element_type_of(like)
+    check_size(dims, scope)
+    constant = tl.ConstantOp.of(number, element)
+    if axes := scope.axes(dims):
+        full = tl.FullOp(constant.value, scope.block_sizes(dims))
+        value = scope.insert(full, hint)
+    else:
+        value = scope.insert(constant)
+    return Tile(value, axes, {dim: number for dim in dims})
+
+
+def lower_fill(op: FillOp, scope: Scope) -> Tile:
+    """Write a constant."""
+    return filled(scope, op.value.value.data, op.result, op.result.name_hint)
+
+
+def lower_extent(op: ExtentOp, scope: Scope) -> Tile:
+    """Write the number of elements of the current slice."""
+    count, element = scope.slices[op.dim.data].count(), element_type_of(op.result)
+    hint = op.result.name_hint
+    return Tile(converted(scope, count, element, hint, "compound.extent"), ())
+
+
+OpT = TypeVar("OpT", bound=Operation)
+Handler = Callable[[Operation, Scope], Tile | Buffer]
+HANDLERS: dict[type[Operation], Handler] = {}
+
+
+def _register(
+    op_type: type[OpT], handler: Callable[[OpT, Scope], Tile | Buffer]
+) -> None:
+    def checked(op: Operation, scope: Scope) -> Tile | Buffer:
+        assert isinstance(op, op_type)
+        return handler(op, scope)
+
+    HANDLERS[op_type] = checked
+
+
+_register(CastOp, lower_cast)
+_register(ContractOp, lower_contract)
+_register(ExtentOp, lower_extent)
+_register(FillOp, lower_fill)
+_register(MapOp, lower_map)
+_register(ReduceOp, lower_reduce)
+_register(RenameOp, lower_rename)
+
+
+def lower_op(op: Operation, scope: Scope) -> None:
+    """
+    Write one elementary operation, a fold included.
+
+    Raises `PassFailedException` for operations that have no place in a kernel.
+    """
+    if isinstance(op, FoldOp):
+        _lower_fold(op, scope)
+        return
+    handler = HANDLERS.get(type(op))
+    if handler is None:
+        raise PassFailedException(
+            f"lower-to-triton: {op.name} cannot stand in a kernel of one GPU"
+        )
+    scope.values[op.results[0]] = handler(op, scope)
+
+
+def _lower_fold(op: FoldOp, scope: Scope) -> None:
+    """A fold that no loop runs takes its whole input in one step."""
+    values: Sequence[SSAValue] = (*op.ins, *op.init)
+    for argument, value in zip(op.step.block.args, values, strict=True):
+        scope.values[argument] = scope.values[value]
+    terminator = op.step.block.last_op
+    assert isinstance(terminator, YieldOp)
+    for inner in op.step.block.ops:
+        if inner is not terminator:
+            lower_op(inner, scope)
+    for result, value in zip(op.outs, terminator.values, strict=True):
+        scope.values[result] = scope.values[value]

@@ -1,0 +1,123 @@
+"""
+What a kernel of `lower-to-triton` knows of ranks: its parameters, epochs and slots.
+
+Kernels that run on several ranks begin by asking for whom they work (`tl.place`), and
+take every pointer as that rank's own (`tl.own`). The launch grid has one axis, so that
+one launch can hold the programs of all ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, SSAValue
+
+from comet.dialects import tl
+from comet.dialects.tl.remote import BASES, FLAG
+from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.lower_to_triton.slices import Constexprs, Prologue
+
+WORLD = "WORLD"
+"""The constexpr that holds the number of ranks."""
+
+
+@dataclass
+class RankParameters:
+    """The ranks as one kernel sees them; made by `rank_parameters`."""
+
+    world: int
+    kernel: tl.KernelOp
+    home: Prologue
+    constexprs: Constexprs
+    rank: SSAValue
+    """The rank that the program works for."""
+    program: SSAValue
+    """The number of the program among those of its rank, all nodes together."""
+    bases: SSAValue
+    _programs: SSAValue
+    _cache: SSAValue | None = None
+    _epoch: SSAValue | None = None
+    _counters: SSAValue | None = None
+    _slots: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    _awaited: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+
+    @property
+    def world_size(self) -> SSAValue:
+        """The number of ranks, a constexpr."""
+        return self.constexprs.named(WORLD, self.world)
+
+    @property
+    def counts_launches(self) -> bool:
+        """Whether the kernel has an epoch, so that its last parameter are counters."""
+        return self._counters is not None
+
+    def own(self, pointer: SSAValue) -> SSAValue:
+        """Return the own rank's copy of what a parameter points to."""
+        op = tl.OwnOp(pointer, self.rank, self.bases, self._programs)
+        return self.home.add(op, pointer.name_hint)
+
+    def cache(self) -> SSAValue:
+        """Return how stores that other ranks wait for treat caches."""
+        if self._cache is None:
+            self._cache = add_parameter(self.kernel, tl.CacheModifierType(), "WT")
+        return self._cache
+
+    def epoch(self) -> SSAValue:
+        """Return the number of this launch."""
+        if self._epoch is None:
+            pointer = add_parameter(self.kernel, FLAG, "counters_ptr")
+            self._counters = self.own(pointer)
+            self._epoch = self.home.add(tl.NextEpochOp(self._counters), "epoch")
+        return self._epoch
+
+    def awaited(self, arrivals: int) -> SSAValue:
+        """Return what a flag is after so many signals in each epoch."""
+        if arrivals == 1:
+            return self.epoch()
+        if arrivals not in self._awaited:
+            count = self.home.add(tl.ConstantOp.of(arrivals, i32))
+            product = tl.BinaryOp(BinaryKind.MUL, self.epoch(), count)
+            self._awaited[arrivals] = self.home.add(product, "awaited")
+        return self._awaited[arrivals]
+
+    def slot(self, slots: int) -> SSAValue:
+        """Return the slot of an inbox that this launch uses."""
+        if slots not in self._slots:
+            count = self.home.add(tl.ConstantOp.of(slots, i32))
+            slot = tl.BinaryOp(BinaryKind.MOD, self.epoch(), count)
+            self._slots[slots] = self.home.add(slot, "slot")
+        return self._slots[slots]
+
+    def finish(self, programs: int) -> None:
+        """End the kernel: the last of so many programs publishes its epoch."""
+        if self._counters is None or self._epoch is None:
+            return
+        block = self.kernel.body.block
+        assert block.last_op is not None
+        count = tl.ConstantOp.of(programs, i32)
+        finish = tl.FinishEpochOp(self._counters, self._epoch, count.result)
+        block.insert_ops_before([count, finish], block.last_op)
+
+
+def add_parameter(kernel: tl.KernelOp, type: Attribute, name: str) -> SSAValue:
+    """Add a parameter to a kernel."""
+    block = kernel.body.block
+    argument = block.insert_arg(type, len(block.args))
+    argument.name_hint = name
+    return argument
+
+
+def rank_parameters(
+    kernel: tl.KernelOp, world: int, home: Prologue, constexprs: Constexprs
+) -> RankParameters:
+    """Add the parameters of a kernel that runs on `world` ranks; place its programs."""
+    rank = add_parameter(kernel, i32, "rank")
+    bases = add_parameter(kernel, BASES, "heap_bases")
+    programs = add_parameter(kernel, tl.ProgramsType(), "PROGRAMS")
+    place = tl.PlaceOp(rank, programs)
+    home.add(place, "rank")
+    place.program.name_hint = "pid"
+    return RankParameters(
+        world, kernel, home, constexprs, place.own_rank, place.program, bases, programs
+    )

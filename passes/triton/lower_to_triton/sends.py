@@ -1,0 +1,185 @@
+"""How `lower-to-triton` writes what is given to channels: stores, and signals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import tl
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.dataflow.channel import block_extent
+from comet.dialects.tl.types import BinaryKind, CompareKind
+from comet.passes.triton.lower_to_triton.channels import (
+    Channel,
+    Flags,
+    begin_of_slot,
+    box_name,
+    combined,
+    in_inbox,
+    is_in_one_block,
+    loop_over_peers,
+    ranks_of,
+)
+from comet.passes.triton.lower_to_triton.values import (
+    Buffer,
+    Owner,
+    Scope,
+    Tile,
+    both,
+    buffer_at,
+    placed,
+    steps_along,
+    store_tile,
+)
+
+
+@dataclass(frozen=True)
+class PushTo:
+    """Stores tiles of a value to the inbox of every receiver."""
+
+    channel: Channel
+
+    def __call__(
+        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
+    ) -> None:
+        """Store one tile, to its only receiver or to all, the own rank first."""
+        split = self.channel.type.split
+        comment = f"push: {comment}"
+        if split is not None and split in scope.owners:
+            self._store(scope, tile, scope.owners[split], comment, within)
+            return
+        inner, peer = loop_over_peers(scope, "dest", f"push to {self.channel.name}")
+        if split is None:
+            self._store(inner, tile, Owner(peer, peer), comment, within)
+            return
+        share = extents_of(self.channel.type.received)[split]
+        size = inner.constexprs.extent(split, share)
+        first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
+        first.name_hint = f"start_{split.lower()}"
+        inside = self._inside(inner, split, first, size)
+        inside = inside if within is None else both(inner, inside, within)
+        self._store(inner, tile, Owner(peer, first), comment, inside)
+
+    def _inside(
+        self, scope: Scope, split: str, first: SSAValue, size: SSAValue
+    ) -> SSAValue:
+        """Return which elements of the slice are in the share that begins at first."""
+        offsets = scope.slices[split].offsets()
+        assert offsets is not None
+        axes = scope.axes(names_of(self.channel.type.sent))
+        offsets = placed(scope, split, offsets, axes)
+        after = scope.insert(tl.CmpOp(CompareKind.GE, offsets, first))
+        end = scope.insert(tl.BinaryOp(BinaryKind.ADD, first, size))
+        before = scope.insert(tl.CmpOp(CompareKind.LT, offsets, end))
+        return both(scope, after, before)
+
+    def _store(
+        self,
+        scope: Scope,
+        tile: Tile,
+        owner: Owner,
+        comment: str,
+        within: SSAValue | None,
+    ) -> None:
+        ranks, channel = ranks_of(scope), self.channel
+        there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
+        base = in_inbox(scope, channel, scope.insert(there, "there"), ranks.rank)
+        base.name_hint = box_name(channel)
+        split = channel.type.split
+        origins = {} if split is None else {split: owner.first}
+        box = buffer_at(base, channel.in_memory, origins)
+        target = _from_corner(scope, box)
+        store_tile(scope, target, tile, comment, ranks.cache(), within)
+
+
+def _from_corner(scope: Scope, box: Buffer) -> Buffer:
+    """
+    Return the memory as seen from the first element of the current slice.
+
+    What has to be added to that is the same for all receivers, and much of it constant:
+    the addresses of a tile take few registers.
+    """
+    corner, origins = box.pointer, dict(box.origins)
+    assert corner is not None
+    for dim, stride in zip(box.dims, box.strides, strict=True):
+        start = scope.slices[dim].named_start()
+        if start is None:
+            continue
+        for step in steps_along(scope, box, dim, stride, start):
+            corner = scope.insert(tl.AddPtrOp(corner, step))
+        origins[dim] = start
+    if corner is not box.pointer:
+        corner.name_hint = "corner"
+    return replace(box, pointer=corner, origins=origins)
+
+
+@dataclass(frozen=True)
+class StageIn:
+    """Stores tiles of a value to the own memory, from which others load it."""
+
+    channel: Channel
+
+    def __call__(
+        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
+    ) -> None:
+        """Store one tile."""
+        channel = self.channel
+        base = begin_of_slot(scope, channel, channel.pointer, 1)
+        base.name_hint = box_name(channel)
+        target = buffer_at(base, channel.in_memory)
+        cache = ranks_of(scope).cache()
+        store_tile(scope, target, tile, f"stage: {comment}", cache, within)
+
+
+def signal(scope: Scope, channel: Channel, flags: Flags) -> None:
+    """Tell receivers that one more tile is there, of the block that it belongs to."""
+    ranks, split = ranks_of(scope), channel.type.split
+    flag, once = _flag(scope, channel, flags), flags.writers == 1
+    value = ranks.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
+    op: Operation
+    if split is not None and split in scope.owners:
+        to_one = tl.SignalOp if once else tl.SignalAddOp
+        dest = scope.owners[split].rank
+        op = to_one(flag, value, ranks.rank, dest, ranks.bases)
+    else:
+        to_all = tl.SignalAllOp if once else tl.SignalAddAllOp
+        op = to_all(flag, value, ranks.rank, ranks.bases, ranks.world_size)
+    scope.builder.insert(op)
+
+
+def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
+    """Return the pointer to the own rank's flag of the block that was made."""
+    flag, extents = ranks_of(scope).rank, extents_of(channel.type.message)
+    for block in flags.type.blocks:
+        size = block_extent(extents[block.dim], block.factor)
+        flag = combined(scope, BinaryKind.MUL, flag, block.factor)
+        index = _block_made(scope, channel, block.dim, size, block.factor)
+        if index is not None:
+            flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+    return scope.insert(tl.AddPtrOp(flags.pointer, flag))
+
+
+def _block_made(
+    scope: Scope, channel: Channel, dim: str, size: int, count: int
+) -> SSAValue | None:
+    """
+    Return the block that the program's slice belongs to, None where there is one.
+
+    Raises `PassFailedException` where a slice belongs to two.
+    """
+    part, owner = scope.slices[dim], scope.owners.get(dim)
+    if count == 1:
+        return None
+    if part.start is None or not is_in_one_block(part, size):
+        raise PassFailedException(
+            f"lower-to-triton: programs make tiles of {part.length} along {dim}, and "
+            f"{channel.name} is signalled in blocks of {size}; cut both alike"
+        )
+    start = part.named_start()
+    assert start is not None
+    if owner is not None:
+        start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
+    return combined(scope, BinaryKind.FLOORDIV, start, size)

@@ -1,0 +1,263 @@
+"""
+Slices of dimensions inside a Triton kernel: where a tile starts and where it ends.
+
+Slices are implied by names: all tiles of one scope have the same slice of a dimension.
+Offsets and masks are made when first asked for, at the start of the block in which the
+slice begins, so that everything after can use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import gcd
+
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import Block, Operation, SSAValue
+
+from comet.dialects import tl
+from comet.dialects.compound.dims import merged_extents
+from comet.dialects.schedule.node import NodeOp
+from comet.dialects.tl.types import BinaryKind, CompareKind
+from comet.passes.triton.lower_to_triton.blocks import BlockPlan
+
+
+class Prologue:
+    """The start of a block, to which operations can still be added."""
+
+    def __init__(self, block: Block):
+        self.block = block
+        self._last: Operation | None = None
+
+    def add(self, op: Operation, hint: str | None = None) -> SSAValue:
+        """Insert `op` behind what was added before; return its result."""
+        if self._last is not None:
+            self.block.insert_op_after(op, self._last)
+        elif (first := self.block.first_op) is not None:
+            self.block.insert_op_before(op, first)
+        else:
+            self.block.add_op(op)
+        self._last = op
+        op.results[0].name_hint = hint
+        return op.results[0]
+
+    def behind(self) -> Prologue:
+        """Return the place behind all that was added here, and all that will be."""
+        place = Prologue(self.block)
+        place._last = self._last
+        return place
+
+
+@dataclass
+class Constexprs:
+    """The compile-time parameters of a kernel; made as they are asked for."""
+
+    kernel: tl.KernelOp
+    plan: BlockPlan
+    whole: Mapping[str, int]
+    """The largest extent of each dimension in the kernel, in elements."""
+    _values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    def of_part(self, plan: BlockPlan) -> Constexprs:
+        """Return the parameters for another node of the same kernel."""
+        return Constexprs(self.kernel, plan, self.whole, self._values)
+
+    def named(self, name: str, value: int) -> SSAValue:
+        """Return the parameter called `name`; the value too, if nodes differ in it."""
+        taken = self._values.get(name)
+        if taken is not None and taken.type != tl.ConstexprType.of(value):
+            name = f"{name}_{value}"
+        if name not in self._values:
+            block = self.kernel.body.block
+            type = tl.ConstexprType.of(value)
+            argument = block.insert_arg(type, len(block.args))
+            argument.name_hint = name
+            self._values[name] = argument
+        return self._values[name]
+
+    def extent(self, dim: str, size: int) -> SSAValue:
+        """
+        Return the parameter that holds an extent of `dim`, of `size` elements.
+
+        K is the largest extent that the nodes of the kernel have, K_SHARE is smaller,
+        such as what one rank has of it, and K_ALL is larger.
+        """
+        whole = self.whole.get(dim, size)
+        if size == whole:
+            return self.named(dim, size)
+        return self.named(f"{dim}_SHARE" if size < whole else f"{dim}_ALL", size)
+
+    def block(self, dim: str, size: int) -> SSAValue:
+        """Return the parameter that holds a block size of `dim`."""
+        return self.named(self.plan.block_name(dim, size), size)
+
+
+@dataclass
+class DimSlice:
+    """One slice of one dimension: elements `start` to `stop`, at most `length`."""
+
+    dim: str
+    length: int
+    """The number of elements in a slice that is not cut short."""
+    block: int
+    """The block size for tiles of the slice."""
+    full: bool
+    """Whether every slice has `length` elements."""
+    start: SSAValue | None
+    """The first element, an i32; None where the slice is the whole dimension."""
+    stop: SSAValue
+    """The end, exclusive, an i32 or constexpr."""
+    home: Prologue
+    constexprs: Constexprs
+    unit: int = 0
+    """A number that divides every start; 0 where the only start is 0."""
+    ragged: bool = False
+    """Whether the end is another on some ranks."""
+    _offsets: SSAValue | None = None
+    _mask: SSAValue | None = None
+
+    @property
+    def has_axis(self) -> bool:
+        """Whether tiles have an axis for the dimension; one element needs none."""
+        return self.block > 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element of a block is one of the slice: no mask is needed."""
+        return self.full and self.length == self.block
+
+    def offsets(self) -> SSAValue | None:
+        """Return the index of each element of a block; None is the scalar 0."""
+        if not self.has_axis:
+            return self.start
+        if self._offsets is None:
+            size = self.constexprs.block(self.dim, self.block)
+            hint = f"offs_{self.dim.lower()}"
+            if self.start is None:
+                self._offsets = self.home.add(tl.ArangeOp(size), hint)
+            else:
+                steps = self.home.add(tl.ArangeOp(size))
+                offsets = tl.BinaryOp(BinaryKind.ADD, self.start, steps)
+                self._offsets = self.home.add(offsets, hint)
+        return self._offsets
+
+    def mask(self, always: bool = False) -> SSAValue | None:
+        """Return which elements of a block are in the slice; None if all are."""
+        offsets = self.offsets()
+        if self.exact and (offsets is None or not always):
+            return None
+        if self._mask is None:
+            compare = tl.CmpOp(CompareKind.LT, self._first_or(offsets), self.stop)
+            self._mask = self.home.add(compare, f"mask_{self.dim.lower()}")
+        return self._mask
+
+    def named_start(self) -> SSAValue | None:
+        """Return the first element, with a name: it is used more than once."""
+        if self.start is not None and self.start.name_hint is None:
+            self.start.name_hint = f"start_{self.dim.lower()}"
+        return self.start
+
+    def _first_or(self, offsets: SSAValue | None) -> SSAValue:
+        """Return offsets, those of the only element where they are None."""
+        if offsets is not None:
+            return offsets
+        return self.home.add(tl.ConstantOp.of(0, i32))
+
+    def count(self) -> SSAValue:
+        """Return the number of elements in the slice, as an f32 scalar."""
+        add = self.home.add
+        if self.full:
+            return add(tl.ConstantOp.of(float(self.length), f32))
+        left = self.stop
+        if self.start is not None:
+            left = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
+        limit = add(tl.ConstantOp.of(self.length, i32))
+        count = add(tl.BinaryOp(BinaryKind.MIN, left, limit))
+        return add(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a node: how it slices its dimension."""
+
+    dim: str
+    factor: int
+    tile: int
+    """The extent of a slice, in elements."""
+    split: bool
+    """Whether a later row, or a node inside, splits the slice further."""
+
+    def length(self, block: int) -> int:
+        """Return the elements that a slice has: where nothing splits it, the block."""
+        return self.tile if self.split else block
+
+
+def rows_of(node: NodeOp) -> list[Row]:
+    """
+    Return the rows of a node that slice something.
+
+    The tiles of a dimension's last row are those of the body; a row before it cuts the
+    extent evenly.
+    """
+    operands = merged_extents((*node.ins, *node.initial_carries()), node.name)
+    tiles = merged_extents(node.body.block.args, node.name)
+    loops = [row for row in node.loops if row.factor > 1]
+    rows: list[Row] = []
+    for index, loop in enumerate(loops):
+        again = any(later.dim == loop.dim for later in loops[index + 1 :])
+        tile = -(-operands[loop.dim] // loop.factor) if again else tiles[loop.dim]
+        operands[loop.dim] = tile
+        split = again or is_split_inside(node, loop.dim)
+        rows.append(Row(loop.dim, loop.factor, tile, split))
+    return rows
+
+
+def is_split_inside(node: NodeOp, dim: str) -> bool:
+    """Whether a node in the body splits `dim` further."""
+    return any(
+        inner.factors.get(dim, 1) > 1
+        for inner in node.body.walk()
+        if isinstance(inner, NodeOp)
+    )
+
+
+def inner_slice(
+    outer: DimSlice, row: Row, start: SSAValue, home: Prologue, bounded: bool = True
+) -> DimSlice:
+    """
+    Return the slice that begins at `start` and that the row cuts out of `outer`.
+
+    `bounded` says that no slice starts beyond the end of `outer`.
+    """
+    block = outer.constexprs.plan.block(row.dim, row.tile)
+    length = row.length(block)
+    # A loop ends, and a grid too, before a slice of one element would be empty.
+    full = bounded and (length == 1 or (outer.full and outer.length % length == 0))
+    stop = outer.stop
+    if row.split:
+        size = home.add(tl.ConstantOp.of(length, i32))
+        stop = home.add(tl.BinaryOp(BinaryKind.ADD, start, size))
+        if not full:
+            stop = home.add(tl.BinaryOp(BinaryKind.MIN, stop, outer.stop))
+        stop.name_hint = f"stop_{row.dim.lower()}"
+    unit = gcd(outer.unit, length)
+    return replace(
+        outer,
+        length=length,
+        block=block,
+        full=full,
+        start=start,
+        stop=stop,
+        home=home,
+        unit=unit,
+        _offsets=None,
+        _mask=None,
+    )
+
+
+def step_of(part: DimSlice, row: Row, add: Callable[[Operation], SSAValue]) -> SSAValue:
+    """Return the distance of neighbouring slices: a constexpr, or a number to add."""
+    block = part.constexprs.plan.block(row.dim, row.tile)
+    if row.split or block == 1:
+        return add(tl.ConstantOp.of(row.tile, i32))
+    return part.constexprs.block(row.dim, block)

@@ -1,0 +1,476 @@
+"""
+Values inside a Triton kernel: blocks in registers, and tensors in device memory.
+
+A block has an axis for each dimension of its type whose tiles have more than one
+element, in the order of the type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import StringAttr, f32, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import tl
+from comet.dialects.tl.types import BinaryKind, element_of, shape_of
+from comet.passes.triton.lower_to_triton.ranks import RankParameters
+from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Prologue
+
+MAX_ELEMENTS = 2**20
+"""Triton refuses blocks of more elements."""
+MAX_INDEX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block in registers."""
+
+    value: SSAValue
+    dims: tuple[str, ...]
+    """The dimension of each axis."""
+    padding: Mapping[str, float] = field(default_factory=dict[str, float])
+    """
+    What the elements beyond the end of a dimension hold, where that is known.
+    """
+
+
+Stride = tuple[tuple[str, int], ...]
+"""
+The extents whose product is the distance of neighbours, in elements.
+
+Each is that of the tensor in memory: nodes, and ranks, may have less of a dimension.
+"""
+
+
+def row_major(extents: Mapping[str, int]) -> tuple[Stride, ...]:
+    """Return the strides of a tensor that has these extents in memory."""
+    inner = tuple(extents.items())
+    return tuple(inner[axis + 1 :] for axis in range(len(inner)))
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What lies apart for each rank: elements of one dimension, by their source."""
+
+    dim: str
+    share: int
+    """How many elements of the dimension a rank has."""
+    stored: str
+    """The dimension's name where it is stored."""
+    message: Stride
+    """The size of what one rank sent; empty where it is in that rank's memory."""
+    ranks: RankParameters
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether every source is loaded from its own memory."""
+        return not self.message
+
+    @property
+    def messages(self) -> int:
+        """How many values of the buffer's size lie side by side."""
+        return 1 if self.is_remote else self.ranks.world
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor in device memory."""
+
+    pointer: SSAValue | None
+    """None for the positions along a dimension, which are computed where needed."""
+    dims: tuple[str, ...]
+    extents: tuple[int, ...]
+    """Extents in memory, in elements."""
+    strides: tuple[Stride | None, ...]
+    """One for each dimension; None where memory has a single element of it."""
+    origins: Mapping[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    """The first element that is in memory, where that is not the dimension's first."""
+    gathered: Gathered | None = None
+    pushes: tuple[Push, ...] = ()
+    """Where else tiles that are stored here go."""
+    first: SSAValue | None = None
+    """The first of the positions along a dimension, where that is not 0."""
+    cache: SSAValue | None = None
+    """How stores treat caches, where other programs of the launch read them."""
+    within: SSAValue | None = None
+    """Where the program stores here; always if None. Others store the same tiles."""
+    copy: Buffer | None = None
+    """What gets all tiles that are stored here as well."""
+
+    @property
+    def elements(self) -> int:
+        """The number of elements."""
+        return math.prod(self.extents)
+
+    def renamed(self, renaming: Mapping[str, str]) -> Buffer:
+        """Return the same memory under other dimension names."""
+        gathered = self.gathered
+        return replace(
+            self,
+            dims=tuple(renaming[dim] for dim in self.dims),
+            strides=tuple(_renamed(stride, renaming) for stride in self.strides),
+            origins={renaming[dim]: value for dim, value in self.origins.items()},
+            gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
+        )
+
+
+def buffer_at(
+    pointer: SSAValue | None,
+    extents: Mapping[str, int],
+    origins: Mapping[str, SSAValue] | None = None,
+) -> Buffer:
+    """Return the memory at `pointer`, row-major, of a tensor with these extents."""
+    shape = tuple(extents.values())
+    return Buffer(pointer, tuple(extents), shape, row_major(extents), origins or {})
+
+
+def _renamed(stride: Stride | None, renaming: Mapping[str, str]) -> Stride | None:
+    """Return a stride whose extents go by the new names of their dimensions."""
+    if stride is None:
+        return None
+    return tuple((renaming.get(dim, dim), extent) for dim, extent in stride)
+
+
+class Push(Protocol):
+    """Stores tiles of a value to other ranks as well."""
+
+    def __call__(
+        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
+    ) -> None:
+        """Store one tile, the current slice of the value, where `within` holds."""
+        ...
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The rank that has the current slice of a dimension, or gets it."""
+
+    rank: SSAValue
+    first: SSAValue
+    """The first element of its share."""
+
+
+@dataclass(frozen=True)
+class GridIndex:
+    """Which of `count` slices of a dimension the program works on."""
+
+    dim: str
+    index: SSAValue
+    count: int
+
+
+@dataclass
+class Scope:
+    """Where operations are being inserted, and what is known there."""
+
+    builder: Builder
+    prologue: Prologue
+    constexprs: Constexprs
+    slices: dict[str, DimSlice]
+    values: dict[SSAValue, Tile | Buffer] = field(
+        default_factory=dict[SSAValue, "Tile | Buffer"]
+    )
+    ranks: RankParameters | None = None
+    """What the kernel knows of ranks, if it runs on several."""
+    program: SSAValue | None = None
+    """The number of the program among those of its rank and node."""
+    grid: Sequence[GridIndex] = ()
+    """The program's place along each row of the launch grid."""
+    owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
+    """Whose share the slice is, of dimensions that ranks have been given in turn."""
+
+    def insert(
+        self, op: Operation, hint: str | None = None, comment: str | None = None
+    ) -> SSAValue:
+        """Insert an operation with one result; return the result."""
+        self.builder.insert(op)
+        if comment is not None:
+            op.attributes["tl.comment"] = StringAttr(comment)
+        op.results[0].name_hint = hint
+        return op.results[0]
+
+    def axes(self, dims: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the dimensions for which blocks have an axis."""
+        return tuple(dim for dim in dims if self.slices[dim].has_axis)
+
+    def block_sizes(self, dims: Sequence[str]) -> list[SSAValue]:
+        """Return the constexprs of a block's shape."""
+        return [
+            self.constexprs.block(dim, self.slices[dim].block)
+            for dim in self.axes(dims)
+        ]
+
+    def tile(self, value: SSAValue) -> Tile:
+        """Return the block that stands for `value`."""
+        found = self.values[value]
+        if isinstance(found, Buffer):
+            raise PassFailedException(
+                f"lower-to-triton: {value.type} is used where it lies in device "
+                "memory; load it at the border of a node first"
+            )
+        return found
+
+    def constant(self, number: float, type: Attribute) -> SSAValue:
+        """Return a scalar constant."""
+        return self.insert(tl.ConstantOp.of(number, element_of(type)))
+
+
+def scope_in(block: Block, scope: Scope) -> Scope:
+    """Return a scope whose operations go before the terminator of `block`."""
+    last = block.last_op
+    assert last is not None
+    return replace(
+        scope,
+        builder=Builder(InsertPoint.before(last)),
+        prologue=Prologue(block),
+        slices=dict(scope.slices),
+        values=dict(scope.values),
+        owners=dict(scope.owners),
+    )
+
+
+def aligned(scope: Scope, tile: Tile, dims: Sequence[str]) -> SSAValue:
+    """Return the block with its axes as in `dims`, of extent 1 where it lacks one."""
+    kept = [dim for dim in dims if dim in tile.dims]
+    value = tile.value
+    if tuple(kept) != tile.dims:
+        order = [tile.dims.index(dim) for dim in kept]
+        value = scope.insert(tl.PermuteOp(value, order))
+    missing = [axis for axis, dim in enumerate(dims) if dim not in kept]
+    if not kept or not missing:
+        return value
+    return scope.insert(tl.ExpandDimsOp(value, missing))
+
+
+def widened(scope: Scope, value: SSAValue) -> SSAValue:
+    """Return the block in f32: the interpreter cannot compute in bf16."""
+    return converted(scope, value, f32)
+
+
+def converted(
+    scope: Scope,
+    value: SSAValue,
+    element: Attribute,
+    hint: str | None = None,
+    comment: str | None = None,
+) -> SSAValue:
+    """Return the value with an element type; a constant stays one."""
+    if element_of(value.type) == element:
+        return value
+    if isinstance(constant := value.owner, tl.ConstantOp):
+        return scope.constant(constant.value.value.data, element)
+    return scope.insert(tl.CastOp(value, element), hint, comment)
+
+
+def masked(
+    scope: Scope, tile: Tile, dim: str, neutral: float, always: bool = False
+) -> Tile:
+    """
+    Return the tile with `neutral` in all elements beyond the end of `dim`.
+
+    `always` asks for the selection even where it changes nothing.
+    """
+    mask = scope.slices[dim].mask(always)
+    if mask is None or (tile.padding.get(dim) == neutral and not always):
+        return tile
+    if dim in tile.dims:
+        mask = aligned(scope, Tile(mask, (dim,)), tile.dims)
+    other = scope.constant(neutral, tile.value.type)
+    value = scope.insert(tl.WhereOp(mask, tile.value, other))
+    return Tile(value, tile.dims, {**tile.padding, dim: neutral})
+
+
+def check_size(dims: Sequence[str], scope: Scope) -> None:
+    """Raise `PassFailedException` where a block is larger than Triton's limit."""
+    count = math.prod(scope.slices[dim].block for dim in dims)
+    if count > MAX_ELEMENTS:
+        shape = " x ".join(f"{dim}={scope.slices[dim].block}" for dim in dims)
+        raise PassFailedException(
+            f"lower-to-triton: a block of {shape} has {count} elements, Triton takes "
+            f"{MAX_ELEMENTS}; choose smaller tiles"
+        )
+
+
+def load(scope: Scope, buffer: Buffer, neutral: float, hint: str, comment: str) -> Tile:
+    """Read the current slice of a buffer; `neutral` stands beyond its ends."""
+    check_size(buffer.dims, scope)
+    axes = scope.axes(buffer.dims)
+    pointers, mask = addresses(scope, buffer, axes)
+    other = None
+    if mask is not None:
+        other = scope.constant(neutral, _pointee(buffer))
+    padding = {dim: neutral for dim in buffer.dims if not scope.slices[dim].exact}
+    gathered = buffer.gathered
+    if gathered is not None and gathered.is_remote:
+        pointers = _broadcast(scope, pointers, buffer.dims)
+        sources = _sources(scope, gathered, axes)
+        current, bases = gathered.ranks.rank, gathered.ranks.bases
+        op = tl.RemoteLoadOp(pointers, current, sources, bases, mask, other)
+    else:
+        op = tl.LoadOp(pointers, mask, other)
+    return Tile(scope.insert(op, hint, comment), axes, padding)
+
+
+def _broadcast(scope: Scope, value: SSAValue, dims: Sequence[str]) -> SSAValue:
+    """
+    Return the value as a block with all axes.
+
+    Shares of one element stand at one address, each on its rank.
+    """
+    shape = tuple(scope.slices[dim].block for dim in scope.axes(dims))
+    if shape_of(value.type) == shape:
+        return value
+    return scope.insert(tl.BroadcastToOp(value, scope.block_sizes(dims)))
+
+
+def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
+    """Return where the elements of the current slice stand in the whole dimension."""
+    offsets, first = scope.slices[buffer.dims[0]].offsets(), buffer.first
+    axes = scope.axes(buffer.dims)
+    if offsets is None and first is None:
+        return Tile(scope.constant(0.0, element), axes)
+    if offsets is not None and first is not None:
+        first = add(scope, offsets, first)
+    position = offsets if first is None else first
+    assert position is not None
+    return Tile(
+        scope.insert(tl.CastOp(position, element), None, "compound.index"), axes
+    )
+
+
+def store(scope: Scope, buffer: Buffer, tile: Tile, comment: str) -> None:
+    """Write a tile to the current slice of a buffer, and wherever it goes besides."""
+    if buffer.pointer is not None:
+        store_tile(scope, buffer, tile, comment, buffer.cache, buffer.within)
+    for push in buffer.pushes:
+        push(scope, tile, comment, buffer.within)
+    if buffer.copy is not None:
+        store(scope, buffer.copy, tile, comment)
+
+
+def store_tile(
+    scope: Scope,
+    buffer: Buffer,
+    tile: Tile,
+    comment: str,
+    cache: SSAValue | None = None,
+    within: SSAValue | None = None,
+) -> None:
+    """Write a tile to the current slice of a buffer, only where `within` holds."""
+    axes = scope.axes(buffer.dims)
+    pointers, mask = addresses(scope, buffer, axes)
+    if within is not None:
+        mask = within if mask is None else both(scope, mask, within)
+    value = _broadcast(scope, aligned(scope, tile, axes), buffer.dims)
+    op = tl.StoreOp(pointers, value, mask, cache)
+    op.attributes["tl.comment"] = StringAttr(comment)
+    scope.builder.insert(op)
+
+
+def _pointee(buffer: Buffer) -> Attribute:
+    assert buffer.pointer is not None
+    assert isinstance(buffer.pointer.type, tl.PtrType)
+    return buffer.pointer.type.pointee
+
+
+def add(scope: Scope, value: SSAValue, other: SSAValue) -> SSAValue:
+    """Return the sum of two values."""
+    return scope.insert(tl.BinaryOp(BinaryKind.ADD, value, other))
+
+
+def both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:
+    """Return where two masks hold."""
+    return scope.insert(tl.BinaryOp(BinaryKind.AND, mask, other))
+
+
+def addresses(
+    scope: Scope, buffer: Buffer, axes: Sequence[str]
+) -> tuple[SSAValue, SSAValue | None]:
+    """Return the pointers of the current slice, and the mask of what is inside."""
+    assert buffer.pointer is not None
+    pointers, mask = buffer.pointer, None
+    for dim, stride in zip(buffer.dims, buffer.strides, strict=True):
+        part = scope.slices[dim]
+        if (offsets := part.offsets()) is not None:
+            offsets = placed(scope, dim, offsets, axes)
+            for offset in steps_along(scope, buffer, dim, stride, offsets):
+                pointers = scope.insert(tl.AddPtrOp(pointers, offset))
+        if (inside := part.mask()) is not None:
+            inside = placed(scope, dim, inside, axes)
+            mask = inside if mask is None else both(scope, mask, inside)
+    return pointers, mask
+
+
+def placed(scope: Scope, dim: str, vector: SSAValue, axes: Sequence[str]) -> SSAValue:
+    """Return offsets or a mask of one dimension along its axis of a block."""
+    if dim not in axes:
+        return vector
+    return aligned(scope, Tile(vector, (dim,)), axes)
+
+
+def steps_along(
+    scope: Scope,
+    buffer: Buffer,
+    dim: str,
+    stride: Stride | None,
+    offsets: SSAValue,
+) -> list[SSAValue]:
+    """Return what offsets along one dimension add to the address, in elements."""
+    origin = buffer.origins.get(dim)
+    if origin is offsets:
+        return []
+    if origin is not None and stride is not None:
+        offsets = scope.insert(tl.BinaryOp(BinaryKind.SUB, offsets, origin))
+    gathered = buffer.gathered
+    wide = buffer.elements * (gathered.messages if gathered else 1) > MAX_INDEX
+    if gathered is None or gathered.dim != dim:
+        return [] if stride is None else [scaled(scope, offsets, stride, wide)]
+    steps: list[SSAValue] = []
+    if gathered.message:
+        source = _divided(scope, gathered, offsets, BinaryKind.FLOORDIV)
+        steps.append(scaled(scope, source, gathered.message, wide))
+    if stride is not None and gathered.share > 1:
+        inside = _divided(scope, gathered, offsets, BinaryKind.MOD)
+        steps.append(scaled(scope, inside, stride, wide))
+    return steps
+
+
+def _divided(
+    scope: Scope, gathered: Gathered, offsets: SSAValue, kind: BinaryKind
+) -> SSAValue:
+    """Return the source of each element, or its place among what that one has."""
+    if gathered.share == 1:
+        return offsets
+    share = scope.constexprs.extent(gathered.stored, gathered.share)
+    return scope.insert(tl.BinaryOp(kind, offsets, share))
+
+
+def _sources(scope: Scope, gathered: Gathered, axes: Sequence[str]) -> SSAValue:
+    """Return the rank that each element of a block comes from."""
+    offsets = scope.slices[gathered.dim].offsets()
+    if offsets is None:
+        return scope.insert(tl.ConstantOp.of(0, i32))
+    sources = _divided(scope, gathered, offsets, BinaryKind.FLOORDIV)
+    # Padding belongs to no rank, and every rank has to have an address.
+    last = scope.insert(tl.ConstantOp.of(gathered.ranks.world - 1, i32))
+    sources = scope.insert(tl.BinaryOp(BinaryKind.MIN, sources, last))
+    return placed(scope, gathered.dim, sources, axes)
+
+
+def scaled(
+    scope: Scope, value: SSAValue, stride: Stride, wide: bool = False
+) -> SSAValue:
+    """Return a number of steps in elements; `wide` asks for 64 bits."""
+    if stride and wide:
+        value = scope.insert(tl.CastOp(value, i64))
+    for dim, size in stride:
+        extent = scope.constexprs.extent(dim, size)
+        value = scope.insert(tl.BinaryOp(BinaryKind.MUL, value, extent))
+    return value
