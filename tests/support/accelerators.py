@@ -10,8 +10,9 @@ from tempfile import mkdtemp
 from typing import Any
 
 import yaml
+from paths import HARDWARE
 
-EDGE = Path(__file__).parents[2] / "samples" / "hardware" / "edge.yaml"
+EDGE = HARDWARE / "edge.yaml"
 CORES: Mapping[str, tuple[int, int]] = {"IB": (2, 2), "WB": (2, 2), "OB": (2, 2)}
 
 MACHINES: Mapping[int, tuple[tuple[int, int], tuple[int, int]]] = {

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-ROOT = Path(__file__).parents[2]
+from paths import ROOT
+
 """Where everything is run: passes name samples relative to it."""
 FOLDER = "%folder"
 """Stands in passes for the folder that holds the files of a case."""

@@ -1,8 +1,7 @@
 """Elementary graphs that GPU passes are tried on, by name; each has one function @f."""
 
-from pathlib import Path
+from paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 H200 = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "h200x1.yaml"}"}}'
 
 SOFTMAX = """

@@ -1,10 +1,8 @@
 """Functions that several GPUs share, and the passes that bring them to kernels."""
 
-from pathlib import Path
-
 from gpu_graphs import LAYERNORM, SOFTMAX
+from paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 H200X8 = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "h200x8.yaml"}"}}'
 MI300X8 = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "mi300x8.yaml"}"}}'
 

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from io import StringIO
 from itertools import product
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import rank_matrix
+from paths import ROOT
 from semantics import comet_context, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
@@ -41,7 +41,6 @@ from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir.mapping import problem_of, system_hardware
 from comet.dialects.cost import estimate_of
 
-ROOT = Path(__file__).parents[2]
 FROZEN = ROOT / "tests" / "data" / "oracle.json"
 RECORDS = ROOT / "tests" / "data" / "cost"
 

@@ -1,8 +1,6 @@
 """Launch plans of AG+GEMM on two ranks, written by hand: one text for each pattern."""
 
-from pathlib import Path
-
-HARDWARE = Path(__file__).parents[2] / "samples" / "hardware"
+from paths import HARDWARE
 
 HEADER = """
 #ONE = #schedule.launch<warps = 4, stages = 1, group = 1>

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 
+from paths import ROOT
 from semantics import comet_context, parse_module, run_passes
 
 from comet.codegen.triton import TritonTarget
 
-ROOT = Path(__file__).parents[2]
 LOWER = "outline-kernels,lower-to-triton"
 
 CHECK_MANY = """

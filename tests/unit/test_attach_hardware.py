@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from paths import HARDWARE
 from programs import graph_text
 from tool_run import comet_opt
 from xdsl.context import Context
@@ -14,7 +15,6 @@ from comet.dialects.collective import MeshOp
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.yaml_file import FileFormatError
 
-HARDWARE = Path(__file__).parents[2] / "samples" / "hardware"
 EDGE = (HARDWARE / "edge.yaml").read_text()
 GPU = (HARDWARE / "h200x1.yaml").read_text()
 

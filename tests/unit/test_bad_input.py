@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 from programs import graph_text
 from tool_run import comet_opt
 
-ROOT = Path(__file__).parents[2]
 HARDWARE = ROOT / "samples" / "hardware"
 SIZES = (8, 4, 64)
 GRAPH = graph_text("gemm_softmax", SIZES)

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 import yaml
+from paths import ROOT
 from programs import graph_text
 from tool_run import ToolRun, comet_cost, comet_opt
 
-ROOT = Path(__file__).parents[2]
 BROKEN = ROOT / "tests" / "broken"
 HARDWARE = ROOT / "samples" / "hardware"
 TOOL_FILES = ("problem", "mapping", "constants")

@@ -3,10 +3,10 @@
 import re
 import shlex
 from dataclasses import MISSING, Field, fields
-from pathlib import Path
 
 import pytest
 from named_ops import NAMED_OPS, NamedOp
+from paths import ROOT
 from semantics import parse_module, run_passes
 from tool_run import comet_opt, comet_opt_command
 from xdsl.context import Context
@@ -23,7 +23,6 @@ from comet.passes import get_all_passes
 from comet.tools.demo import format_figures
 from comet.tools.mapping_table import format_table, mapping_rows
 
-ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```mlir\n(.*?)```", (ROOT / "docs/ir.md").read_text(), re.S)
 HARDWARE = f'attach-hardware{{path="{ROOT}/samples/hardware'
 OPS = (ROOT / "docs/ops.md").read_text()

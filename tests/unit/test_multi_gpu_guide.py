@@ -11,12 +11,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 from tool_run import comet_opt, comet_opt_command
 
 from comet.runtime.command import argument_parser
 from comet.runtime.request import MANY_RANKS
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/multi-gpu.md").read_text()
 README = (ROOT / "README.md").read_text()
 BLOCKS: list[tuple[str, str]] = re.findall(

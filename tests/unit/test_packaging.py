@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = ("dialects", "passes", "cost", "codegen")
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 SAMPLE = ROOT / "samples" / "gemm_softmax.mlir"

@@ -1,0 +1,45 @@
+"""benchmarks/compile_sizes.py: its table, of one small size."""
+
+import os
+import subprocess
+import sys
+
+from paths import ROOT
+
+SCRIPT = ROOT / "benchmarks" / "compile_sizes.py"
+
+
+def run(*arguments: str, interpret: bool = False) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        env=dict(os.environ, TRITON_INTERPRET=str(int(interpret))),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_patterns_that_make_the_same_module_share_a_row() -> None:
+    patterns = ("bsp", "wait", "push", "persistent")
+    done = run(
+        *("--workloads", "ag_gemm_k", "--rows", "1", "--ranks", "2"),
+        *("--patterns", *patterns, "--targets", "sm_90"),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    columns, _, *rows = (line.split(" | ") for line in done.stdout.splitlines())
+    rows, totals = rows[: len(patterns) - 1], rows[-1]
+    assert columns[:4] == ["| program", "ranks", "pattern", "target"]
+    assert [row[2] for row in rows] == ["bsp", "wait push", "persistent"]
+    assert totals[:4] == ["| ag_gemm_k", "sm_90", "4", "3"]
+    for row in rows:
+        cells = dict(zip(columns, row, strict=True))
+        assert (cells["| program"], cells["ranks"]) == ("| ag_gemm_k M=1", "2")
+        assert "w4 s" in cells["tiles"]
+        assert 0 < int(cells["registers"]) <= 255
+        assert cells["spilled"] == "0"
+
+
+def test_an_interpreting_process_is_refused() -> None:
+    done = run(interpret=True)
+    assert done.returncode == 1
+    assert done.stderr == "compile_sizes: error: TRITON_INTERPRET is set\n"

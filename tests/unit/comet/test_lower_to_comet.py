@@ -1,0 +1,271 @@
+"""What `lower-to-comet` emits is legal, for any size and factors that divide."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from comet_rules import check
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from paths import ROOT
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.func import Func
+from xdsl.parser import Parser
+from xdsl.passes import PassPipeline
+from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.codegen.comet import write_files
+from comet.codegen.comet.reader import read_files
+from comet.dialects.collective import Collective, CollectiveOp
+from comet.dialects.comet import OperationOp
+from comet.dialects.comet.attributes import Compute, ComputeAttr, SizesAttr
+from comet.dialects.compound import Compound, MapKind, ReduceKind
+from comet.dialects.schedule.attributes import BindingKind, LoopAttr
+from comet.passes import get_all_passes
+from comet.passes.comet.lower_to_comet.build import BINDINGS
+from comet.passes.comet.lower_to_comet.collectives import COLLECTIVES, REDUCTIONS
+from comet.passes.comet.lower_to_comet.factors import loop_order
+from comet.passes.comet.lower_to_comet.legality import check_legality
+from comet.passes.comet.lower_to_comet.names import MAP_KINDS, REDUCE_KINDS, names_for
+
+POSITIONAL = ("attention_causal", "ssm_scan")
+"""Samples that need the positions of elements, which the files cannot say."""
+SAMPLES = [
+    path
+    for path in sorted((ROOT / "samples").glob("*.mlir"))
+    if path.stem not in POSITIONAL and '"rank"' not in path.read_text()
+]
+DATA = ROOT / "tests" / "data" / "comet"
+
+OPERANDS = {
+    "gemm_softmax": {"a": "{M}x{K}", "b": "{K}x{N}"},
+    "gemm_layernorm": {"a": "{M}x{K}", "b": "{K}x{N}", "gamma": "{N}", "beta": "{N}"},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way through the pipeline."""
+
+    operation: str
+    hardware: str
+    sizes: dict[str, int]
+    axes: tuple[str, ...]
+    at: str
+    strategy: str
+    factors: str
+
+    @property
+    def source(self) -> str:
+        """The graph-level function."""
+        operands = OPERANDS[self.operation]
+        types = [f"tensor<{t}xf16>".format(**self.sizes) for t in operands.values()]
+        names = [f"%{name}" for name in operands]
+        out = "tensor<{M}x{N}xf16>".format(**self.sizes)
+        arguments = ", ".join(
+            f"{name}: {t}" for name, t in zip(names, types, strict=True)
+        )
+        epsilon = " epsilon 1.0e-05" if self.operation == "gemm_layernorm" else ""
+        return (
+            f"func.func @f({arguments}) -> {out} {{\n"
+            f"  %h = compound.{self.operation} {', '.join(names)}{epsilon} : "
+            f"({', '.join(types)}) -> {out}\n"
+            f"  func.return %h : {out}\n}}"
+        )
+
+    @property
+    def passes(self) -> str:
+        """The pipeline."""
+        hardware = ROOT / "samples" / "hardware" / f"{self.hardware}.yaml"
+        return (
+            f'attach-hardware{{path="{hardware}"}},decompose{{accumulator=input}},'
+            f"distribute{{dim=N axes={','.join(self.axes)}}},insert-collectives,"
+            f"place-collectives{{at={self.at}}},fuse{{strategy={self.strategy}}},"
+            f'tile{{factors="{self.factors}"}},lower-to-comet'
+        )
+
+
+def run(source: str, pipeline: str) -> ModuleOp:
+    """Run a pipeline on a module given as text."""
+    context = Context()
+    for dialect in (Builtin, Func, Compound, Collective):
+        context.load_dialect(dialect)
+    module = Parser(context, source).parse_module()
+    available = get_all_passes()
+    specs = parse_pipeline(pipeline)
+    passes = tuple(available[spec.name]().from_spec(spec) for spec in specs)
+    PassPipeline(passes).apply(context, module)
+    module.verify()
+    return module
+
+
+def stem(path: Path) -> str:
+    """Return the name of a file without folder and ending."""
+    return path.stem
+
+
+def _divisor(of: int) -> st.SearchStrategy[int]:
+    return st.sampled_from([d for d in range(1, of + 1) if of % d == 0])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw sizes, and factors that divide them."""
+    hardware, extent = draw(st.sampled_from([("edge", 2), ("cloud", 4)]))
+    axes = draw(
+        st.sampled_from([("cx", "cy", "kx", "ky"), ("cx", "cy"), ("cx",), ("kx", "ky")])
+    )
+    m = draw(st.sampled_from([1, 6, 16, 48, 96, 100, 130, 256]))
+    k = draw(st.sampled_from([1, 3, 16, 32, 100, 128]))
+    n = draw(st.sampled_from([1, 2, 3, 5, 8, 16, 30]))
+    outer = draw(_divisor(m))
+    shared = draw(_divisor(m // outer))
+    inner = {
+        "M": draw(_divisor(m // outer // shared)),
+        "N": draw(_divisor(n)),
+        "K": draw(_divisor(k)),
+    }
+    rows = [f"{d}={inner[d]}" for d in draw(st.permutations("MNK")) if inner[d] > 1]
+    vector = draw(_divisor(n))
+    entries = {
+        "DRAM": f"M={outer}" if outer > 1 else "",
+        "GB": f"M={shared}" if shared > 1 else "",
+        "OB/contract": " ".join(rows),
+        "OB/map": f"N={vector}" if vector > 1 else "",
+    }
+    return Case(
+        operation=draw(st.sampled_from(sorted(OPERANDS))),
+        hardware=hardware,
+        sizes={"M": m, "N": n * extent ** len(axes), "K": k},
+        axes=axes,
+        at=draw(st.sampled_from(["GB", "OB"])),
+        strategy=draw(st.sampled_from(["full", "partial", "none"])),
+        factors="; ".join(
+            f"{where}: {what}" for where, what in entries.items() if what
+        ),
+    )
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+@given(cases())
+def test_emitted_files_are_legal(case: Case) -> None:
+    try:
+        module = run(case.source, case.passes)
+    except PassFailedException as error:
+        assume("bytes" not in str(error))  # tiles that do not fit are rightly rejected
+        raise
+    assert [str(violation) for violation in check(write_files(module))] == []
+
+
+@pytest.mark.parametrize("operation", OPERANDS)
+@pytest.mark.parametrize("hardware", ["edge", "cloud"])
+@pytest.mark.parametrize("strategy", ["full", "partial", "none"])
+@pytest.mark.parametrize("at", ["GB", "OB"])
+def test_every_strategy_gives_legal_files(
+    operation: str, hardware: str, strategy: str, at: str
+) -> None:
+    case = Case(
+        operation=operation,
+        hardware=hardware,
+        sizes={"M": 256, "N": 512, "K": 128},
+        axes=("cx", "cy", "kx", "ky"),
+        at=at,
+        strategy=strategy,
+        factors="DRAM: M=8; GB: M=2; OB/contract: K=4 N=2; OB/map: N=2",
+    )
+    assert check(write_files(run(case.source, case.passes))) == []
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=stem)
+def test_every_sample_gives_legal_files(sample: Path) -> None:
+    path = ROOT / "samples" / "hardware" / "edge.yaml"
+    passes = f'attach-hardware{{path="{path}"}},comet-accelerator'
+    assert check(write_files(run(sample.read_text(), passes))) == []
+
+
+@pytest.mark.parametrize("name", POSITIONAL)
+def test_positions_are_an_error(name: str) -> None:
+    path = ROOT / "samples" / "hardware" / "edge.yaml"
+    passes = f'attach-hardware{{path="{path}"}},comet-accelerator'
+    text = (ROOT / "samples" / f"{name}.mlir").read_text()
+    with pytest.raises(PassFailedException, match="do not tell where an element"):
+        run(text, passes)
+
+
+def test_the_tables_are_total() -> None:
+    assert set(MAP_KINDS) == set(MapKind)
+    assert set(REDUCE_KINDS) == set(ReduceKind)
+    assert set(REDUCTIONS) == set(ReduceKind)
+    assert set(BINDINGS) == set(BindingKind)
+    known = {op for op in Collective.operations if issubclass(op, CollectiveOp)}
+    assert set(COLLECTIVES) == known
+
+
+def rows(text: str) -> tuple[LoopAttr, ...]:
+    """Read `M2 N3` as rows."""
+    return tuple(LoopAttr(word[0], int(word[1:])) for word in text.split())
+
+
+@pytest.mark.parametrize(
+    ("paths", "order"),
+    [
+        (["M2 N3"], "KNM"),
+        (["N3 M2"], "KMN"),
+        (["M2 K4", "M3 N2"], "KNM"),
+        (["K2 N4", "M2 N8"], "NKM"),
+        (["M1 N2 K1"], "MKN"),
+        (["M2 M4 N2"], "KNM"),
+        ([], "MNK"),
+    ],
+)
+def test_loops_share_one_order(paths: list[str], order: str) -> None:
+    assert "".join(loop_order([rows(path) for path in paths], "MNK")) == order
+
+
+def test_more_dimensions_than_letters_are_rejected() -> None:
+    dims = [f"d{number}" for number in range(27)]
+    assert len(set(names_for(dims[:26], (), ()).dims.values())) == 26
+    with pytest.raises(PassFailedException, match="no letter is left for"):
+        names_for(dims, (), ())
+
+
+def records(file: str, family: str) -> ModuleOp:
+    """Return a recorded set of files as a module."""
+    for line in (DATA / file).read_text().splitlines():
+        record = json.loads(line)
+        if record["family"] == family:
+            return read_files(record["files"])
+    raise KeyError(family)
+
+
+def test_a_mesh_that_the_tool_does_not_know_is_rejected() -> None:
+    module = records("rejected.jsonl", "reject-mesh3x3")
+    with pytest.raises(PassFailedException, match="9 instances of GB lie on a mesh"):
+        check_legality(module)
+
+
+def test_a_tile_that_the_array_confuses_is_rejected() -> None:
+    files = write_files(records("accepted.jsonl", "gemm"))
+    files["arch.yaml"] = files["arch.yaml"].replace("array_rows: 32", "array_rows: 1")
+    module = read_files(files)
+    leaf = next(op for op in module.walk() if isinstance(op, OperationOp))
+    leaf.properties["primitive"] = SizesAttr((("M", 8), ("N", 64), ("K", 8)))
+    leaf.properties["compute"] = ComputeAttr(Compute((("M", 8),)))
+    with pytest.raises(PassFailedException, match="confuses equal extents"):
+        check_legality(module)
+
+
+def test_an_all_reduce_that_the_tool_takes_for_free_is_rejected() -> None:
+    files = write_files(records("accepted.jsonl", "softmax-fused"))
+    old, new = "broadcast_support: true", "reduction_support: true"
+    files["arch.yaml"] = files["arch.yaml"].replace(old, new, 1)
+    with pytest.raises(PassFailedException, match="network of GB reduces but does not"):
+        check_legality(read_files(files))

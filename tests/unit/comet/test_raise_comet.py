@@ -1,0 +1,155 @@
+"""`raise-comet`: recorded mappings become programs, or say why they are none."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from paths import DATA
+from semantics import parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.codegen.comet.reader import read_files
+from comet.dialects.comet import MappingOp, ProblemOp
+from comet.dialects.compound.dims import extents_of
+from comet.interpreter import run
+from comet.passes.comet.raise_comet import FUNCTION, raise_mapping
+from comet.passes.comet.raise_comet.program import NotRaisable
+
+FILE = DATA / "comet" / "accepted.jsonl"
+RECORDS = [json.loads(line) for line in FILE.read_text().splitlines()]
+
+
+def raised(files: dict[str, str]) -> ModuleOp:
+    ops = list(read_files(files).ops)
+    problem = next(op for op in ops if isinstance(op, ProblemOp))
+    mapping = next(op for op in ops if isinstance(op, MappingOp))
+    return ModuleOp(raise_mapping(problem, mapping))
+
+
+def assert_means_its_reference(module: ModuleOp, name: str = FUNCTION) -> None:
+    func = next(
+        op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name
+    )
+    random = np.random.default_rng(0)
+    inputs = [
+        0.3 * random.standard_normal(tuple(extents_of(arg).values()))
+        for arg in func.args
+    ]
+    found = run(module, name, inputs)
+    expected = run(module, f"{name}__reference", inputs)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda r: f"{r['family']}-{r['id']}")
+def test_a_record_is_a_program_or_says_why_not(record: dict[str, dict[str, str]]):
+    if _is_program(record["files"]):
+        assert_means_its_reference(raised(record["files"]))
+        return
+    with pytest.raises(NotRaisable, match=r"^raise-comet: the mapping"):
+        raised(record["files"])
+
+
+def test_some_records_are_programs_and_some_are_not():
+    kinds = {str(record["family"]): _is_program(record["files"]) for record in RECORDS}
+    assert kinds["gemm"]
+    assert set(kinds.values()) == {True, False}
+
+
+def _is_program(files: dict[str, str]) -> bool:
+    try:
+        raised(files)
+    except NotRaisable:
+        return False
+    return True
+
+
+SOFTMAX = """
+func.func @f(%a: tensor<24x12xf16>, %b: tensor<12x64xf16>) -> tensor<24x64xf16> {
+  %p = compound.gemm_softmax %a, %b
+    : (tensor<24x12xf16>, tensor<12x64xf16>) -> tensor<24x64xf16>
+  func.return %p : tensor<24x64xf16>
+}
+"""
+
+
+@pytest.mark.parametrize("strategy", ["none", "apart", "partial", "full"])
+def test_what_comet_emits_can_be_raised(strategy: str):
+    hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    passes = f"{hardware},comet-accelerator{{strategy={strategy}}},raise-comet"
+    module = run_passes(parse_module(SOFTMAX), passes)
+    module.verify()
+    assert_means_its_reference(module)
+
+
+def test_a_mapping_without_its_problem_is_an_error():
+    with pytest.raises(PassFailedException, match=r"has 0 ops 'comet\.problem'"):
+        run_passes(parse_module(SOFTMAX), "raise-comet")
+
+
+MAPPING = """
+comet.problem ins ["A", "B"] outs ["C"] instance <M = 4, N = 8, K = 2> {
+  comet.declare "GEMM" ins ["A", "B"] out "C" dimensions ["M", "N", "K"]
+    tensors <A[M, K], B[K, N], C[M, N] read_write>
+}
+comet.constants {}
+comet.mapping {
+  comet.tile temporal permutation "MNK" <
+    A by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 1, K = 1],
+    B by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 1, K = 1],
+    C by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 1, K = 1]
+  > {
+    comet.tile spatial permutation "MNK" <
+      A by GEMM, DRAM -> GB, 16 bits, [M = 1, N = 2, K = 1],
+      B by GEMM, DRAM -> GB, 16 bits, [M = 1, N = 2, K = 1],
+      C by GEMM, DRAM -> GB, 16 bits, [M = 1, N = 2, K = 1]
+    > {
+      comet.tile temporal permutation "MNK" <
+        A by GEMM, GB -> E, 16 bits, [M = 1, N = 4, K = 2],
+        B by GEMM, GB -> E, 16 bits, [M = 1, N = 4, K = 2],
+        C by GEMM, GB -> E, 16 bits, [M = 1, N = 4, K = 2]
+      > {
+        comet.operation gemm "GEMM" primitive <M = 2, N = 1, K = 1> steps <
+          A[M = 2, N = 1, K = 1],
+          B[M = 2, N = 1, K = 1],
+          C[M = 2, N = 1, K = 1]
+        >
+      }
+    }
+  }
+}
+"""
+
+
+def test_a_small_mapping():
+    module = run_passes(parse_module(MAPPING), "raise-comet")
+    module.verify()
+    assert_means_its_reference(module)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("      A by GEMM, DRAM -> GB, 16 bits, [M = 1, N = 2, K = 1],\n"
+          "      B by GEMM, DRAM -> GB, 16 bits, [M = 1, N = 2, K = 1]",
+          "      A by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 2, K = 1],\n"
+          "      B by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 2, K = 1]"),
+         "cuts M differently for A and C"),
+        (("    B by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 1, K = 1],\n", ""),
+         "moves tensor B, which the node above it does not have"),
+        (("operation gemm", "operation softmax"), "has no elementary form"),
+        (("operation gemm", "operation exp"), "has 2 operand"),
+        (("A[M, K]", "A[M + N, K]"), "indexed by a sum of dimensions"),
+        (("ins [\"A\", \"B\"] outs", "ins [\"A\"] outs"), "before any operation makes"),
+        (("outs [\"C\"]", "outs [\"D\"]"), "the problem uses tensor D before"),
+        (('operation gemm "GEMM"', 'operation gemm "SUM"'), "has no operation SUM"),
+    ],
+)  # fmt: skip
+def test_what_is_no_program(change: tuple[str, str], reason: str):
+    assert change[0] in MAPPING
+    module = parse_module(MAPPING.replace(*change), verify=False)
+    with pytest.raises(NotRaisable, match=re.escape(reason)):
+        run_passes(module, "raise-comet")

@@ -1,0 +1,521 @@
+"""The model `paper`: every mend on a recorded run, and what must hold of any price."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from paths import COST_DATA
+
+from comet.codegen.comet.reader import read_files
+from comet.cost.accelerator.flow import build_flows
+from comet.cost.accelerator.hardware import Hardware, Memory, Network, Unit
+from comet.cost.accelerator.ideal import ideal_cost
+from comet.cost.accelerator.mappings import FactorKey, Mappings
+from comet.cost.accelerator.model import price, price_many, room_many
+from comet.cost.accelerator.problem import (
+    Binding,
+    BindingKind,
+    Entry,
+    Leaf,
+    Problem,
+    Tile,
+    walk_tiles,
+)
+from comet.cost.accelerator.visits import visits
+from comet.cost.accelerator.volume import elements
+from comet.cost.estimate import CostError, Estimate
+from comet.cost.from_ir.mapping import problem_of, system_hardware
+
+ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
+RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
+runs = st.sampled_from(RUNS)
+
+
+@cache
+def parsed_texts(arch: str, *texts: str) -> tuple[Problem, Hardware]:
+    """The problem and machine of the texts of four files."""
+    names = ("problem.yaml", "mapping.yaml", "constants.yaml")
+    module = read_files(
+        {"arch.yaml": ARCHS[arch], **dict(zip(names, texts, strict=True))}
+    )
+    return problem_of(module), system_hardware(module)
+
+
+def parsed(run: Mapping[str, Any]) -> tuple[Problem, Hardware]:
+    """The problem and machine of a record."""
+    return parsed_texts(*(run[k] for k in ("arch", "problem", "mapping", "constants")))
+
+
+def recorded(family: str, place: int = 0) -> tuple[Problem, Hardware]:
+    """The problem and machine of a family's record."""
+    return parsed([run for run in RUNS if run["family"] == family][place])
+
+
+def both(problem: Problem, hardware: Hardware) -> tuple[Estimate, Estimate]:
+    """Before and after the mends."""
+    return price(problem, hardware, "tool"), price(problem, hardware, "paper")
+
+
+def node_cycles(estimate: Estimate, prefix: str) -> dict[str, float]:
+    """Cycles of the nodes whose names begin with a prefix."""
+    return {n.name: n.cycles for n in estimate.nodes if n.name.startswith(prefix)}
+
+
+def rebuilt(tile: Tile, change: Callable[[Tile], Tile]) -> Tile:
+    """A tree with `change` applied to every tile, children first."""
+    children = tuple(
+        rebuilt(child, change) if isinstance(child, Tile) else child
+        for child in tile.children
+    )
+    return change(replace(tile, children=children))
+
+
+# What has no defect prices the same.
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "gemm",
+        "softmax-unfused2",
+        "softmax-fusedlocal",
+        "attention-one",
+        "archvariant-bw",
+    ],
+)
+def test_without_a_defect_both_models_agree(family: str) -> None:
+    tool, paper = both(*recorded(family))
+    assert paper.latency == pytest.approx(tool.latency, rel=0.005)
+
+
+# The mends, before and after.
+
+
+def test_mend_read_stalls_do_not_vanish_beside_writes() -> None:
+    problem, hardware = recorded("roofline-violation")
+    tool, paper = both(problem, hardware)
+    weights = problem.dims["N"] * problem.dims["K"]
+    roofline = weights / hardware.levels[0].memory.child_read_bandwidth
+    assert tool.latency == 17734 < roofline
+    assert paper.latency > roofline
+
+
+def without_spatial(tile: Tile) -> Tile:
+    """Drops the spatial node between a temporal node and its only child."""
+    (child,) = tile.children if len(tile.children) == 1 else (None,)
+    if isinstance(child, Tile) and child.spatial and len(child.children) == 1:
+        ones = all(
+            f == 1 for e in child.entries for row in e.factors for f in row.values()
+        )
+        if ones and child.entries[0].source != "DRAM":
+            return replace(tile, children=child.children)
+    return tile
+
+
+def unspread(tile: Tile) -> Tile:
+    """Runs a spatial node on one instance; a temporal loop takes its factors."""
+    if not tile.spatial:
+        return tile
+
+    def one(entry: Entry) -> Entry:
+        rows = tuple(dict.fromkeys(row, 1) for row in entry.factors)
+        return replace(entry, factors=rows)
+
+    return replace(tile, entries=tuple(one(e) for e in tile.entries))
+
+
+def test_mend_iterations_count_without_a_spatial_node() -> None:
+    problem, hardware = recorded("gemm")
+    spread = problem.root
+    narrow = replace(problem, root=rebuilt(spread, unspread))
+    bare = replace(problem, root=rebuilt(narrow.root, without_spatial))
+    assert len(bare.nodes) < len(narrow.nodes)
+    dims = {
+        dim: size
+        // int(
+            np.prod(
+                [
+                    row[dim]
+                    for t in walk_tiles(spread)
+                    if t.spatial
+                    for row in t.entries[0].factors
+                ]
+            )
+        )
+        for dim, size in problem.dims.items()
+    }
+    narrow, bare = replace(narrow, dims=dims), replace(bare, dims=dims)
+    tool, paper = both(bare, hardware)
+    assert tool.latency < 0.5 * price(narrow, hardware, "tool").latency
+    assert paper.latency == pytest.approx(price(narrow, hardware).latency, rel=0.01)
+
+
+def test_mend_missing_parent_entry_is_an_error() -> None:
+    problem, hardware = recorded("softmax-fused")
+
+    def forget(tile: Tile) -> Tile:
+        kept = tuple(e for e in tile.entries if e.tag != "EXP" or e.source != "GB")
+        return tile if tile.spatial or not kept else replace(tile, entries=kept)
+
+    broken = replace(problem, root=rebuilt(problem.root, forget))
+    with pytest.raises(CostError, match="X for EXP, but the temporal node above"):
+        price(broken, hardware)
+
+
+def test_mend_forced_stalls_are_charged_once() -> None:
+    problem, hardware = recorded("layernorm-fused", 1)
+    tool, paper = both(problem, hardware)
+    before = node_cycles(tool, "DataMovement")
+    after = node_cycles(paper, "DataMovement")
+    assert any(after[name] < before[name] for name in after)
+    assert paper.latency <= tool.latency * 1.001
+
+
+def test_mend_all_reduce_is_linear_in_the_instances() -> None:
+    problem, hardware = recorded("collective-allreduce")
+    tool, paper = both(problem, hardware)
+    before, after = (node_cycles(e, "CollectiveOp") for e in (tool, paper))
+    assert before.keys() == after.keys()
+    assert all(after[name] < before[name] for name in before)
+
+
+def test_mend_all_reduce_with_reduction_support_takes_memory_time() -> None:
+    problem, hardware = recorded("collective-allreduce")
+    other = replace_links(hardware, reduction=True, broadcast=False)
+    assert slowest_exchange(tool_free := price(problem, other, "tool")) < (
+        slowest_exchange(price(problem, hardware, "tool"))
+    )
+    helped = replace_links(hardware, reduction=True, broadcast=True)
+    assert tool_free.latency < price(problem, helped, "tool").latency
+    assert price(problem, other).latency >= price(problem, helped).latency
+
+
+def slowest_exchange(estimate: Estimate) -> float:
+    """Cycles of the longest collective."""
+    return max(node_cycles(estimate, "CollectiveOp").values())
+
+
+def replace_links(hardware: Hardware, **fields: Any) -> Hardware:
+    """The machine with other fields in all links among instances."""
+    levels = tuple(
+        lv if lv.link is None else replace(lv, link=replace(lv.link, **fields))
+        for lv in hardware.levels
+    )
+    return Hardware(levels, hardware.networks)
+
+
+@pytest.mark.parametrize("kind", [BindingKind.PARALLEL, BindingKind.SHARING])
+def test_mend_parallel_and_sharing_bindings_have_a_price(kind: BindingKind) -> None:
+    problem, hardware = recorded("pipeline-inner")
+
+    def bind(tile: Tile) -> Tile:
+        bindings = tuple(
+            Binding(b.index, kind) if b is not None and tile.spatial else b
+            for b in tile.bindings
+        )
+        return replace(tile, bindings=bindings)
+
+    parallel = replace(problem, root=rebuilt(problem.root, bind))
+    with pytest.raises(CostError, match="never finishes"):
+        price(parallel, hardware, "tool")
+    together = price(parallel, hardware).latency
+    in_turn = replace(problem, root=rebuilt(problem.root, bound))
+    assert 0 < together <= price(in_turn, hardware).latency
+
+
+def bound(tile: Tile) -> Tile:
+    """All bindings sequential."""
+    bindings = tuple(
+        None if b is None else Binding(b.index, BindingKind.SEQUENTIAL)
+        for b in tile.bindings
+    )
+    return replace(tile, bindings=bindings)
+
+
+def test_mend_any_mesh_has_a_price() -> None:
+    rejected: list[dict[str, Any]] = json.loads(
+        (COST_DATA / "rejected.json").read_text()
+    )["items"]
+    run = next(r for r in rejected if r["family"] == "reject-mesh3x3")
+    problem, hardware = parsed(run)
+    with pytest.raises(CostError, match="3x3"):
+        price(problem, hardware, "tool")
+    assert price(problem, hardware).latency > 0
+
+
+def numbered(run: str) -> tuple[Problem, Hardware]:
+    """The problem and machine of a record by its number."""
+    return parsed(next(r for r in RUNS if r["id"] == run))
+
+
+@pytest.mark.parametrize(
+    ("run", "before", "after"),
+    [
+        ("0429", 17734, 53268),
+        ("0379", 400747, 404779),
+        ("0322", 434411, 253859),
+        ("0181", 4533, 4654),
+        ("0309", 48928, 795108),
+        ("0297", 107206, 102749),
+        ("0406", 535407, 637552),
+        ("0269", 218515, 215034),
+    ],
+)
+def test_mends_on_recorded_runs(run: str, before: int, after: int) -> None:
+    tool, paper = both(*numbered(run))
+    assert tool.latency == before
+    assert round(paper.latency) == after
+
+
+def test_mend_forced_stalls_of_one_node() -> None:
+    tool, paper = both(*numbered("0203"))
+    name = "DataMovementTileNode::8"
+    assert node_cycles(tool, name)[name] == 1613
+    assert round(node_cycles(paper, name)[name]) == 1339
+
+
+def test_mend_a_memory_with_one_bandwidth_has_one_bus() -> None:
+    problem, hardware = numbered("0203")
+    two = with_memories(hardware, one_bus=False)
+    assert round(price(problem, two).latency) == 24791
+    assert round(price(problem, hardware).latency) == 25729
+
+
+def with_memories(hardware: Hardware, **fields: Any) -> Hardware:
+    """The machine with other fields in all memories."""
+    levels = tuple(
+        replace(lv, kind=replace(lv.kind, **fields))
+        if isinstance(lv.kind, Memory)
+        else lv
+        for lv in hardware.levels
+    )
+    return replace(hardware, levels=levels)
+
+
+def with_leaves(problem: Problem, change: Callable[[Leaf], Leaf]) -> Problem:
+    """The problem with `change` applied to every leaf."""
+
+    def rewritten(tile: Tile) -> Tile:
+        return replace(tile, children=(change(tile.leaf),)) if tile.is_leaf else tile
+
+    return replace(problem, root=rebuilt(problem.root, rewritten))
+
+
+def test_mend_a_tile_larger_than_its_primitive_is_computed_in_steps() -> None:
+    problem, hardware = recorded("softmax-fused")
+
+    def halve(leaf: Leaf) -> Leaf:
+        if leaf.kind == "gemm":
+            return leaf
+        sizes = tuple((d, max(1, n // 2) if d == "N" else n) for d, n in leaf.primitive)
+        return replace(leaf, primitive=sizes)
+
+    halved = with_leaves(problem, halve)
+    wide = Unit("VSIMD", 16, width=1)
+    slow = replace(
+        hardware,
+        levels=tuple(
+            replace(lv, kind=wide) if lv.name == "SE" else lv for lv in hardware.levels
+        ),
+    )
+    whole, half = (price(p, slow).memory_window for p in (problem, halved))
+    assert half == whole
+    tool_whole, tool_half = (
+        price(p, slow, "tool").memory_window for p in (problem, halved)
+    )
+    assert tool_half < tool_whole
+
+
+def test_mend_vector_work_does_not_depend_on_the_reduction_factor() -> None:
+    problem, hardware = recorded("softmax-fused")
+
+    def divide(leaf: Leaf) -> Leaf:
+        return leaf if leaf.kind == "gemm" else replace(leaf, reduction=(("K", 1000),))
+
+    divided = with_leaves(problem, divide)
+    before = price(problem, hardware, "tool").memory_window
+    assert price(divided, hardware, "tool").memory_window <= before
+    assert price(divided, hardware).latency == price(problem, hardware).latency
+
+
+def test_mend_one_port_may_use_the_whole_bandwidth() -> None:
+    problem, hardware = recorded("gemm")
+    ported = with_memories(hardware, ports=16)
+    tool, paper = both(problem, ported)
+    assert tool.latency > price(problem, hardware, "tool").latency
+    assert paper.latency <= price(problem, hardware).latency
+
+
+def test_total_cycles_are_the_latency() -> None:
+    for run in RUNS[::5]:
+        estimate = price(*parsed(run))
+        parts = estimate.memory_window + estimate.compulsory_stalls
+        assert parts + estimate.optional_stalls == pytest.approx(estimate.latency)
+
+
+# What must hold of any price.
+
+
+def dram_cycles(problem: Problem, hardware: Hardware) -> float:
+    """The cycles that the root memory needs for what enters and leaves it."""
+    flows = build_flows(Mappings(problem), hardware)
+    return float(ideal_cost(Mappings(problem), hardware, flows).bound)
+
+
+@settings(max_examples=60)
+@given(run=runs)
+def test_never_below_the_roofline(run: Mapping[str, Any]) -> None:
+    problem, hardware = parsed(run)
+    latency = price(problem, hardware).latency
+    assert latency >= dram_cycles(problem, hardware) * (1 - 1e-9)
+    moved = 0.0
+    for tensor in {*problem.inputs, *problem.outputs}:
+        op = next(op for op in problem.operations if tensor in op.access)
+        sizes = [problem.dims[d] for axis in op.access[tensor].projection for d in axis]
+        bits = [e.bits for e in problem.root.entries if e.tensor == tensor]
+        moved += float(np.prod(sizes)) * (min(bits) / 8 if bits else 0)
+    assert latency >= moved / hardware.levels[0].memory.child_read_bandwidth
+
+
+factors = st.integers(1, 4)
+
+
+@settings(max_examples=80)
+@given(run=runs, data=st.data())
+def test_better_hardware_is_never_slower(run: Mapping[str, Any], data: Any) -> None:
+    problem, hardware = parsed(run)
+
+    def network(n: Network) -> Network:
+        return replace(
+            n,
+            bandwidth=n.bandwidth * data.draw(factors),
+            hop_latency=n.hop_latency // data.draw(factors),
+            queuing_delay=n.queuing_delay // data.draw(factors),
+        )
+
+    def memory(m: Memory) -> Memory:
+        return replace(
+            m,
+            ports=m.ports * data.draw(factors),
+            child_read_bandwidth=m.child_read_bandwidth * data.draw(factors),
+            child_write_bandwidth=m.child_write_bandwidth * data.draw(factors),
+            parent_read_bandwidth=m.parent_read_bandwidth * data.draw(factors),
+            parent_write_bandwidth=m.parent_write_bandwidth * data.draw(factors),
+            link_read_bandwidth=m.link_read_bandwidth * data.draw(factors),
+            link_write_bandwidth=m.link_write_bandwidth * data.draw(factors),
+        )
+
+    levels = tuple(
+        replace(
+            lv,
+            kind=memory(lv.kind) if isinstance(lv.kind, Memory) else lv.kind,
+            link=None if lv.link is None else network(lv.link),
+        )
+        for lv in hardware.levels
+    )
+    better = Hardware(levels, {k: network(n) for k, n in hardware.networks.items()})
+    before = price(problem, hardware).latency
+    assert price(problem, better).latency <= before * (1 + 1e-9)
+
+
+@settings(max_examples=40)
+@given(run=runs)
+def test_energy_is_not_negative_and_adds_up(run: Mapping[str, Any]) -> None:
+    estimate = price(*parsed(run))
+    assert all(value >= 0 for value in estimate.energy_by_level.values())
+    assert sum(estimate.energy_by_level.values()) == pytest.approx(estimate.energy)
+
+
+@settings(max_examples=40)
+@given(run=runs)
+def test_bytes_are_conserved_between_levels(run: Mapping[str, Any]) -> None:
+    problem, hardware = parsed(run)
+    mappings = Mappings(problem)
+    flows = build_flows(mappings, hardware)
+    crossed: dict[str, float] = {}
+    for visit in visits(mappings, flows):
+        for flow in visit.flows:
+            assert 1 <= flow.unique <= flow.spatial
+            assert 1 <= flow.moves <= flow.iterations
+            # What all instances get is what leaves, once per instance that shares it.
+            times = float(visit.runs * visit.copies * flow.moves)
+            leaves = times * float(flow.unique * flow.size)
+            arrives = times * float(flow.spatial * flow.size)
+            assert arrives == pytest.approx(leaves * flow.spatial / flow.unique)
+            if flow.entry.source == problem.root.entries[0].source:
+                tensor = flow.entry.tensor
+                crossed[tensor] = crossed.get(tensor, 0.0) + leaves
+    for tensor in {*problem.inputs, *problem.outputs} & crossed.keys():
+        op = next(op for op in problem.operations if tensor in op.access)
+        whole = elements(op.access[tensor].projection, problem.dims)
+        assert crossed[tensor] >= whole * (1 - 1e-9), tensor
+
+
+@settings(max_examples=30)
+@given(run=runs, seed=st.integers(0, 99))
+def test_many_prices_equal_single_prices(run: Mapping[str, Any], seed: int) -> None:
+    problem, hardware = parsed(run)
+    generator = np.random.default_rng(seed)
+    arrays: dict[FactorKey, Any] = {}
+    for tile in walk_tiles(problem.root):
+        shared: dict[str, Any] = {}
+        for place, entry in enumerate(tile.entries):
+            for dim, factor in entry.factors[0].items():
+                if dim not in shared:
+                    shared[dim] = 2.0 ** generator.integers(0, 3, 4)
+                arrays[tile.index, place, 0, dim] = factor * shared[dim]
+    for model in ("paper", "ideal"):
+        many = price_many(Mappings(problem, arrays), hardware, model)
+        for k in range(4):
+            one = {key: value[k : k + 1] for key, value in arrays.items()}
+            alone = price_many(Mappings(problem, one), hardware, model)
+            assert alone.latency[0] == pytest.approx(many.latency[k])
+            assert alone.energy[0] == pytest.approx(many.energy[k])
+    template = price_many(Mappings(problem), hardware, "paper")
+    single = price(problem, hardware)
+    assert float(template.latency) == pytest.approx(single.latency)
+    assert float(template.energy) == pytest.approx(single.energy)
+    assert bool(room_many(Mappings(problem), hardware).live)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 4, 7])
+def test_prices_do_not_depend_on_how_many_are_computed_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, hardware = parsed(RUNS[0])
+    shared = 2.0 ** np.arange(7)
+    arrays: dict[FactorKey, Any] = {
+        (tile.index, place, 0, dim): shared
+        for tile in walk_tiles(problem.root)
+        for place, entry in enumerate(tile.entries)
+        for dim in entry.factors[0]
+    }
+    whole = price_many(Mappings(problem, arrays), hardware)
+    whole_room = room_many(Mappings(problem, arrays), hardware)
+    monkeypatch.setattr("comet.cost.accelerator.model.AT_ONCE", at_once)
+    parts = price_many(Mappings(problem, arrays), hardware)
+    room = room_many(Mappings(problem, arrays), hardware)
+    assert whole.latency.tolist() == parts.latency.tolist()
+    assert whole.energy.tolist() == parts.energy.tolist()
+    assert whole_room.live.tolist() == room.live.tolist()
+    assert whole_room.summed.tolist() == room.summed.tolist()
+
+
+def test_many_prices_of_the_tool_come_one_by_one() -> None:
+    problem, hardware = recorded("gemm")
+    root = problem.root
+    arrays: dict[FactorKey, Any] = {
+        (root.index, place, 0, dim): np.array([float(factor), factor * 3.0])
+        for place, entry in enumerate(root.entries)
+        for dim, factor in entry.factors[0].items()
+    }
+    prices = price_many(Mappings(problem, arrays), hardware, "tool")
+    alone = price(problem, hardware, "tool")
+    assert prices.latency.tolist() == [alone.latency, np.inf]
+    assert prices.energy[0] == alone.energy

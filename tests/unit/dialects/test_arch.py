@@ -1,0 +1,179 @@
+"""The arch dialect: hardware files to ops and back, and what passes ask of them."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+import yaml
+from paths import HARDWARE
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.parser import Parser
+
+from comet.dialects.arch import (
+    Arch,
+    ArchError,
+    SystemOp,
+    attached_system,
+    find_system,
+)
+from comet.dialects.arch.fields import Fields, attribute_of, field_of
+from comet.dialects.arch.yaml import fields_of_system, system_of_fields
+
+FILES = sorted(HARDWARE.glob("*.yaml"))
+
+
+def load(name: str) -> Fields:
+    return cast(Fields, yaml.safe_load((HARDWARE / f"{name}.yaml").read_text()))
+
+
+def system(name: str) -> SystemOp:
+    return system_of_fields(name, load(name))
+
+
+def reparsed(module: ModuleOp) -> ModuleOp:
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(Arch)
+    return Parser(context, str(module)).parse_module()
+
+
+def test_there_are_hardware_files():
+    assert {f.stem for f in FILES} >= {"edge", "cloud", "h200x1", "h200x8", "mi300x8"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_hardware_file_prints_back_whole(path: Path):
+    document = load(path.stem)
+    module = ModuleOp([system_of_fields(path.stem, document)])
+    again = attached_system(reparsed(module))
+    assert fields_of_system(again) == document
+    # Equal dictionaries may differ in order; the hierarchy must not.
+    assert str(fields_of_system(again)["Hierarchy"]) == str(
+        fields_of_system(attached_system(module))["Hierarchy"]
+    )
+
+
+def test_what_comet_does_not_read_is_kept_and_children_keep_their_order():
+    link = {"bw": 1, "connection_type": "MeshNetwork", "link_transfers": True}
+    leaf = {"type": "S", "attributes": link}
+    meshed = {**link, "mesh": [2, 3], "meshX": 7}
+    document: Fields = {
+        "ComputeTiles": [],
+        "MemoryTypes": [
+            {"name": "S", "class": "SRAM", "attributes": {"reduction": True}}
+        ],
+        "Hierarchy": [
+            {
+                "name": "A[0..7]",
+                "type": "S",
+                "drains": [{"name": "B", **leaf}, {"name": "C", **leaf}],
+                "fills": [{"name": "D", "type": "S", "attributes": meshed}],
+            }
+        ],
+        "variables": {"q": [-1, None, 1.5]},
+    }
+    found = system_of_fields("odd", document)
+    assert fields_of_system(found) == document
+    assert [level.level_name for level in found.levels] == ["A", "B", "C", "D"]
+    assert found.level("D").mesh_shape == (2, 3)
+
+
+def test_levels_of_the_edge_accelerator():
+    edge = system("edge")
+    ob = edge.level("OB")
+    assert ob.capacity == 4096 * 32
+    assert edge.level("DRAM").capacity is None
+    assert (ob.instances, ob.total_instances) == (4, 16)
+    assert ob.parent_level is edge.level("GB")
+    assert [unit.level_name for unit in ob.units] == ["GEMMEngine", "SE"]
+    assert ob.units[1].compute.kind.data == "VSIMD"
+    assert ob.link_field("bw") == 64
+    assert ob.link_field("nothing") is None
+
+
+def test_axes_of_the_edge_accelerator():
+    edge = system("edge")
+    assert edge.axes == {"cx": 2, "cy": 2, "kx": 2, "ky": 2}
+    assert edge.axis_levels == {"cx": "GB", "cy": "GB", "kx": "OB", "ky": "OB"}
+    assert edge.axes_of("GB") == ("cx", "cy")
+    assert edge.axes_of("IB") == ("kx", "ky")
+    assert edge.axes_of("DRAM") == ()
+
+
+def test_links_and_routes():
+    edge = system("edge")
+    assert edge.joined("GB", "IB")
+    assert edge.joined("IB", "GB")
+    assert not edge.joined("OB", "IB")
+    assert edge.route("OB", "IB") == ("OB", "GB", "IB")
+    assert edge.route("DRAM", "OB") == ("DRAM", "GB", "OB")
+    assert edge.route("OB", "DRAM") == ("OB", "GB", "DRAM")
+
+
+def test_gpu_rates_are_in_si_units():
+    h200 = system("h200x8")
+    rates = h200.gpu
+    assert rates is not None
+    assert rates.multiprocessors == 132
+    assert rates.hbm_bandwidth == pytest.approx(4.8e12)
+    assert rates.tensor["f16"] == pytest.approx(989.4e12)
+    assert rates.launch == pytest.approx(4e-6)
+    assert h200.level("HBM").capacity == 141 * 10**9
+    assert h200.level("SMEM").total_instances == 8 * 132
+    assert system("edge").gpu is None
+
+
+def test_a_missing_level_names_those_there_are():
+    with pytest.raises(ArchError, match=r"no level L2; it has DRAM, GB, IB, WB, OB"):
+        system("edge").level("L2")
+
+
+def test_hardware_is_found_from_anywhere_in_the_module():
+    module = ModuleOp([system("edge")])
+    found = attached_system(module)
+    assert attached_system(found.level("OB")) is found
+    assert find_system(ModuleOp([])) is None
+    with pytest.raises(ArchError, match="attach-hardware"):
+        attached_system(ModuleOp([]))
+
+
+def test_axes_of_an_unknown_level_are_rejected():
+    document = {**load("edge"), "comet": {"mesh": {"L9": ["x"]}}}
+    with pytest.raises(ArchError, match="no level L9"):
+        system_of_fields("edge", document)
+
+
+WRONG_SHAPES: list[tuple[Fields, str]] = [
+    ({}, "ComputeTiles is a list"),
+    ({"ComputeTiles": [], "MemoryTypes": [], "Hierarchy": [3]}, "node of the Hier"),
+    ({"ComputeTiles": [{}], "MemoryTypes": [], "Hierarchy": []}, "name is text"),
+]
+
+
+@pytest.mark.parametrize(("document", "message"), WRONG_SHAPES)
+def test_a_document_of_the_wrong_shape_is_rejected(document: Fields, message: str):
+    with pytest.raises(ArchError, match=message):
+        system_of_fields("odd", document)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, float("inf"), float("nan")])
+def test_numbers_that_do_not_fit_are_rejected(value: float):
+    with pytest.raises(ValueError, match=r"does not fit|not a finite"):
+        attribute_of(value)
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, False, 0, -5, 2**62, 1.0, 1e-9, 1e300, "", "a b", [], {}]
+)
+def test_every_plain_value_has_an_attribute(value: bool | float | str | None):
+    found = field_of(attribute_of(value))
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_a_clone_is_equal_and_verifies() -> None:
+    module = ModuleOp([system("edge")])
+    clone = module.clone()
+    clone.verify()
+    assert clone.is_structurally_equivalent(module)

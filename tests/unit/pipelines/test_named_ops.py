@@ -1,0 +1,153 @@
+"""Every named op: its meaning, at every stage of both pipelines, and its targets."""
+
+import random
+from functools import partial
+from pathlib import Path
+
+import pytest
+from accelerators import attached
+from comet_rules import check
+from named_ops import NAMED_OPS, NamedOp
+from paths import SAMPLES
+from programs import MESHES, mesh_text
+from semantics import (
+    assert_close,
+    assert_same_meaning,
+    parse_module,
+    random_inputs,
+    run_passes,
+)
+from trees import random_tree
+from triton_modules import check_all, emitted, hardware
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.codegen.comet import write_files
+from comet.dialects.compound import Compound
+from comet.dialects.compound.named import CompoundOp
+from comet.interpreter import run
+from comet.interpreter.compound_named import MEANINGS
+from comet.passes.graph.decompose.rules import DECOMPOSITIONS
+
+STRATEGIES = ("none", "partial", "full")
+each_op = pytest.mark.parametrize("op", NAMED_OPS, ids=lambda op: op.title)
+TILED = [op for op in NAMED_OPS if not op.positions]
+each_tiled_op = pytest.mark.parametrize("op", TILED, ids=lambda op: op.title)
+STREAMED = [op for op in NAMED_OPS if {"N", "S"} & set(op.odd)]
+POSITIONED = [op for op in NAMED_OPS if op.positions]
+DISTRIBUTED = [(op, dim) for op in NAMED_OPS for dim in op.odd]
+each_dim = pytest.mark.parametrize(
+    ("op", "dim"), DISTRIBUTED, ids=lambda part: getattr(part, "title", part)
+)
+each_tiled_dim = pytest.mark.parametrize(
+    ("op", "dim"),
+    [(op, dim) for op, dim in DISTRIBUTED if op in TILED],
+    ids=lambda part: getattr(part, "title", part),
+)
+
+
+def test_tables_are_total():
+    kinds = {kind for kind in Compound.operations if issubclass(kind, CompoundOp)}
+    assert {op.kind for op in NAMED_OPS} == kinds
+    assert set(MEANINGS) == set(DECOMPOSITIONS) == kinds
+
+
+@each_op
+def test_meaning(op: NamedOp):
+    module = parse_module(op.text(op.odd))
+    inputs = random_inputs(module, "main", seed=3)
+    assert_close(run(module, "main", inputs), [op.expected(*inputs)])
+
+
+@pytest.mark.parametrize("accumulator", ["f32", "input"])
+@each_op
+def test_decomposition(op: NamedOp, accumulator: str):
+    before = parse_module(op.text(op.odd))
+    after = run_passes(before, f"decompose{{accumulator={accumulator}}}")
+    assert_same_meaning(before, after, "main")
+    assert_same_meaning(before, after, "main", after_name="main__reference")
+
+
+@each_op
+def test_sample(op: NamedOp):
+    """The sample keeps its meaning; its dimensions can be told apart by size."""
+    before = parse_module((SAMPLES / f"{op.title}.mlir").read_text())
+    assert_same_meaning(before, run_passes(before, "decompose"), op.title)
+    function = SymbolTable.lookup_symbol(before, op.title)
+    assert function is not None
+    extents = next(o for o in function.walk() if isinstance(o, op.kind)).named_extents()
+    assert len(set(extents.values())) == len(extents)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("op", STREAMED, ids=lambda op: op.title)
+def test_streamed_under_any_tree(op: NamedOp, seed: int):
+    before = run_passes(parse_module(op.text(op.odd)), "decompose")
+    after = run_passes(before, "stream")
+    generator = random.Random(seed)
+    tree = partial(random_tree, generator=generator)
+    assert_same_meaning(before, after, "main", seed=seed, chunks=tree)
+
+
+@pytest.mark.parametrize("stream", ["", "stream,"])
+@each_dim
+def test_distributed(op: NamedOp, dim: str, stream: str):
+    stream = stream if op in STREAMED else ""
+    for axes in MESHES:
+        before = parse_module(mesh_text(axes) + op.text(op.odd))
+        distribute = f"distribute{{dim={dim} axes={','.join(axes)}}}"
+        pipeline = f"decompose,{stream}{distribute},insert-collectives"
+        assert_same_meaning(before, run_passes(before, pipeline), "main")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@each_tiled_dim
+def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str):
+    for machine, at in ((4, "GB"), (16, "GB"), (16, "OB")):
+        before = parse_module(op.text(op.odd))
+        pipeline = (
+            f"{attached(machine)},decompose{{accumulator=input}},"
+            f"distribute{{dim={dim} axes=cx,cy,kx,ky}},insert-collectives,"
+            f"place-collectives{{at={at}}},fuse{{strategy={strategy}}}"
+        )
+        assert_same_meaning(before, run_passes(before, pipeline), "main")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "machine"), [*((s, "edge") for s in STRATEGIES), ("auto", "cloud")]
+)
+@each_tiled_op
+def test_files_break_no_rule(op: NamedOp, strategy: str, machine: str):
+    before = parse_module(op.text(op.even))
+    options = f"strategy={strategy}"
+    if strategy != "auto":  # to choose the dimension, too, takes long with attention
+        options += f" dim={'M' if 'M' in op.even else 'E'}"
+    pipeline = f"{hardware(f'{machine}.yaml')},comet-accelerator{{{options}}}"
+    assert check(write_files(run_passes(before, pipeline))) == []
+
+
+@pytest.mark.parametrize("stream", ["", "stream,"])
+@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
+@each_op
+def test_kernels_of_a_gpu(op: NamedOp, strategy: str, stream: str):
+    before = parse_module(op.text(op.odd))
+    gpu = hardware("h200x1.yaml")
+    fuse = f"fuse{{strategy={strategy}}},canonicalize,cse,tile,outline-kernels"
+    after = run_passes(before, f"{gpu},decompose,{stream}{fuse}")
+    assert_same_meaning(before, after, "main")
+
+
+def test_emitted_kernels_agree_with_their_references(tmp_path: Path):
+    pipeline = f"{hardware('h200x1.yaml')},triton-distributed"
+    sources = {op.title: emitted(op.text(op.odd), pipeline) for op in NAMED_OPS}
+    for name, report in check_all(sources, tmp_path).items():
+        assert report["ok"], (name, report)
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
+@pytest.mark.parametrize("op", POSITIONED, ids=lambda op: op.title)
+def test_accelerators_know_no_positions(op: NamedOp, strategy: str):
+    before = parse_module(op.text(op.odd))
+    fuse = f"decompose,fuse{{strategy={strategy}}}"
+    with pytest.raises(PassFailedException, match="masks and scans need a GPU"):
+        run_passes(before, f"{hardware('edge.yaml')},{fuse}")

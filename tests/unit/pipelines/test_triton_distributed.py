@@ -1,0 +1,257 @@
+"""The pipeline of one GPU: what it emits computes what was written, at any size."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from choice_notes import without_notes
+from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
+from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
+from paths import ROOT
+from semantics import parse_module, run_passes
+from triton_modules import LOWER, check_all, emitted
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import Asked, choose_pattern
+from comet.passes.graph.decompose.references import keep_reference
+from comet.passes.pipelines.pipeline import run_settled
+from comet.passes.pipelines.triton_distributed import TritonDistributedPass
+
+SIZES = {
+    "one": {"M": 1, "N": 1, "K": 1},
+    "prime": {"M": 37, "N": 101, "K": 53},
+}
+OPTIONS = {
+    "full": "strategy=full",
+    "twice": "strategy=partial between=recompute",
+    "kept": "strategy=partial between=spill",
+}
+SWEPT = (
+    'strategy=partial between={} factors="grid: M=3; REG/contract: K=2; '
+    'REG/reduce: N=3; HBM: N=3"'
+)
+
+
+def compiled(text: str, options: str = "") -> str:
+    return emitted(text, f"{H200},triton-distributed{{ranks=1 {options}}}")
+
+
+def expect_all_ok(sources: dict[str, str], folder: Path) -> None:
+    reports = check_all(sources, folder)
+    assert {name: report["ok"] for name, report in reports.items()} == dict.fromkeys(
+        sources, True
+    )
+
+
+@pytest.mark.parametrize("text", [SOFTMAX, LAYERNORM], ids=["softmax", "layernorm"])
+def test_any_size_and_strategy(text: str, tmp_path: Path) -> None:
+    sources = {
+        f"{size}_{option}": compiled(text.format(**extents), options)
+        for size, extents in SIZES.items()
+        for option, options in OPTIONS.items()
+    }
+    for between in ("recompute", "spill"):
+        swept = compiled(text.format(**SIZES["prime"]), SWEPT.format(between))
+        sources[f"swept_{between}"] = swept
+    expect_all_ok(sources, tmp_path)
+
+
+def test_any_graph_after_decomposition(tmp_path: Path) -> None:
+    sources: dict[str, str] = {}
+    for name, text in GRAPHS.items():
+        module = parse_module(text)
+        (function,) = compute_functions(module)
+        keep_reference(module, function)
+        for strategy in ("full", "partial", "none"):
+            pipeline = f"{H200},fuse{{strategy={strategy}}},tile,{LOWER}"
+            sources[f"{name}_{strategy}"] = emitted(str(module), pipeline)
+    expect_all_ok(sources, tmp_path)
+
+
+def spelled(parts: Iterable[ModulePass]) -> str:
+    """Return the passes of a pipeline with their options, as a user writes them."""
+    return ",".join(str(part.pipeline_pass_spec()) for part in parts)
+
+
+def parts_of(pipeline: TritonDistributedPass, module: ModuleOp) -> list[ModulePass]:
+    """Return the passes that the pipeline runs on `module`, which stays as it is."""
+    return list(run_settled([pipeline], Context(), module.clone()))
+
+
+def names(text: str, ranks: int = 1) -> list[str]:
+    module = run_passes(parse_module(text), H200X8)
+    pipeline = TritonDistributedPass(ranks, to="dataflow")
+    return [part.name for part in parts_of(pipeline, module)]
+
+
+def test_ranks_share_n_unless_the_function_says_what() -> None:
+    start = ["select-ranks", "decompose", "stream"]
+    shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
+    plain = names(SOFTMAX.format(**SIZES["prime"]), ranks=4)
+    assert plain[:4] == [*start, "distribute"]
+    assert names(shared, ranks=4) == [name for name in plain if name != "distribute"]
+
+
+def test_one_rank_needs_no_collectives() -> None:
+    plain = names(SOFTMAX.format(**SIZES["prime"]))
+    assert "insert-collectives" not in plain
+    shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
+    assert names(shared) == ["select-ranks", *plain]
+
+
+@pytest.mark.parametrize("done", [2, 3, 6, 8, 10])
+def test_what_is_done_already_is_not_done_again(done: int) -> None:
+    module = run_passes(parse_module(SOFTMAX.format(**SIZES["prime"])), H200X8)
+    pipeline = TritonDistributedPass(ranks=3)
+    passes = parts_of(pipeline, module)
+    before = run_passes(module, spelled(passes[:done]))
+    rest = [part.name for part in parts_of(pipeline, before)]
+    wanted = [part.name for part in passes[done:]]
+    assert rest[len(rest) - len(wanted) :] == wanted
+    assert "insert-collectives" not in rest or done < 5
+    one, other = (
+        run_passes(m, "triton-distributed{ranks=3}") for m in (before, module)
+    )
+    assert without_notes(one) == without_notes(other)
+
+
+def test_a_region_for_other_ranks_is_refused() -> None:
+    text = SOFTMAX.format(**SIZES["prime"])
+    module = run_passes(parse_module(text), sharded(4, "N"))
+    message = "@f is written for 4 ranks, not 2; use ranks=4"
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, "triton-distributed{ranks=2}")
+
+
+def test_functions_at_two_levels_are_refused() -> None:
+    text = SOFTMAX.format(**SIZES["prime"])
+    module = run_passes(parse_module(text), f"{H200},decompose,fuse")
+    other = parse_module(text.replace("@f", "@g"))
+    for op in list(other.body.block.ops):
+        op.detach()
+        module.body.block.add_op(op)
+    with pytest.raises(PassFailedException, match="schedule and graph levels"):
+        run_passes(module, "triton-distributed")
+
+
+def chosen(options: str) -> str:
+    """Return the `comet.pattern` that the pipeline writes on four ranks."""
+    text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
+    whole = f"{H200X8},triton-distributed{{ranks=4 to=dataflow {options}}}"
+    (function,) = compute_functions(run_passes(parse_module(text), whole))
+    return str(function.attributes.get("comet.pattern"))
+
+
+def test_auto_chooses_the_pattern_with_its_tiles() -> None:
+    text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
+    bsp = run_passes(parse_module(text), f"{on_ranks(4)},fuse,tile,outline-kernels")
+    asked = Asked(tiles="auto")
+    best = choose_pattern(bsp, asked=asked).best
+    assert chosen("pattern=auto") == str(StringAttr(spelled([best.options(asked)])))
+
+
+def test_tiles_that_are_given_stay() -> None:
+    given = chosen('pattern=auto factors="grid: M=4 N=6"')
+    assert given.startswith('"bsp-to-dataflow{pattern=')
+    assert "tiles" not in given
+    assert chosen("pattern=push") == "None"
+
+
+def splits(text: str, ranks: int = 1, split: str = "auto") -> list[str]:
+    module = run_passes(parse_module(text), H200X8)
+    pipeline = TritonDistributedPass(ranks, split=split, to="dataflow")
+    parts = parts_of(pipeline, module)
+    return [spelled([part]) for part in parts if part.name == "split"]
+
+
+DECODING = """
+func.func @f(%q: tensor<1x2x4x32xf16>,
+             %k: tensor<1x2x{S}x32xf16> {{collective.shard = {{S = ["rank"]}}}},
+             %v: tensor<1x2x{S}x16xf16> {{collective.shard = {{S = ["rank"]}}}},
+             %lens: tensor<1xi32>) -> tensor<1x2x4x16xf16> {{
+  %o = compound.flash_decode %q, %k, %v, %lens {{collective.shard = {{S = ["rank"]}}}} :
+      (tensor<1x2x4x32xf16>, tensor<1x2x{S}x32xf16>, tensor<1x2x{S}x16xf16>,
+      tensor<1xi32>) -> tensor<1x2x4x16xf16>
+  func.return %o : tensor<1x2x4x16xf16>
+}}
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_long_folds_of_few_results_are_split(ranks: int) -> None:
+    (found,) = splits(DECODING.format(S=65536), ranks)
+    parts = int(found.partition("parts=")[2].strip("}"))
+    assert found.startswith('split{dim="S" ')
+    assert parts % ranks == 0
+    assert parts > 8 * ranks
+
+
+def test_short_folds_and_folds_of_many_results_are_not_split() -> None:
+    assert splits(DECODING.format(S=512), 4) == []
+    assert splits(SOFTMAX.format(M=64, N=8192, K=64)) == []
+    attention = TEXTS["attention"].format(M=8192, N=4096, K=64)
+    assert splits(attention) == []
+
+
+def test_ranks_have_equally_many_parts() -> None:
+    text = SHARED_TEXTS["gemm_all_reduce"].format(M=2, N=3, K=6)
+    match = "has collective.scatter, which GPUs do not .* equally many parts for each"
+    with pytest.raises(PassFailedException, match=match):
+        emitted(text, f'{H200X8},triton-distributed{{ranks=2 split="K=3"}}')
+
+
+@pytest.mark.parametrize("name", ["gemm_reduce_scatter", "ring_attention"])
+def test_an_op_that_lacks_the_sharding_of_its_result_is_named(name: str) -> None:
+    text = (ROOT / f"samples/{name}.mlir").read_text()
+    line = next(line for line in text.splitlines() if "= compound." in line)
+    bare = text.replace(line, re.sub(r" \{collective.shard = .*?\}\}", "", line))
+    match = (
+        r"every rank computes all of %\w+ and keeps its share in M; say on the op that "
+        r"makes it that ranks share M, as in %y = compound.gemm %a, %b "
+        r'{collective.shard = {M = \["rank"\]}}'
+    )
+    with pytest.raises(PassFailedException, match=match):
+        emitted(bare, f"{H200X8},triton-distributed{{ranks=4}}")
+
+
+def test_a_split_may_be_said() -> None:
+    text = DECODING.format(S=512)
+    assert splits(text, 4, "S=8") == ['split{dim="S" parts=8}']
+    assert splits(DECODING.format(S=65536), 4, "none") == []
+    with pytest.raises(PassFailedException, match="'split' is DIM=PARTS, such as S=64"):
+        splits(text, 4, "8")
+
+
+STEPS = re.compile(
+    r"for (?=\w+ in)|source = \(rank \+ i\) % WORLD|wait\(|wait_all\(|tl\.dot"
+)
+SOURCES = ["for ", "source = (rank + i) % WORLD"]
+
+
+def attention_steps(pattern: str, keys: int) -> list[str]:
+    """Return the loops, waits and products of attention on four ranks, in order."""
+    text = SHARED_TEXTS["ring_attention"].format(M=64, N=keys, K=32)
+    options = f"ranks=4 pattern={pattern} split=none"
+    module = emitted(text, f"{H200X8},triton-distributed{{{options}}}")
+    (kernel,) = re.findall(r"\ndef f_o_kernel.*?\n\n\n", module, re.S)
+    received = re.search("wait_all|# schedule.temporal", kernel)
+    assert received is not None
+    return STEPS.findall(kernel, received.start())
+
+
+@pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
+def test_attention_works_on_a_share_once_that_share_is_there(pattern: str) -> None:
+    waits, products = 2 * ["wait("], 2 * ["tl.dot"]
+    assert attention_steps(pattern, 1024) == [*SOURCES, *waits, "for ", *products]
+
+
+@pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
+def test_shares_of_one_tile_are_waited_for_together(pattern: str) -> None:
+    """A loop that waits cannot load ahead; the one over sources is all there is."""
+    waits, products = 2 * ["wait_all("], 2 * ["tl.dot"]
+    assert attention_steps(pattern, 256) == [*waits, *SOURCES, *products]

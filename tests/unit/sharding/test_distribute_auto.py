@@ -1,0 +1,85 @@
+"""The dimensions that `comet-accelerator` shares if it is free to choose."""
+
+import pytest
+from paths import HARDWARE
+from programs import graph_text
+from semantics import parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from comet.dialects.comet import MappingOp
+from comet.dialects.cost import estimate_of
+from comet.passes.sharding.distribute.auto import SHARED_DIMS, candidates, result_dims
+
+LEFT, RIGHT = "tensor<64x16xf16>", "tensor<16x64xf16>"
+GEMM_GEMM = f"""
+func.func @main(%a: {LEFT}, %b: {RIGHT}, %c: {LEFT}) -> {LEFT} {{
+  %y = compound.gemm_gemm %a, %b, %c : ({LEFT}, {RIGHT}, {LEFT}) -> {LEFT}
+  func.return %y : {LEFT}
+}}
+"""
+TEXTS = {
+    "softmax": graph_text("gemm_softmax", (64, 16, 256)),
+    "few rows": graph_text("gemm_softmax", (1, 16, 256)),
+    "odd rows": graph_text("gemm_layernorm", (30, 16, 64)),
+    "two products": GEMM_GEMM,
+}
+
+
+def mapping_of(text: str, hardware: str, options: str = "") -> MappingOp:
+    passes = f'attach-hardware{{path="{HARDWARE}/{hardware}.yaml"}}'
+    module = run_passes(
+        parse_module(text), f"{passes},comet-accelerator{{{options}}}".replace("{}", "")
+    )
+    (mapping,) = [op for op in module.walk() if isinstance(op, MappingOp)]
+    return mapping
+
+
+def latency(mapping: MappingOp) -> float:
+    estimate = estimate_of(mapping)
+    assert estimate is not None
+    return estimate.latency
+
+
+def chosen(mapping: MappingOp) -> str | None:
+    noted = mapping.attributes.get(SHARED_DIMS)
+    return noted.data if isinstance(noted, StringAttr) else None
+
+
+def decomposed(text: str) -> ModuleOp:
+    return run_passes(parse_module(text), "decompose{accumulator=input}")
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_the_cheaper_dimension_is_shared_and_noted(case: str) -> None:
+    found = mapping_of(TEXTS[case], "edge")
+    ways = {
+        dims: latency(mapping_of(TEXTS[case], "edge", f"dim={dims}"))
+        for dims in ("N", ",".join(candidates(decomposed(TEXTS[case]))[1]))
+    }
+    dims = chosen(found)
+    assert dims is not None
+    assert latency(found) == ways[dims]
+    assert latency(found) == min(ways.values())
+
+
+def test_there_is_something_to_choose() -> None:
+    found = {chosen(mapping_of(text, "edge")) for text in TEXTS.values()}
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize(
+    "options", ["dim=M", "strategy=full", "kind=allreduce", 'factors="DRAM: M=2"']
+)
+def test_what_is_given_leaves_nothing_to_choose(options: str) -> None:
+    assert chosen(mapping_of(TEXTS["softmax"], "edge", options)) is None
+
+
+def test_a_choice_can_be_asked_for() -> None:
+    mapping = mapping_of(TEXTS["softmax"], "cloud", "dim=auto strategy=full")
+    assert chosen(mapping) is not None
+
+
+def test_rows_are_what_the_result_has_besides_columns() -> None:
+    assert result_dims(decomposed(TEXTS["softmax"])) == ("M", "N")
+    assert candidates(decomposed(TEXTS["softmax"])) == (("N",), ("M",))
+    assert candidates(decomposed(GEMM_GEMM)) == (("N",), ("M", "L"))

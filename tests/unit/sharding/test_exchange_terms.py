@@ -1,0 +1,112 @@
+"""`exchange-terms`: meaning on every sample and mesh, and what remains after it."""
+
+import pytest
+from paths import SAMPLES
+from programs import MESHES, ODD_SIZES, graph_text, mesh_text
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.dialects.collective import CollectiveOp, ReduceScatterOp
+from comet.dialects.compound import ReduceOp
+from comet.dialects.compound.dims import names_of
+
+RANKS = (1, 2, 3, 4, 8)
+SHARED = (
+    "ag_gemm",
+    "expert_gemm",
+    "flash_decode",
+    "gemm_all_reduce",
+    "gemm_reduce_scatter",
+    "ring_attention",
+)
+MOVING = {"collective.all_gather", "collective.all_to_all"}
+
+
+def remaining(module: ModuleOp) -> set[str]:
+    """Return the names of the collectives in a module."""
+    return {op.name for op in module.walk() if isinstance(op, CollectiveOp)}
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("name", SHARED)
+def test_samples(name: str, ranks: int):
+    text = (SAMPLES / f"{name}.mlir").read_text()
+    before = parse_module(mesh_text({"rank": ranks}) + text)
+    passes = "decompose,stream,insert-collectives,place-collectives,exchange-terms"
+    after = run_passes(before, passes)
+    assert_same_meaning(before, after, name)
+    assert remaining(after) <= MOVING
+
+
+@pytest.mark.parametrize("stream", ["", "stream,"])
+@pytest.mark.parametrize("dim", ["M", "K", "N"])
+@pytest.mark.parametrize("axes", MESHES, ids=str)
+@pytest.mark.parametrize("sizes", ODD_SIZES)
+@pytest.mark.parametrize("op", ["gemm_softmax", "gemm_layernorm"])
+def test_meaning(
+    op: str, sizes: tuple[int, int, int], axes: dict[str, int], dim: str, stream: str
+):
+    before = parse_module(mesh_text(axes) + graph_text(op, sizes))
+    distribute = f"distribute{{dim={dim} axes={','.join(axes)}}}"
+    passes = f"decompose,{stream}{distribute},insert-collectives,exchange-terms"
+    after = run_passes(before, passes)
+    assert_same_meaning(before, after, "main")
+    assert remaining(after) <= MOVING
+
+
+@pytest.mark.parametrize("sizes", ODD_SIZES)
+def test_two_reductions_of_different_axes(sizes: tuple[int, int, int]):
+    """The product is partial over two axes, and is reduced over one after the other."""
+    text = mesh_text({"x": 2, "y": 3}) + graph_text("gemm_softmax", sizes)
+    passes = (
+        "decompose,distribute{dim=K axes=x,y op=contract},"
+        "distribute{dim=M axes=x op=reduce},insert-collectives,exchange-terms"
+    )
+    before = parse_module(text)
+    assert_same_meaning(before, run_passes(before, passes), "main")
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_place_collectives_may_have_split_the_reduction(ranks: int):
+    text = mesh_text({"rank": ranks}) + graph_text("gemm_softmax", (9, 5, 13))
+    shared = (
+        "decompose,distribute{dim=N axes=rank},insert-collectives,"
+        "place-collectives{kind=reduce_scatter_all_gather}"
+    )
+    before = run_passes(parse_module(text), shared)
+    assert any(isinstance(op, ReduceScatterOp) for op in before.walk())
+    after = run_passes(before, "exchange-terms")
+    assert_same_meaning(before, after, "main")
+    assert remaining(after) == MOVING
+
+
+def test_a_dimension_that_is_called_so_already():
+    """Terms that have the name of the new dimension get another one."""
+    kind = "tensor<4x6xf32, #compound.dims<M, rank_part>>"
+    text = f"""
+    collective.mesh @gpus {{rank = 2}}
+    func.func @main(%x: tensor<4x3x6xf32, #compound.dims<M, N, rank_part>>) -> {kind} {{
+      %y = compound.reduce add %x {{collective.shard = {{N = ["rank"]}}}}
+        : tensor<4x3x6xf32, #compound.dims<M, N, rank_part>> -> {kind}
+      func.return %y : {kind}
+    }}"""
+    before = parse_module(text)
+    after = run_passes(before, "insert-collectives,exchange-terms")
+    assert_same_meaning(before, after, "main")
+    inner = [op for op in after.walk() if isinstance(op, ReduceOp)]
+    assert names_of(inner[-1].input) == ("rank_part_", "M", "rank_part")
+
+
+def test_the_exchange_lies_where_the_reduction_did():
+    text = mesh_text({"rank": 2}) + graph_text("gemm_softmax", (4, 3, 5))
+    passes = (
+        "decompose,distribute{dim=N axes=rank},insert-collectives,place-collectives,"
+        "exchange-terms"
+    )
+    after = run_passes(parse_module(text), passes)
+    found = [op for op in after.walk() if isinstance(op, CollectiveOp)]
+    assert found
+    for op in found:
+        assert op.from_level is not None
+        assert op.from_level.data == "HBM"
+        assert op.algorithm is None

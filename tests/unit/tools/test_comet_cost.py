@@ -1,0 +1,143 @@
+"""The command comet-cost: the original tool's flags, JSON, a report, one sentence."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paths import COST_DATA
+
+from comet.codegen.comet import split_files
+from comet.tools.comet_cost import main
+
+ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
+RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
+REJECTED: list[dict[str, Any]] = json.loads((COST_DATA / "rejected.json").read_text())[
+    "items"
+]
+KINDS = ("arch", "problem", "mapping", "constants")
+
+
+def flags(folder: Path, run: dict[str, Any]) -> list[str]:
+    """Writes a record's files and returns the flags that name them."""
+    texts = {**run, "arch": ARCHS[run["arch"]]}
+    result: list[str] = []
+    for kind in KINDS:
+        path = folder / f"{kind}.yaml"
+        path.write_text(texts[kind])
+        result += [f"--{kind}_file", str(path)]
+    return result
+
+
+@pytest.mark.parametrize("run", RUNS[::9], ids=lambda r: r["family"])
+def test_json_has_the_figures(
+    run: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = ["--calc_noc_energy"] if run["network_energy"] else []
+    main([*flags(tmp_path, run), *network, "--json"])
+    got = json.loads(capsys.readouterr().out)
+    expected = run["result"]
+    for key in ("root_cycles", "total_cycles", "table", "nodes"):
+        assert got[key] == expected[key]
+    assert got["ideal_cycles"] == expected["ideal"]
+    energy = got["total_energy_pj"]
+    assert float(f"{energy:.6e}") == expected["total_energy"]
+    assert got["model"] == "tool"
+    assert got["network_energy"] == run["network_energy"]
+    assert got.keys() == {
+        *("root_cycles", "total_cycles", "total_energy_pj", "energy_by_level"),
+        *("table", "nodes", "ideal_cycles", "utilization", "model", "network_energy"),
+    }
+
+
+@pytest.mark.parametrize("model", ["tool", "paper", "ideal"])
+def test_report_for_people(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = next(r for r in RUNS if r["family"] == "pipeline-inner")
+    main([*flags(tmp_path, run), "--model", model])
+    text = capsys.readouterr().out
+    assert text.startswith(f"model {model}: ")
+    assert " cycles\n" in text
+    assert " pJ, without the energy of networks\n" in text
+    assert "##" in text
+    assert ("(pipeline)" in text) == (model != "ideal")
+    assert ("Total Cycles" in text) == (model == "tool")
+
+
+@pytest.mark.parametrize("model", ["tool", "paper", "ideal"])
+def test_the_energy_of_networks_is_said_where_it_is_counted(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = next(r for r in RUNS if r["family"] == "pipeline-inner")
+    main([*flags(tmp_path, run), "--model", model, "--calc_noc_energy"])
+    counted = "without" if model == "ideal" else "with"
+    assert f" pJ, {counted} the energy of networks\n" in capsys.readouterr().out
+
+
+def test_paper_table_sums_to_the_latency(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run in RUNS[::8]:
+        main([*flags(tmp_path, run), "--model", "paper", "--json"])
+        got = json.loads(capsys.readouterr().out)
+        rows = sum(cells["Total"] for cells in got["table"].values())
+        assert rows == pytest.approx(got["root_cycles"], abs=1)
+        assert got["total_cycles"] == got["root_cycles"]
+
+
+def test_networks_count_only_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spent: list[float] = []
+    for more in ([], ["--calc_noc_energy"]):
+        main([*flags(tmp_path, RUNS[0]), "--model", "paper", "--json", *more])
+        spent.append(json.loads(capsys.readouterr().out)["total_energy_pj"])
+    assert spent[0] < spent[1]
+
+
+def test_to_ir_prints_one_stream(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*flags(tmp_path, RUNS[0]), "--to-ir"])
+    files = split_files(capsys.readouterr().out)
+    assert list(files) == [f"{kind}.yaml" for kind in KINDS]
+    assert files["mapping.yaml"].rstrip() == RUNS[0]["mapping"]
+
+
+@pytest.mark.parametrize("run", REJECTED, ids=lambda r: r["family"])
+def test_rejected_inputs_end_with_one_sentence(
+    run: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*flags(tmp_path, run), "--json"])
+    assert ended.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert "bug" not in printed.err
+    assert re.search(r"\w+\.yaml:\d+", printed.err), "it names file and line"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "--arch_file"),
+        (["--model", "best"], "invalid choice"),
+        (["--arch_file", "nowhere.yaml"], "nowhere.yaml: No such file"),
+    ],
+)
+def test_wrong_flags(
+    arguments: list[str],
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    named = flags(tmp_path, RUNS[0]) if arguments else []
+    with pytest.raises(SystemExit) as ended:
+        main([*named, *arguments])
+    assert ended.value.code == 1
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1

@@ -1,0 +1,114 @@
+"""What the tools say of an error: one line, brief, without what the error dumps."""
+
+from time import perf_counter
+
+import pytest
+from paths import HARDWARE
+from programs import graph_text
+from tool_run import comet_opt
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from comet.dialects.arch.fields import dictionary_of
+from comet.tools.diagnostics import (
+    LONGEST,
+    UsageError,
+    brief,
+    one_sentence_errors,
+    sentence,
+)
+
+
+def large_module() -> ModuleOp:
+    """Return a module that prints over hundreds of lines."""
+    inner = [ModuleOp([], {"name": StringAttr(f"part {i}")}) for i in range(300)]
+    return ModuleOp(inner)
+
+
+def test_a_module_in_a_message_is_left_out():
+    error = VerifyException(f"the op {large_module()} is wrong; write it anew")
+    expected = "error: the op ModuleOp( builtin.module {..} ) is wrong; write it anew"
+    assert sentence(error) == expected
+
+
+def test_a_dictionary_in_a_message_is_left_out():
+    fields = dictionary_of({f"field{i}": i for i in range(100)})
+    text = sentence(PassFailedException(f"expected text, got {fields}; write text"))
+    assert text == "error: expected text, got {..}; write text"
+
+
+def test_what_is_short_stays():
+    text = "the mesh is {cx = 2, cy = 2}; take {cx = 4}"
+    assert brief(text) == text
+
+
+def test_a_long_message_keeps_its_start_and_its_end():
+    text = sentence(
+        UsageError(f"no level L3; it has {', '.join(['GB'] * 900)}; mend it")
+    )
+    assert text is not None
+    assert len(text) == LONGEST
+    assert text.startswith("error: no level L3; it has GB, ")
+    assert " .. " in text
+    assert text.endswith("GB; mend it")
+
+
+def test_characters_that_cannot_be_seen_are_named():
+    assert brief("found \0\nand \x1b[31m") == "found U+0000 and U+001B[31m"
+
+
+def test_a_bug_is_brief(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit), one_sentence_errors("tool"):
+        raise TypeError(f"cannot use {large_module()}\n" * 90)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert len(line) < 800
+    assert "a bug in comet" in line
+    assert line.endswith("to see the traceback")
+
+
+def nested(opening: str, closing: str, depth: int = 4000) -> str:
+    return opening * depth + closing * depth
+
+
+EDGE = HARDWARE / "edge.yaml"
+SYSTEM = 'arch.system @a {{\n  arch.memory "M" {{width = {}}}\n}}'
+UNREADABLE = {
+    "ops": (nested("builtin.module {\n", "}"), "nested too deep"),
+    "attributes": (
+        f"builtin.module attributes {{a = {nested('[', ']')}}} {{}}",
+        "deep",
+    ),
+    "fields": (f"arch.system @a extra {{v = {nested('[', ']')}}} {{}}", "too deep"),
+    "types": (f"func.func private @f({nested('tuple<', '>')})", "nested too deep"),
+    "control character": ("func.func @f() {\n \0}", "in.mlir:2:2: error: Unexpected"),
+    "beyond 64 bits": (SYSTEM.format("9" * 30), "in.mlir:2:3: error: Integer value 9"),
+    "too many digits": (SYSTEM.format("9" * 6000), "in.mlir:2:28: error: a number has"),
+    "integer key": (SYSTEM.format("8, 1 = 4"), "in.mlir:2:31: error: identifier or"),
+    "negative": (SYSTEM.format("-1"), "'width' is a positive integer, not -1"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_a_text_that_cannot_be_read_is_one_sentence_at_once(case: str):
+    text, message = UNREADABLE[case]
+    start = perf_counter()
+    found = comet_opt(text).sentence
+    assert perf_counter() - start < 10
+    assert message in found
+    assert len(found) < 800
+
+
+def test_options_that_are_text_are_checked_before_the_input_is_read():
+    for spec in ("tile{factors=N}", "comet-accelerator{factors=N}"):
+        found = comet_opt("no module", spec).sentence
+        assert "plan entry 'N' is not of the form" in found
+    found = comet_opt("no module", "bsp-to-dataflow{blocks=N}").sentence
+    assert "plan row 'N'" in found
+
+
+def test_names_in_options_are_checked_before_any_search():
+    text = graph_text("gemm_softmax", (8, 4, 64))
+    spec = f'attach-hardware{{path="{EDGE}"}},comet-accelerator'
+    found = comet_opt(text, f'{spec}{{factors="L2: M=2"}}').sentence
+    assert "unknown level L2; there are DRAM, GB" in found
+    assert "tile: plan entry" in found
