@@ -118,12 +118,6 @@ class TemporalOp(NodeOp):
             regions=[body],
         )
 
-    def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
-        if dim not in self.factors:
-            return tile == extent
-        extent, factor = self.last_cut(dim, extent)
-        return 1 <= tile <= extent and factor == -(-extent // tile)
-
     def initial_carries(self) -> Sequence[SSAValue]:
         return tuple(self.carry)
 
@@ -262,11 +256,9 @@ class SpatialOp(NodeOp):
             row for row in self.loops if row.factor == extents.get(row.axis or "")
         )
 
-    def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
-        if self.mesh_name is not None:
-            return tile == -(-extent // self.factors.get(dim, 1))
-        extent, factor = self.last_cut(dim, extent)
-        return 1 <= tile <= extent and factor == -(-extent // tile)
+    @property
+    def on_mesh(self) -> bool:
+        return self.mesh is not None
 
     def initial_carries(self) -> Sequence[SSAValue]:
         return ()

@@ -26,6 +26,7 @@ from comet.dialects.compound.dims import (
     merged_extents,
 )
 from comet.dialects.schedule.attributes import BindingAttr, Combiner, LoopAttr
+from comet.dialects.schedule.slices import Cut, cuts_along, is_tile, with_tile
 
 
 class NodeOp(IRDLOperation, ABC):
@@ -51,16 +52,28 @@ class NodeOp(IRDLOperation, ABC):
         """The rows that split something, or will once their factor is chosen."""
         return tuple(self.loops)
 
-    def last_cut(self, dim: str, extent: int) -> tuple[int, int]:
-        """
-        Return the extent that the last row of `dim` cuts, and that row's factor.
+    @property
+    def on_mesh(self) -> bool:
+        """Whether its loops run over the axes of a mesh."""
+        return False
 
-        The rows of one dimension before it give even shares: ceil(extent / factor).
-        """
-        factors = [row.factor for row in self.loops if row.dim == dim] or [1]
-        for factor in factors[:-1]:
-            extent = -(-extent // factor)
-        return extent, factors[-1]
+    def last_cut(self, dim: str, extent: int) -> Cut:
+        """Return the cut that gives the tiles of `dim`, of which there are `extent`."""
+        return cuts_along(self.loops.data, dim, extent, self.on_mesh)[-1]
+
+    def cuts(self) -> tuple[Cut, ...]:
+        """Return how the node cuts dimensions, in the order of its loops."""
+        values = (*self.ins, *self.initial_carries())
+        whole = merged_extents(values, self.name)
+        tiles = merged_extents(self.body.block.args, self.name)
+
+        def along(dim: str) -> tuple[Cut, ...]:
+            cuts = cuts_along(self.loops.data, dim, whole[dim], self.on_mesh)
+            return with_tile(cuts, tiles[dim])
+
+        left = {dim: iter(along(dim)) for dim in self.factors}
+        cuts = (next(left[loop.dim], None) for loop in self.loops)
+        return tuple(cut for cut in cuts if cut is not None)
 
     @property
     def combiners(self) -> tuple[Combiner, ...]:
@@ -80,9 +93,9 @@ class NodeOp(IRDLOperation, ABC):
         """The block arguments that hold the tiles of `ins`."""
         return tuple(self.body.block.args[: len(self.ins)])
 
-    @abstractmethod
-    def tile_extent(self, dim: str, extent: int, tile: int) -> bool:
-        """Say whether `tile` is what the factor of `dim` makes of `extent`."""
+    def tile_fits(self, dim: str, extent: int, tile: int) -> bool:
+        """Say whether `tile` is what the loops of `dim` make of `extent`."""
+        return is_tile(self.last_cut(dim, extent), tile, self.on_mesh)
 
     @abstractmethod
     def initial_carries(self) -> Sequence[SSAValue]:
@@ -166,7 +179,7 @@ def _verify_tile(
                 f"'{op.name}' op result has {dim} = {extent}, the operands have "
                 f"{extents[dim]}"
             )
-        if not op.tile_extent(dim, extent, tile[dim]):
+        if not op.tile_fits(dim, extent, tile[dim]):
             raise VerifyException(
                 f"'{op.name}' op factor {op.factors.get(dim, 1)} of {dim} = {extent} "
                 f"does not give tiles of {tile[dim]}"

@@ -23,15 +23,11 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import compute_block
 
 TileOf = Callable[[int, int], int]
 """The tile (elements) that a factor makes of an extent."""
-
-
-def even_tile(extent: int, factor: int) -> int:
-    """Return ceil(extent / factor)."""
-    return -(-extent // factor)
 
 
 def aligned_tile(extent: int, factor: int) -> int:
@@ -110,13 +106,9 @@ def _operand_extents(op: Operation) -> dict[str, int]:
 
 def _retile_node(op: NodeOp, scope: Mapping[str, int], tile_of: TileOf) -> None:
     whole = dict(scope) | _operand_extents(op)
-    factors = op.factors
-    on_mesh = isinstance(op, SpatialOp) and op.mesh_name is not None
-    if on_mesh:
-        cuts = {dim: even_tile(whole[dim], factors[dim]) for dim in factors}
-    else:
-        cuts = {dim: tile_of(*op.last_cut(dim, whole[dim])) for dim in factors}
-    tiles = whole | cuts
+    cuts = [op.last_cut(dim, whole[dim]) for dim in op.factors]
+    cut = even_tile if op.on_mesh else tile_of
+    tiles = whole | {last.dim: cut(last.extent, last.factor) for last in cuts}
     outer = (*op.ins, *(op.carry if isinstance(op, TemporalOp) else ()))
     for value, argument in zip(outer, op.body.block.args, strict=True):
         fitting = {dim: tiles[dim] for dim in extents_of(value)}

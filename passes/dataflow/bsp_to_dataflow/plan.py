@@ -225,7 +225,7 @@ def obstacle(made: OpResult, split: str | None) -> str | None:
         return "the collective takes it under other dimension names"
     for dim in node.factors:
         tile = tile_of(node, dim)
-        if node.last_cut(dim, 0)[1] > 1 and tile & (tile - 1):
+        if node.last_cut(dim, 0).factor > 1 and tile & (tile - 1):
             return (
                 f"its tiles of {tile} along {dim} are no power of two, so that programs"
                 " are no tiles"

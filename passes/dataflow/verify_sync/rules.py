@@ -273,7 +273,7 @@ def _crossed_blocks(
         block = block_extent(extent, row.factor)
         looped = dim in node.factors
         tile = min(tile_of(node, dim), extent) if looped else extent
-        part, _ = node.last_cut(dim, whole[dim])
+        part = node.last_cut(dim, whole[dim]).extent
         crossed = part < extent and part % block > 0
         if tile != block or crossed:
             anew = f", anew in every {part}," if crossed else ""

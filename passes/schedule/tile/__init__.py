@@ -16,6 +16,7 @@ from comet.dialects.compound.dims import extents_of, merged_extents
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipelines.pipeline import ChoosingPass
 from comet.passes.schedule.capacity import check_capacity
@@ -29,7 +30,7 @@ from comet.passes.schedule.plan_string import (
     parse_plan,
     plan_targets,
 )
-from comet.passes.schedule.retile import aligned_tile, even_tile, retile, set_rows
+from comet.passes.schedule.retile import aligned_tile, retile, set_rows
 from comet.passes.schedule.tile.gpu import finish_kernels
 
 
@@ -156,7 +157,7 @@ def _check_factors(node: NodeOp, on_gpu: bool) -> None:
     for dim, factor in node.factors.items():
         extent = extents[dim]
         if on_gpu and any(
-            not node.tile_extent(dim, whole, tile) for whole, tile in _tiles(node, dim)
+            not node.tile_fits(dim, whole, tile) for whole, tile in _tiles(node, dim)
         ):
             raise PassFailedException(
                 f"tile: {dim} = {extent} cannot be cut into {factor} tiles of one "

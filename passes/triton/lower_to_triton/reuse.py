@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound import ReduceKind, ReduceOp
-from comet.dialects.compound.dims import level_of, names_of
+from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule.transfers import borders
 
 
 def padding_for(value: SSAValue) -> float:
@@ -46,13 +47,13 @@ def _tiles_of(argument: SSAValue) -> Iterator[SSAValue | None]:
     """Yield what each use of `argument` loads; None where it is cut, or not loaded."""
     for use in argument.uses:
         node = use.operation
-        if not isinstance(node, TemporalOp) or use.index >= len(node.tiles):
+        if not isinstance(node, TemporalOp) or use.index >= len(node.ins):
             yield None
             continue
-        tile = node.tiles[use.index]
-        if any(node.factors.get(dim, 1) > 1 for dim in names_of(tile)):
+        border = list(borders(node))[use.index]
+        if any(node.factors.get(dim, 1) > 1 for dim in names_of(border.tile)):
             yield None
-        elif level_of(tile) != level_of(argument):
-            yield tile
+        elif border.is_transfer:
+            yield border.tile
         else:
-            yield from _tiles_of(tile)
+            yield from _tiles_of(border.tile)

@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from comet.dialects import tl
-from comet.dialects.compound.dims import merged_extents
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.blocks import BlockPlan
@@ -193,23 +192,13 @@ class Row:
 
 
 def rows_of(node: NodeOp) -> list[Row]:
-    """
-    Return the rows of a node that slice something.
-
-    The tiles of a dimension's last row are those of the body; a row before it cuts the
-    extent evenly.
-    """
-    operands = merged_extents((*node.ins, *node.initial_carries()), node.name)
-    tiles = merged_extents(node.body.block.args, node.name)
-    loops = [row for row in node.loops if row.factor > 1]
-    rows: list[Row] = []
-    for index, loop in enumerate(loops):
-        again = any(later.dim == loop.dim for later in loops[index + 1 :])
-        tile = -(-operands[loop.dim] // loop.factor) if again else tiles[loop.dim]
-        operands[loop.dim] = tile
-        split = again or is_split_inside(node, loop.dim)
-        rows.append(Row(loop.dim, loop.factor, tile, split))
-    return rows
+    """Return the rows of a node that slice something, in order."""
+    cuts = [cut for cut in node.cuts() if cut.factor > 1]
+    return [
+        Row(cut.dim, cut.factor, cut.tile, again or is_split_inside(node, cut.dim))
+        for index, cut in enumerate(cuts)
+        for again in [any(later.dim == cut.dim for later in cuts[index + 1 :])]
+    ]
 
 
 def is_split_inside(node: NodeOp, dim: str) -> bool:

@@ -1,26 +1,25 @@
 """
 What the nodes of a tile tree compute.
 
-Every row of a node is an axis along which tiles differ, just as along the mesh axes of
+Every loop of a node is an axis along which tiles differ, just as along the mesh axes of
 an SPMD region, so a body runs once for all tiles of its node. Only a node with carries
 runs tile by tile, each iteration on what the one before yielded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
-from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound import ReduceKind
-from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.slices import Cut
 from comet.interpreter.instances import (
     agree,
     at,
@@ -35,86 +34,51 @@ from comet.interpreter.tensor import Tensor, joined_lengths, selected
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row of a node: `count` tiles of `dim`, told apart along `axis`."""
+class Slices:
+    """The slices that one cut of a node makes, told apart along axes of their own."""
 
-    axis: str
-    dim: str
-    count: int
-    cuts: bool = False
-    """Whether it cuts the shares of a row before it, and not the whole dimension."""
+    cut: Cut
+    axes: tuple[tuple[str, int], ...]
+    """The axes and their extents, the first one major."""
+
+    @property
+    def dim(self) -> str:
+        """The dimension that is cut."""
+        return self.cut.dim
 
 
-def rows_of(op: NodeOp) -> tuple[Row, ...]:
-    """
-    Return the rows of a node; those of nested nodes have different axes.
-
-    The second axis of a mesh that splits a dimension cuts no shares: both count as one
-    row of their product.
-    """
+def slices_of(op: NodeOp) -> tuple[Slices, ...]:
+    """Return the slices that a node makes; those of nested nodes have other axes."""
     depth, parent = 0, op.parent_op()
     while isinstance(parent, NodeOp):
         depth, parent = depth + 1, parent.parent_op()
-    on_mesh = isinstance(op, SpatialOp) and op.mesh_name is not None
-    rows: list[Row] = []
-    for row in op.loops:
-        cuts = not on_mesh and any(other.dim == row.dim for other in rows)
-        name = f"{row.dim} at depth {depth}{' again' if cuts else ''}"
-        rows.append(Row(row.axis or name, row.dim, row.factor, cuts))
-    return tuple(rows)
+    slices: list[Slices] = []
+    for cut in op.cuts():
+        again = any(other.dim == cut.dim for other in slices)
+        name = f"{cut.dim} at depth {depth}{' again' if again else ''}"
+        axes = tuple((loop.axis or name, loop.factor) for loop in cut.loops)
+        slices.append(Slices(cut, axes))
+    return tuple(slices)
 
 
-def axes_of(rows: Sequence[Row]) -> dict[str, int]:
-    """Return the extent of each row's axis, the first row major."""
-    return {row.axis: row.count for row in rows}
+def axes_of(slices: Iterable[Slices]) -> dict[str, int]:
+    """Return the extent of each axis, the first one major."""
+    return {axis: count for each in slices for axis, count in each.axes}
 
 
-@dataclass(frozen=True)
-class Cut:
-    """One cut of a dimension into slices, along the axes of one or more rows."""
-
-    dim: str
-    axes: dict[str, int]
-    whole: int
-    """The extent of what is cut."""
-    slice: int
-    """The extent of a slice."""
-
-
-def cuts_of(
-    rows: Sequence[Row], dims: Sequence[str], whole: SSAValue, tile: SSAValue
-) -> list[Cut]:
-    """Return how the rows cut `whole` into tiles, along those dimensions of `dims`."""
-    cuts: list[Cut] = []
-    extents, tiles = extents_of(whole), extents_of(tile)
-    for dim in dict.fromkeys(row.dim for row in rows if row.dim in dims):
-        shares = [row for row in rows if row.dim == dim and not row.cuts]
-        inner = [row for row in rows if row.dim == dim and row.cuts]
-        extent = extents[dim]
-        for group in (shares, *([row] for row in inner)):
-            axes = axes_of(group)
-            part = -(-extent // prod(axes.values()))
-            cuts.append(Cut(dim, axes, extent, part))
-            extent = part
-        cuts[-1] = replace(cuts[-1], slice=tiles[dim])
-    return cuts
-
-
-def tiled(
-    value: Tensor, whole: SSAValue, tile: SSAValue, rows: Sequence[Row]
-) -> Tensor:
-    """Return all tiles of `value`, along the axes of the rows."""
-    for cut in cuts_of(rows, value.dims, whole, tile):
-        value = split(value, cut.dim, cut.axes, cut.slice)
+def tiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
+    """Return all tiles of `value`, along the axes of the slices."""
+    for each in slices:
+        if each.dim in value.dims:
+            value = split(value, each.dim, dict(each.axes), each.cut.tile)
     return value
 
 
-def untiled(
-    value: Tensor, whole: SSAValue, tile: SSAValue, rows: Sequence[Row]
-) -> Tensor:
-    """Return the value whose tiles, along the axes of the rows, are `value`."""
-    for cut in reversed(cuts_of(rows, value.dims, whole, tile)):
-        value = join(value, cut.dim, cut.axes, cut.whole)
+def untiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
+    """Return the value whose tiles, along the axes of the slices, are `value`."""
+    for each in reversed(slices):
+        if each.dim in value.dims:
+            value = join(value, each.dim, dict(each.axes), each.cut.extent)
     return value
 
 
@@ -130,27 +94,22 @@ def _(op: TemporalOp, machine: Machine, args: Values) -> Values:
 
 
 def _all_at_once(op: NodeOp, machine: Machine, args: Values) -> Values:
-    rows, block = rows_of(op), op.body.block
-    tiles = [
-        tiled(value, whole, tile, rows)
-        for value, whole, tile in zip(args, op.operands, block.args, strict=True)
-    ]
-    yielded = machine.run_block(block, tiles)
+    slices = slices_of(op)
+    yielded = machine.run_block(op.body.block, [tiled(arg, slices) for arg in args])
     if isinstance(op, SpatialOp) and op.merge is not None:
         yielded = _merged(op, machine, yielded)
-    return tuple(_left(op, index, value, rows) for index, value in enumerate(yielded))
+    return tuple(_left(op, index, value, slices) for index, value in enumerate(yielded))
 
 
-def _lost(rows: Sequence[Row], value: Tensor) -> tuple[Row, ...]:
-    """Return the rows whose dimension `value` lacks."""
-    return tuple(row for row in rows if row.dim not in value.dims)
+def _lost(slices: Sequence[Slices], value: Tensor) -> tuple[Slices, ...]:
+    """Return the slices of dimensions that `value` lacks."""
+    return tuple(each for each in slices if each.dim not in value.dims)
 
 
-def _left(op: NodeOp, index: int, value: Tensor, rows: Sequence[Row]) -> Tensor:
+def _left(op: NodeOp, index: int, value: Tensor, slices: Sequence[Slices]) -> Tensor:
     """Return one result outside of the node: its tiles combined, then side by side."""
-    lost = axes_of(_lost(rows, value))
-    value = _combined(op, op.combiners[index], value, lost)
-    return untiled(value, op.outs[index], op.yielded[index], rows)
+    lost = axes_of(_lost(slices, value))
+    return untiled(_combined(op, op.combiners[index], value, lost), slices)
 
 
 def _combined(
@@ -180,12 +139,12 @@ def _merged(op: SpatialOp, machine: Machine, yielded: Values) -> Values:
     """Return `yielded` with the `fold` results merged over the instances."""
     assert op.merge is not None
     folds = [i for i, kind in enumerate(op.combiners) if kind is Combiner.FOLD]
-    lost = {_lost(rows_of(op), yielded[i]) for i in folds}
+    lost = {_lost(slices_of(op), yielded[i]) for i in folds}
     if len(lost) > 1:
         raise InterpretationError(
             f"'{op.name}' op merges results that lack different looped dimensions"
         )
-    axes = axes_of([row for rows in lost for row in rows])
+    axes = axes_of(lost.pop())
     partials = [yielded[i] for i in folds]
     merged = tuple(instance(value, axes, 0) for value in partials)
     for index in range(1, prod(axes.values())):
@@ -199,20 +158,18 @@ def _merged(op: SpatialOp, machine: Machine, yielded: Values) -> Values:
 class _Carry:
     """The carry of one `fold` result: a tile for each of its kept tiles."""
 
-    rows: tuple[Row, ...]
-    """The rows whose dimension the carry has."""
+    axes: dict[str, int]
+    """Those along which the carry differs."""
     tiles: dict[tuple[int, ...], Tensor]
 
     def key(self, index: Mapping[str, int]) -> tuple[int, ...]:
-        return tuple(index[row.axis] for row in self.rows)
+        return tuple(index[axis] for axis in self.axes)
 
 
-def _carry(
-    value: Tensor, whole: SSAValue, tile: SSAValue, rows: Sequence[Row]
-) -> _Carry:
-    kept = tuple(row for row in rows if row.dim in value.dims)
-    tiles = tiled(value, whole, tile, kept)
-    return _Carry(kept, {index: _at(tiles, kept, index) for index in _indices(kept)})
+def _carry(value: Tensor, slices: Sequence[Slices]) -> _Carry:
+    axes = axes_of(each for each in slices if each.dim in value.dims)
+    tiles = tiled(value, slices)
+    return _Carry(axes, {index: _at(tiles, axes, index) for index in _indices(axes)})
 
 
 def _fitted(start: Tensor, ins: Values) -> Tensor:
@@ -220,55 +177,53 @@ def _fitted(start: Tensor, ins: Values) -> Tensor:
     return replace(start, lengths=joined_lengths(ins, start.dims) | dict(start.lengths))
 
 
-def _indices(rows: Sequence[Row]) -> list[tuple[int, ...]]:
-    return list(np.ndindex(*(row.count for row in rows)))
+def _indices(axes: Mapping[str, int]) -> list[tuple[int, ...]]:
+    return list(np.ndindex(*axes.values()))
 
 
-def _at(value: Tensor, rows: Sequence[Row], index: Sequence[int]) -> Tensor:
-    for row, position in zip(rows, index, strict=True):
-        value = at(value, row.axis, position)
+def _at(value: Tensor, axes: Iterable[str], index: Sequence[int]) -> Tensor:
+    for axis, position in zip(axes, index, strict=True):
+        value = at(value, axis, position)
     return value
 
 
 def _one_by_one(op: TemporalOp, machine: Machine, args: Values) -> Values:
-    rows, count = rows_of(op), len(op.ins)
-    arguments = op.body.block.args
-    tiles = [
-        tiled(value, whole, tile, rows)
-        for value, whole, tile in zip(args[:count], op.ins, op.tiles, strict=True)
-    ]
-    carries = [
-        _carry(_fitted(value, args[:count]), whole, tile, rows)
-        for value, whole, tile in zip(
-            args[count:], op.carry, arguments[count:], strict=True
-        )
-    ]
+    slices, count = slices_of(op), len(op.ins)
+    axes, ins = axes_of(slices), args[:count]
+    tiles = [tiled(value, slices) for value in ins]
+    carries = [_carry(_fitted(value, ins), slices) for value in args[count:]]
     history = [
-        _iteration(op, machine, [_at(tile, rows, i) for tile in tiles], carries, i)
-        for i in _indices(rows)
+        _iteration(
+            op,
+            machine,
+            slices,
+            [_at(tile, axes, index) for tile in tiles],
+            carries,
+            dict(zip(axes, index, strict=True)),
+        )
+        for index in _indices(axes)
     ]
     left = iter(carries)
     results: list[Tensor] = []
     for index, combiner in enumerate(op.combiners):
         if combiner is Combiner.FOLD:
             carry = next(left)
-            value = stacked(list(carry.tiles.values()), axes_of(carry.rows))
+            value = stacked(list(carry.tiles.values()), carry.axes)
         else:
-            value = stacked([values[index] for values in history], axes_of(rows))
-        results.append(_left(op, index, value, rows))
+            value = stacked([values[index] for values in history], axes)
+        results.append(_left(op, index, value, slices))
     return tuple(results)
 
 
 def _iteration(
     op: TemporalOp,
     machine: Machine,
+    slices: Sequence[Slices],
     tiles: Sequence[Tensor],
     carries: Sequence[_Carry],
-    index: tuple[int, ...],
+    position: Mapping[str, int],
 ) -> Values:
     """Run one iteration, update the carries, and return what it yields."""
-    rows = rows_of(op)
-    position = {row.axis: i for row, i in zip(rows, index, strict=True)}
     before = [carry.tiles[carry.key(position)] for carry in carries]
     yielded = machine.run_block(op.body.block, (*tiles, *before))
     folds = [
@@ -277,7 +232,7 @@ def _iteration(
         if combiner is Combiner.FOLD
     ]
     for carry, old, new in zip(carries, before, folds, strict=True):
-        lost = [row.dim for row in _lost(rows, old)]
+        lost = [each.dim for each in _lost(slices, old)]
         carry.tiles[carry.key(position)] = _unless_empty(tiles, lost, new, old)
     return yielded
 

@@ -9,7 +9,8 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
-from comet.passes.schedule.retile import aligned_tile, even_tile, retile, set_rows
+from comet.dialects.schedule.slices import even_tile
+from comet.passes.schedule.retile import aligned_tile, retile, set_rows
 
 
 @pytest.mark.parametrize(

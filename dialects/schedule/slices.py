@@ -1,0 +1,72 @@
+"""
+The slices of a dimension: the one definition of what the loops of a node cut.
+
+Each loop cuts its dimension into slices, the next loop of the same dimension cuts these
+slices again, and the last one gives the tiles of the body. The mesh axes that share a
+dimension cut it together, once. Slice number i begins at i * tile and has `tile`
+elements, or those that are left: the last slice may be short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from comet.dialects.schedule.attributes import LoopAttr
+
+
+def even_tile(extent: int, factor: int) -> int:
+    """Return ceil(extent / factor)."""
+    return -(-extent // factor)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One cut of a dimension: by one loop, or by several mesh axes together."""
+
+    dim: str
+    loops: tuple[LoopAttr, ...]
+    extent: int
+    """The elements of what is cut."""
+    tile: int
+    """The elements of a slice that is not short."""
+
+    @property
+    def factor(self) -> int:
+        """The number of slices."""
+        return prod(loop.factor for loop in self.loops)
+
+
+def cuts_along(
+    loops: Sequence[LoopAttr], dim: str, extent: int, on_mesh: bool = False
+) -> tuple[Cut, ...]:
+    """
+    Return how the loops of a node cut `extent` elements of `dim`, evenly.
+
+    Outermost cut first; a dimension without loops is cut into one slice.
+    """
+    own = [loop for loop in loops if loop.dim == dim]
+    groups = [tuple(own)] if on_mesh or not own else [(loop,) for loop in own]
+    cuts: list[Cut] = []
+    for group in groups:
+        tile = even_tile(extent, prod(loop.factor for loop in group))
+        cuts.append(Cut(dim, group, extent, tile))
+        extent = tile
+    return tuple(cuts)
+
+
+def is_tile(cut: Cut, tile: int, on_mesh: bool = False) -> bool:
+    """
+    Say whether the last cut of a dimension may give slices of `tile` elements.
+
+    On a mesh they are even; a loop or a grid takes any that need as many slices.
+    """
+    if on_mesh:
+        return tile == cut.tile
+    return 1 <= tile <= cut.extent and even_tile(cut.extent, tile) == cut.factor
+
+
+def with_tile(cuts: Sequence[Cut], tile: int) -> tuple[Cut, ...]:
+    """Return the cuts of one dimension, the last of which gives slices of `tile`."""
+    return (*cuts[:-1], replace(cuts[-1], tile=tile))
