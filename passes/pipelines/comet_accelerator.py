@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
-from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_accelerator
@@ -24,6 +23,12 @@ from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.pipelines.pipeline import Pipeline, run_settled
 from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
 from comet.passes.schedule.plan_string import FOLD, check_plan, parse_plan
+from comet.passes.sharding.dim_axes import (
+    DimAxes,
+    assign_axes,
+    dims_in,
+    parse_dims,
+)
 from comet.passes.sharding.place_collectives.levels import explicit_level
 
 STREAM = "comet.stream"
@@ -37,10 +42,7 @@ SHARED_BY_FOLDS = ("B", "H", "M")
 
 AUTO = ("auto",)
 
-Dims: TypeAlias = tuple[str, ...]
-
-Share: TypeAlias = tuple[str, tuple[str, ...]]
-"""A dimension, and the mesh axes that share it."""
+Dims: TypeAlias = tuple[DimAxes, ...]
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,11 @@ class CometAcceleratorPass(Pipeline):
 
     dim: tuple[str, ...] | None = None
     """
-    The dimensions that clusters and cores share; each takes as many of the outermost
-    axes left as divide it. `auto` takes N or the result's other dimensions, whichever
-    is cheaper, as does none at all where `op`, `at`, `kind`, `strategy` and `factors`
-    are left open too. Otherwise it is N, and B, H and M where N is streamed.
+    The dimensions that clusters and cores share, as in H,M, each of which takes as many
+    of the outermost axes left as divide it; or with axes, as in "M:cx,cy;N:kx,ky".
+    `auto` takes N or the result's other dimensions, whichever is cheaper, as does none
+    at all where `op`, `at`, `kind`, `strategy` and `factors` are left open too.
+    Otherwise it is N, and B, H and M where N is streamed.
     """
 
     op: str | None = None
@@ -113,6 +116,8 @@ class CometAcceleratorPass(Pipeline):
     def __post_init__(self) -> None:
         """Check the options that are text, as the passes that they are for do."""
         _ = tuple(self.map())
+        if self.dim is not None and self.dim != AUTO:
+            _ = parse_dims(self.dim)
 
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
@@ -140,7 +145,7 @@ class CometAcceleratorPass(Pipeline):
             explicit_level(mesh, self.at)
         if self.factors != "auto":
             levels = [level.level_name for level in system.levels]
-            dims = tuple(sorted(names_in(module)))
+            dims = tuple(sorted(dims_in(module)))
             check_plan(parse_plan(self.factors), (*levels, FOLD), dims)
 
     def cheaper(self, ctx: Context, module: ModuleOp) -> Way:
@@ -173,12 +178,12 @@ class CometAcceleratorPass(Pipeline):
         dims = self.shared(ctx, module, stream=stream)
         notes: dict[str, Attribute] = {}
         if dims and self.stated(module, stream=stream) is None:
-            notes[SHARED_DIMS] = StringAttr(",".join(dims))
+            notes[SHARED_DIMS] = StringAttr(",".join(each.dim for each in dims))
         spread = self.spread(module, attached_system(module), dims, stream=stream)
         return Way((*spread, *self.map()), notes)
 
     def spread(
-        self, module: ModuleOp, system: SystemOp, dims: Sequence[str], *, stream: bool
+        self, module: ModuleOp, system: SystemOp, dims: Dims, *, stream: bool
     ) -> Iterator[ModulePass]:
         """Yield the passes after `decompose` that share `dims` between instances."""
         from comet.passes.graph.stream import StreamPass
@@ -188,7 +193,8 @@ class CometAcceleratorPass(Pipeline):
 
         if stream:
             yield StreamPass()
-        for dim, axes in shares(module, system, dims):
+        mesh = MeshOp(system.system_name, system.axes)
+        for dim, axes in assign_axes(self.name, module, mesh, dims):
             yield DistributePass(dim=dim, axes=axes, op=self.op)
             cores = tuple(a for a in axes if a in memory_chain(system).core_axes)
             if self.op is not None and cores:
@@ -219,12 +225,12 @@ class CometAcceleratorPass(Pipeline):
     def stated(self, module: ModuleOp, *, stream: bool) -> Dims | None:
         """Return the dimensions that options say, None if the cost decides."""
         if self.dim is not None and self.dim != AUTO:
-            return self.dim
-        known = names_in(module)
+            return parse_dims(self.dim)
+        known = dims_in(module)
         if stream:
-            return tuple(dim for dim in SHARED_BY_FOLDS if dim in known)
+            return as_dims(dim for dim in SHARED_BY_FOLDS if dim in known)
         if self.dim is None and self.is_pinned():
-            return tuple(dim for dim in SHARED if dim in known)
+            return as_dims(dim for dim in SHARED if dim in known)
         return None
 
     def is_pinned(self) -> bool:
@@ -241,19 +247,25 @@ class CometAcceleratorPass(Pipeline):
             cheapest_dims,
         )
 
-        system, known = attached_system(module), names_in(module)
+        system, known = attached_system(module), dims_in(module)
         choices = [
             dims for dims in candidates(module) if all(dim in known for dim in dims)
         ]
         if not choices:
             return ()
-        return cheapest_dims(
+        best = cheapest_dims(
             ctx,
             module,
             choices,
-            lambda dims: self.spread(module, system, dims, stream=False),
+            lambda dims: self.spread(module, system, as_dims(dims), stream=False),
             STRATEGIES if self.strategy == "auto" else (self.strategy,),
         )
+        return as_dims(best)
+
+
+def as_dims(names: Iterable[str]) -> Dims:
+    """Return dimensions that take the outermost axes left, in their order."""
+    return tuple(map(DimAxes, names))
 
 
 def has_attention(module: ModuleOp) -> bool:
@@ -283,52 +295,3 @@ def fusion_of(module: ModuleOp) -> dict[str, Attribute]:
         for name in (STRATEGY, CHUNKS)
         if name in op.attributes
     }
-
-
-def names_in(module: ModuleOp) -> frozenset[str]:
-    """Return the names of the dimensions that functions of `module` compute with."""
-    return frozenset(name for value in values_of(module) for name in names_of(value))
-
-
-def values_of(module: ModuleOp) -> list[SSAValue]:
-    """Return the values that the functions of `module` compute with."""
-    return [
-        value
-        for func in compute_functions(module)
-        for op in func.body.block.ops
-        for value in (*op.operands, *op.results)
-    ]
-
-
-def shares(module: ModuleOp, system: SystemOp, dims: Sequence[str]) -> Iterator[Share]:
-    """Yield which mesh axes share each of `dims`, except for those that none shares."""
-    left = tuple(system.axes)
-    for dim in dims:
-        axes = whole_axes(module, system, dim, left)
-        if axes:
-            yield dim, axes
-        left = left[len(axes) :]
-
-
-def whole_axes(
-    module: ModuleOp, system: SystemOp, dim: str, left: Sequence[str] | None = None
-) -> tuple[str, ...]:
-    """
-    Return the ones of the mesh axes `left`, of all if unset, that can share `dim`.
-
-    Axes are dropped, from the innermost on, until their product divides the extent.
-    Raises PassFailedException if no value has the dimension.
-    """
-    values = values_of(module)
-    extents = [extents_of(value)[dim] for value in values if dim in names_of(value)]
-    if not extents:
-        known = dict.fromkeys(name for value in values for name in names_of(value))
-        raise PassFailedException(
-            f"comet-accelerator: there is no dimension {dim} to share; there are "
-            f"{', '.join(known)}"
-        )
-    mesh = MeshOp(system.system_name, system.axes)
-    axes = tuple(system.axes if left is None else left)
-    while axes and any(extent % mesh.size(axes) for extent in extents):
-        axes = axes[:-1]
-    return axes

@@ -12,6 +12,13 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    CollectiveOp,
+    ReduceScatterOp,
+)
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_gpu
@@ -23,6 +30,8 @@ from comet.passes.analysis.levels import (
     spmd_region,
 )
 from comet.passes.pipelines.pipeline import Pipeline
+from comet.passes.sharding.dim_axes import Share, assign_axes, dims_in, parse_dims
+from comet.passes.sharding.shardings import select_mesh
 
 
 @dataclass(frozen=True)
@@ -41,8 +50,11 @@ class TritonDistributedPass(Pipeline):
     ranks: int = 1
     """The number of GPUs."""
 
-    dim: str = "N"
-    """The dimension that ranks share, if nothing says how they do."""
+    dim: tuple[str, ...] = ("N",)
+    """
+    The dimension that ranks share, if nothing says how they do. Of several, as in H,M,
+    the first that ranks divide, or else the last; "M:rank" says the mesh axis as well.
+    """
 
     pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
     """How ranks synchronise, see `bsp-to-dataflow`."""
@@ -83,6 +95,7 @@ class TritonDistributedPass(Pipeline):
     def __post_init__(self) -> None:
         """Check the options that are text, as the passes that they are for do."""
         _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
+        _ = parse_dims(self.dim)
         if self.split not in ("none", "auto"):
             parse_split(self.split)
 
@@ -97,6 +110,8 @@ class TritonDistributedPass(Pipeline):
         elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
         if elementary:
             yield from self._to_elementary(shared)
+            if self.ranks > 1 and not shared:
+                yield from self._distribute(ctx, module)
         then: list[ModulePass] = []
         if self.ranks > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
             then += self._to_exchanges(level)
@@ -109,19 +124,44 @@ class TritonDistributedPass(Pipeline):
         yield from self._to_target()
 
     def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
-        """Yield what makes elementary ops that say what ranks share."""
+        """Yield what makes elementary ops, for the ranks that there are."""
         from comet.passes.graph.decompose import DecomposePass
         from comet.passes.graph.stream import StreamPass
-        from comet.passes.sharding.distribute import DistributePass
-        from comet.passes.sharding.select_ranks import AXIS, SelectRanksPass
+        from comet.passes.sharding.select_ranks import SelectRanksPass
 
         if self.ranks != 1 or shared:
             yield SelectRanksPass(self.ranks)
         yield DecomposePass(accumulator="f32")
         if self.stream:
             yield StreamPass()
-        if self.ranks > 1 and not shared:
-            yield DistributePass(self.dim, (AXIS,))
+
+    def _distribute(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+        """
+        Yield what says that ranks share `dim`.
+
+        Raises PassFailedException that names other dimensions if GPUs do not carry out
+        the collectives that this one needs.
+        """
+        from comet.passes.sharding.distribute import DistributePass
+
+        mesh = select_mesh(self.name, module, None)
+        dims = parse_dims(self.dim)
+        shares = assign_axes(self.name, module, mesh, dims, uneven=True)
+        if (found := unsupported_collective(ctx, module, shares)) is not None:
+            axes = tuple(mesh.axis_extents)
+            others = [
+                f"dim={dim}"
+                for dim in dims_in(module)
+                if unsupported_collective(ctx, module, ((dim, axes),)) is None
+            ]
+            way_out = f"use {' or '.join(others)}" if others else "use one rank"
+            raise PassFailedException(
+                f"{self.name}: ranks that share {' and '.join(d for d, _ in shares)} "
+                f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
+                f"GPUs do not carry out; {way_out}, or say the shards of each op by "
+                "collective.shard"
+            )
+        yield from (DistributePass(dim, axes) for dim, axes in shares)
 
     def _split(
         self, module: ModuleOp, then: Sequence[ModulePass]
@@ -192,6 +232,29 @@ class TritonDistributedPass(Pipeline):
         yield AnnotateCostPass()
         if self.to == "tl":
             yield LowerToTritonPass()
+
+
+def unsupported_collective(
+    ctx: Context, module: ModuleOp, shares: Sequence[Share]
+) -> CollectiveOp | None:
+    """
+    Return a collective that `shares` would need and GPUs do not carry out, if any.
+
+    They move data between ranks, and reduce what they have moved.
+    """
+    from comet.passes.sharding.distribute import DistributePass
+    from comet.passes.sharding.insert_collectives import InsertCollectivesPass
+
+    carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
+    trial = module.clone()
+    try:
+        for dim, axes in shares:
+            DistributePass(dim, axes).apply(ctx, trial)
+        InsertCollectivesPass().apply(ctx, trial)
+    except PassFailedException:  # these passes say it themselves
+        return None
+    found = (op for op in trial.walk() if isinstance(op, CollectiveOp))
+    return next((op for op in found if not isinstance(op, carried_out)), None)
 
 
 def parse_split(text: str) -> tuple[str, int]:

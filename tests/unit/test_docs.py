@@ -13,6 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
 from xdsl.parser import Parser
+from xdsl.utils.hints import isa
 
 from comet.dialects import get_all_dialects
 from comet.dialects.comet import MappingOp
@@ -54,7 +55,9 @@ def test_the_table_names_every_pass():
 def _text(field: "Field[object]") -> str:
     if field.default is MISSING:
         return f"`{field.name}`"
-    default = "none" if field.default is None else f"`{field.default}`"
+    default = field.default
+    text = ",".join(default) if isa(default, tuple[str, ...]) else str(default)
+    default = "none" if default is None else f"`{text}`"
     return f"`{field.name}` ({default.replace('True', 'true')})"
 
 

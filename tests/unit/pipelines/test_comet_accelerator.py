@@ -1,6 +1,6 @@
 """`comet-accelerator`: the meaning after every part, its axes, its options."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 from accelerators import MACHINES, attached
@@ -12,12 +12,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
-from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.pipelines.comet_accelerator import STREAM, Share, shares, whole_axes
+from comet.passes.pipelines.comet_accelerator import STREAM
 from comet.passes.schedule.fuse.notes import STRATEGY
 
 OPS = ("gemm_softmax", "gemm_layernorm")
@@ -125,30 +124,6 @@ def test_a_carry_that_the_shared_buffer_keeps_breaks_no_rule():
 def decomposed(sizes: Sequence[int], hardware: str = edge) -> ModuleOp:
     module = parse_module(graph_text("gemm_softmax", sizes))
     return run_passes(module, f"{hardware},decompose{{accumulator=input}}")
-
-
-@pytest.mark.parametrize(
-    ("n", "axes"),
-    [
-        (64, ("cx", "cy", "kx", "ky")),
-        (8, ("cx", "cy", "kx")),
-        (12, ("cx", "cy")),
-        (6, ("cx",)),
-        (13, ()),
-        (1, ()),
-    ],
-)
-def test_axes_are_dropped_from_the_innermost_on(n: int, axes: tuple[str, ...]):
-    module = decomposed((8, 4, n))
-    assert whole_axes(module, attached_system(module), "N") == axes
-
-
-def test_every_extent_of_the_dimension_counts():
-    module = decomposed((8, 4, 64))
-    other = next(iter(compute_functions(decomposed((8, 4, 12)))))
-    other.detach()
-    module.body.block.add_op(other)
-    assert whole_axes(module, attached_system(module), "N") == ("cx", "cy")
 
 
 def test_the_dimension_to_share_is_an_option():
@@ -267,22 +242,6 @@ def test_nothing_but_attention_is_streamed_unasked():
     assert STREAM not in mapping_of(module, "strategy=full").attributes
     streamed = mapping_of(module, "strategy=full stream=true")
     assert latency(streamed) > 0
-
-
-@pytest.mark.parametrize(
-    ("dims", "extents", "expected"),
-    [
-        (("H", "M"), HEADS_EVEN, [("H", ("cx", "cy")), ("M", ("kx", "ky"))]),
-        (("B", "H", "M"), HEADS_EVEN | {"H": 6}, [("H", ("cx",)), ("M", REST)]),
-        (("M",), HEADS_EVEN | {"M": 3}, []),
-    ],
-)
-def test_dimensions_share_the_axes_in_turn(
-    dims: Sequence[str], extents: Mapping[str, int], expected: list[Share]
-):
-    module = parse_module(ATTENTION.text(extents))
-    module = run_passes(module, f"{edge},decompose{{accumulator=input}}")
-    assert list(shares(module, attached_system(module), dims)) == expected
 
 
 @pytest.mark.parametrize("stream", ["auto", "true", "false"])

@@ -17,6 +17,7 @@ from comet.dialects.comet.attributes import CollectiveKind
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
+from comet.passes.sharding.dim_axes import DimAxes
 
 STRATEGIES = {
     "unfused": CometAcceleratorPass(strategy="none"),
@@ -47,7 +48,8 @@ def attach(op: str, hardware: str) -> ModuleOp:
 
 def stages(options: CometAcceleratorPass, module: ModuleOp) -> list[str]:
     """Return the passes of the pipeline after `decompose`."""
-    spread = options.spread(module, attached_system(module), ("N",), stream=False)
+    system, dims = attached_system(module), (DimAxes("N"),)
+    spread = options.spread(module, system, dims, stream=False)
     return [str(part) for part in (*spread, *options.map())]
 
 

@@ -1,0 +1,160 @@
+"""
+The option `dim` of the pipelines: which dimensions the instances of a mesh share.
+
+`H,M` names dimensions, each of which takes as many of the outermost axes left as
+divide it. `M:cx,cy;N:kx,ky` says the axes as well, major first. Entries of both forms
+may stand in one option, with `;` between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.passes.analysis.functions import compute_functions
+
+Share: TypeAlias = tuple[str, tuple[str, ...]]
+"""A dimension, and the mesh axes that share it."""
+
+
+@dataclass(frozen=True)
+class DimAxes:
+    """One dimension of the option, and its mesh axes if the option says them."""
+
+    dim: str
+    axes: tuple[str, ...] | None = None
+    """Major first; None for as many of the outermost axes left as divide it."""
+
+
+def parse_dims(words: Iterable[str]) -> tuple[DimAxes, ...]:
+    """
+    Return what the option says; `words` are what stands between its commas.
+
+    Raises PassFailedException for an entry of another form, and for a dimension or an
+    axis that is named twice.
+    """
+    entries = ",".join(words).split(";")
+    found = tuple(chain.from_iterable(map(_parse_entry, entries)))
+    _check_distinct("dimension", [each.dim for each in found])
+    _check_distinct("axis", [axis for each in found for axis in each.axes or ()])
+    return found
+
+
+def _parse_entry(entry: str) -> Iterator[DimAxes]:
+    head, colon, tail = entry.partition(":")
+    dims, axes = _names(head), _names(tail)
+    wrong_axes = colon and (len(dims) > 1 or not all(map(str.isidentifier, axes)))
+    if wrong_axes or not all(map(str.isidentifier, dims)):
+        raise PassFailedException(
+            "the option 'dim' names dimensions, as in H,M, or says the mesh axes of "
+            f"each, as in \"M:cx,cy;N:kx,ky\"; '{entry.strip()}' is neither"
+        )
+    for dim in dims:
+        yield DimAxes(dim, axes if colon else None)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _check_distinct(what: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise PassFailedException(
+                f"the option 'dim' names the {what} {name} twice; name it once"
+            )
+
+
+def assign_axes(
+    name: str,
+    module: ModuleOp,
+    mesh: MeshOp,
+    dims: Sequence[DimAxes],
+    *,
+    uneven: bool = False,
+) -> tuple[Share, ...]:
+    """
+    Return the mesh axes that share each of `dims`, without those that none shares.
+
+    Where shards may be `uneven`, named axes need not divide their dimension, and the
+    last dimension takes all axes that are left. Raises PassFailedException in the name
+    of a pass for a dimension that `module` does not have, an axis that `mesh` does not
+    have, and axes that do not divide their dimension.
+    """
+    said = {axis for each in dims for axis in each.axes or ()}
+    left = tuple(axis for axis in mesh.axis_extents if axis not in said)
+    shares: list[Share] = []
+    for each in dims:
+        extents = _extents(name, module, each.dim)
+        if each.axes is not None:
+            _check_axes(name, mesh, each, () if uneven else extents)
+            shares.append((each.dim, each.axes))
+            continue
+        last = uneven and each is dims[-1]
+        axes = left if last else _dividing(mesh, left, extents)
+        left = left[len(axes) :]
+        shares.append((each.dim, axes))
+    return tuple((dim, axes) for dim, axes in shares if axes)
+
+
+def _dividing(
+    mesh: MeshOp, axes: tuple[str, ...], extents: Sequence[int]
+) -> tuple[str, ...]:
+    """Return `axes` without the innermost ones, until they divide all `extents`."""
+    while axes and any(extent % mesh.size(axes) for extent in extents):
+        axes = axes[:-1]
+    return axes
+
+
+def _check_axes(name: str, mesh: MeshOp, dim: DimAxes, extents: Sequence[int]) -> None:
+    """Check that a mesh has the axes of `dim`, and that they divide its `extents`."""
+    axes, known = dim.axes or (), mesh.axis_extents
+    for axis in axes:
+        if axis not in known:
+            raise PassFailedException(
+                f"{name}: the option 'dim' names the axis {axis}, and the axes of mesh "
+                f"@{mesh.sym_name.data} are {', '.join(known)}"
+            )
+    for extent in extents:
+        if extent % (size := mesh.size(axes)):
+            raise PassFailedException(
+                f"{name}: the {size} instances along {', '.join(axes)} do not divide "
+                f"{dim.dim} = {extent}; name fewer axes, or {dim.dim} alone, which "
+                "takes those that divide it"
+            )
+
+
+def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
+    """Return the extents that values of `module` have along `dim`, at least one."""
+    extents = [extents_of(v)[dim] for v in values_of(module) if dim in names_of(v)]
+    if not extents:
+        known = ", ".join(dims_in(module))
+        others = f"there are {known}" if known else "the program computes along none"
+        raise PassFailedException(
+            f"{name}: there is no dimension {dim} to share; {others}"
+        )
+    return extents
+
+
+def dims_in(module: ModuleOp) -> tuple[str, ...]:
+    """Return the dimensions that functions of `module` compute with, in order."""
+    names = (name for value in values_of(module) for name in names_of(value))
+    return tuple(dict.fromkeys(names))
+
+
+def values_of(module: ModuleOp) -> list[SSAValue]:
+    """Return the values that the functions of `module` compute with."""
+    return [
+        value
+        for func in compute_functions(module)
+        for op in func.body.block.ops
+        for value in (*op.operands, *op.results)
+    ]
