@@ -14,13 +14,12 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 
-from comet.cost.gpu.launch_plan import Machine, virtual_ranks
+from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.gpu.launch_plan import Machine, in_place, virtual_ranks
 from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
 from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.split import SplitPass
@@ -181,7 +180,7 @@ def predicted(
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
     machine: Machine = machine_for(program, system, graph=graph)
-    plan = plan_of(program, machine, gpu_levels(system))
+    plan = plan_of(program, system)
     plan = in_place(plan) if resident else plan
     return price_plan(plan, virtual_ranks(machine) if one_gpu else machine)
 

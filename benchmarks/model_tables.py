@@ -14,17 +14,16 @@ from ladder_programs import ag_gemm, flash_decode, launch_plan
 from markdown import markdown
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.cost.gpu.launch_plan import Machine, Plan
+from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.gpu.launch_plan import Machine, Plan, in_place
 from comet.cost.gpu.taxes import price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     Candidate,
     PatternName,
     with_pattern,
 )
-from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
 
 MACHINE = "mi300x8"
 ROWS = (1, 16, 20, 24, 64, 256, 1024, 4096)
@@ -74,7 +73,7 @@ def _planned(
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
     machine = machine_for(program, system, graph=graph)
-    return plan_of(program, machine, gpu_levels(system)), machine
+    return plan_of(program, system), machine
 
 
 @cache

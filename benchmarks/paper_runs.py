@@ -14,7 +14,8 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, ModelName
-from comet.cost.from_ir.mapping import estimate_module, hardware_of
+from comet.cost.from_ir.hardware import hardware_of
+from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import attached_system
 from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.passes.analysis.functions import compute_functions

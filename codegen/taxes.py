@@ -17,14 +17,12 @@ from xdsl.utils.target import Target
 
 from comet.codegen.chrome_trace import trace_of
 from comet.cost.estimate import CostError
-from comet.cost.gpu.launch_plan import Barrier, Exchange, Plan
+from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.gpu.launch_plan import Barrier, Exchange, Plan, in_place
 from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import Timeline, play
 from comet.dialects.arch import SystemOp
 from comet.dialects.dataflow import ProgramOp
-from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.gpu_levels import gpu_levels
-from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
 
 COLUMNS = (
     "step",
@@ -76,7 +74,7 @@ class TaxesTarget(Target):
         (system,) = (op for op in module.ops if isinstance(op, SystemOp))
         try:
             machine = machine_for(program, system, graph=self.graph)
-            plan = plan_of(program, machine, gpu_levels(system))
+            plan = plan_of(program, system)
             plan = in_place(plan) if self.in_place else plan
             timeline = play(plan, machine)
         except CostError as error:
@@ -120,12 +118,7 @@ def programs_of(module: ModuleOp) -> list[ProgramOp]:
 
     Raises `DiagnosticException` where there is none, or no hardware.
     """
-    found = [
-        op
-        for function in compute_functions(module)
-        for op in function.walk()
-        if isinstance(op, ProgramOp)
-    ]
+    found = [op for op in module.walk() if isinstance(op, ProgramOp)]
     systems = [op for op in module.ops if isinstance(op, SystemOp)]
     if not found or len(systems) != 1:
         missing = "attached hardware" if found else "launch plan"

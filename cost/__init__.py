@@ -7,9 +7,11 @@ Import the submodule you need (this package itself imports nothing):
 * `model.price_many(mappings, hardware, model="paper") -> Prices` prices many mappings
   of one template at once, in numpy arrays;
 * `model.room_many(mappings, hardware) -> Room` says which of them fit;
-* `from_ir.estimate_module(module, model="paper") -> Estimate` prices the mapping in a
-  module of `comet` ops with an `arch.system`; `from_ir.problem_of(module)` and
-  `from_ir.hardware_of(system)` give what the models take;
+* `from_ir.mapping.estimate_module(module, model="paper") -> Estimate` prices the
+  mapping in a module of `comet` ops with an `arch.system`; `problem_of(module)` beside
+  it and `from_ir.hardware.hardware_of(system)` give what the models take;
+* `from_ir.kernel.summarize(node, levels)` and `from_ir.program.plan_of(program,
+  system)` read what GPUs run, `from_ir.capacity.demands(block, sizes)` what is alive;
 * `legality.check_live(problem, hardware)` raises `CostError` for what the format cannot
   mean or a buffer cannot hold;
 * `gpu.kernel_time(work, device) -> KernelTime` prices one launch of a GPU kernel.

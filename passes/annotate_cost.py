@@ -205,13 +205,12 @@ def _program_estimates(
     program: ProgramOp, system: SystemOp, model: ModelName
 ) -> list[tuple[Operation, Figures]]:
     """Return the figures of a launch plan, then those of its kernels and barriers."""
+    from comet.cost.from_ir.program import machine_for, plan_of, steps_of
     from comet.cost.gpu.taxes import taxes_by_step, taxes_of
     from comet.cost.gpu.timeline import play
-    from comet.passes.analysis.gpu_levels import gpu_levels
-    from comet.passes.dataflow.launch_plans import machine_for, plan_of, steps_of
 
     machine = machine_for(program, system)
-    timeline = play(plan_of(program, machine, gpu_levels(system)), machine)
+    timeline = play(plan_of(program, system), machine)
     whole = taxes_of(timeline.segments, timeline.ranks)
     found: list[tuple[Operation, Figures]] = [(program, _tax_figures(whole, model))]
     by_step = taxes_by_step(timeline)

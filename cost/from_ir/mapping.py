@@ -1,9 +1,4 @@
-"""
-IR in, numbers out: the only file of this package that knows IR.
-
-The `comet` dialect becomes a `Problem`, an `arch.system` a `Hardware`; both are what
-the models price.
-"""
+"""The `comet` dialect as numbers: the `Problem` that the models price."""
 
 from __future__ import annotations
 
@@ -28,12 +23,8 @@ from comet.cost.accelerator.problem import (
     Tile,
 )
 from comet.cost.estimate import CostError, Estimate, ModelName
-from comet.cost.gpu.interconnect import Interconnect
-from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.launch_plan import Machine
-from comet.cost.read_hardware import read_hardware
+from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
-from comet.dialects.arch.yaml import fields_of_system
 from comet.dialects.comet import (
     BindingOp,
     CollectiveOp,
@@ -63,57 +54,6 @@ def estimate_module(module: ModuleOp, model: ModelName = "paper") -> Estimate:
 def system_hardware(module: ModuleOp) -> Hardware:
     """The machine of the only `arch.system` of a module; raises `CostError`."""
     return hardware_of(_only(module, SystemOp))
-
-
-def hardware_of(system: SystemOp) -> Hardware:
-    """
-    The machine of an `arch.system`; raises `CostError` for a field that is missing or
-    contradicts another.
-    """
-    return read_hardware(fields_of_system(system))
-
-
-def device_of(system: SystemOp) -> Device:
-    """The GPU of an `arch.system`; raises `CostError` where the system has none."""
-    if (rates := system.gpu) is None:
-        raise CostError(
-            f"@{system.system_name} is no GPU: its hardware file has no comet.gpu "
-            "section; attach h200x1.yaml or the like"
-        )
-    return Device(
-        rates.clock,
-        rates.multiprocessors,
-        rates.tensor,
-        rates.vector,
-        rates.hbm_bandwidth,
-        rates.l2_bytes,
-        rates.l2_bandwidth,
-        rates.launch,
-    )
-
-
-def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
-    """
-    The node of GPUs of an `arch.system`, `ranks` of its GPUs in use.
-
-    With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
-    where the system has no GPU.
-    """
-    device, rates = device_of(system), system.gpu
-    assert rates is not None
-    away = rates.remote_load
-    net = Interconnect(
-        ranks=ranks,
-        bandwidth=rates.link_bandwidth,
-        links=rates.links,
-        latency=rates.link_latency,
-        load_latency=device.load_latency + rates.link_latency if away is None else away,
-        signal=rates.signal,
-        barrier=rates.barrier,
-        caches=rates.remote_caches or rates.multiprocessors,
-    )
-    launch = rates.graph_launch if graph else rates.launch
-    return Machine(device, net, launch, rates.skew)
 
 
 def problem_of(module: ModuleOp) -> Problem:

@@ -1,7 +1,7 @@
 """
 A launch plan as numbers: what one rank launches, sends, waits for and meets at.
 
-All ranks run the same plan. `program_plan.py` reads it from a `dataflow.program`;
+All ranks run the same plan. `from_ir/program.py` reads it from a `dataflow.program`;
 `timeline.py` plays it. Sizes are bytes.
 """
 
@@ -150,3 +150,49 @@ SegmentKind = Literal[
     "launch", "busy", "locality", "communication", "wait", "barrier", "signal"
 ]
 """What a rank's time goes into."""
+
+
+def in_place(plan: Plan) -> Plan:
+    """
+    Return the plan of a caller that keeps its inputs in symmetric memory.
+
+    Kernels that only lay out an input for peers to pull are gone, and so are signals of
+    it and waits for it: the caller's barrier came before the launch.
+    """
+    launches = [step for step in plan if isinstance(step, Launch)]
+    staged = {
+        send.channel
+        for step in launches
+        if _stages_inputs(step)
+        for part in step.parts
+        for send in part.sends
+    }
+    staged |= {channel for step in launches for channel in step.tells}
+    steps: list[Step] = []
+    for step in plan:
+        if not isinstance(step, Launch):
+            steps.append(step)
+        elif not _stages_inputs(step):
+            parts = (_without_waits(part, staged) for part in step.parts)
+            steps.append(replace(step, parts=tuple(parts), tells=()))
+    return tuple(steps)
+
+
+def _stages_inputs(step: Launch) -> bool:
+    return all(
+        part.copies and part.sends and all(_lays_out(send) for send in part.sends)
+        for part in step.parts
+    )
+
+
+def _lays_out(send: Send) -> bool:
+    return send.of_input and not send.remote
+
+
+def _without_waits(part: Part, channels: set[str]) -> Part:
+    receives = (
+        replace(r, waits=r.waits and r.channel not in channels) for r in part.receives
+    )
+    used = {each.channel for each in (*part.sends, *part.receives)}
+    counts = part.counts and not used <= channels
+    return replace(part, receives=tuple(receives), counts=counts)

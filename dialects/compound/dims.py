@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition, irdl_to_attr_constraint, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -127,6 +127,12 @@ def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
 def names_of(value: SSAValue | Attribute) -> tuple[str, ...]:
     """Return the dimension names of a value or type, in axis order."""
     return tuple(name.data for name in dims_attr(value).names)
+
+
+def iteration_dims(op: Operation) -> tuple[str, ...]:
+    """Return the names that an elementary op iterates over, its operands' first."""
+    values = (*op.operands, *op.results)
+    return tuple(dict.fromkeys(name for value in values for name in names_of(value)))
 
 
 def level_of(value: SSAValue | Attribute) -> str | None:

@@ -97,3 +97,10 @@ class RenameOp(IRDLOperation):
             prod(extents[first : first + 2]),
             *extents[first + 2 :],
         )
+
+
+def viewed(value: SSAValue) -> SSAValue:
+    """Return the value behind all other names for its dimensions."""
+    while isinstance(value.owner, RenameOp):
+        value = value.owner.input
+    return value

@@ -63,6 +63,8 @@ from comet.dialects.dataflow.transfer import (
     StageOp,
     WaitOp,
 )
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import LaunchAttr
 
 
 def _verify_types(
@@ -199,6 +201,24 @@ class KernelOp(IRDLOperation):
             properties={"sym_name": StringAttr(name)},
             regions=[body],
         )
+
+    @property
+    def nodes(self) -> tuple[SpatialOp, ...]:
+        """The nodes on the launch grid, in order."""
+        return tuple(op for op in self.body.block.ops if isinstance(op, SpatialOp))
+
+    @property
+    def launch(self) -> LaunchAttr | None:
+        """
+        The launch numbers: the most that a node has, None if none has any yet.
+
+        One launch has the same numbers for all programs.
+        """
+        wanted = [node.launch for node in self.nodes if node.launch is not None]
+        if not wanted:
+            return None
+        warps = max(launch.warps for launch in wanted)
+        return LaunchAttr(warps, max(launch.stages for launch in wanted))
 
     def verify_(self) -> None:
         block = self.body.block

@@ -15,14 +15,8 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import ContractOp, ExtentOp, FillOp, FoldOp, ReduceOp
-from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.dims import iteration_dims, names_of
 from comet.dialects.schedule.attributes import Combiner
-
-
-def iteration_dims(op: Operation) -> tuple[str, ...]:
-    """Return the names that an elementary op iterates over, its operands' first."""
-    values = (*op.operands, *op.results)
-    return tuple(dict.fromkeys(name for value in values for name in names_of(value)))
 
 
 def reduced_dims(op: Operation) -> tuple[str, ...]:

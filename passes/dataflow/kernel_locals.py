@@ -12,11 +12,9 @@ from collections.abc import Iterator
 
 from xdsl.ir import OpResult, SSAValue
 
-from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import (
-    ChannelOp,
-    FlagsOp,
     KernelOp,
     PullOp,
     PushOp,
@@ -25,16 +23,9 @@ from comet.dialects.dataflow import (
     WaitOp,
     behind,
 )
+from comet.dialects.dataflow.rank_loops import loops_over
+from comet.dialects.dataflow.signals import blocks_of, flagged
 from comet.dialects.schedule import SpatialOp
-from comet.passes.dataflow.rank_loops import loops_over
-from comet.passes.dataflow.signal_coalescing import flagged
-
-
-def viewed(value: SSAValue) -> SSAValue:
-    """Return the value behind all other names for its dimensions."""
-    while isinstance(value.owner, RenameOp):
-        value = value.owner.input
-    return value
 
 
 def maker_of(value: SSAValue) -> OpResult | None:
@@ -47,17 +38,6 @@ def maker_of(value: SSAValue) -> OpResult | None:
     if isinstance(value, OpResult) and isinstance(value.op, SpatialOp):
         return value
     return None
-
-
-def blocks_of(channel: SSAValue) -> dict[str, int]:
-    """Return how many blocks with a flag of their own each dimension is cut into."""
-    made = behind(channel)
-    if isinstance(made.owner, ChannelOp):
-        return {row.dim: row.factor for row in made.owner.blocks}
-    for use in made.uses:
-        if isinstance(use.operation, FlagsOp):
-            return {row.dim: row.factor for row in use.operation.type.blocks}
-    return {}
 
 
 def unawaited(node: SpatialOp, makers: KernelOp) -> Iterator[SSAValue]:

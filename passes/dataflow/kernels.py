@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.dataflow import KernelOp
-from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import LaunchAttr
 
 
 def rebuild_kernel(
@@ -34,17 +32,6 @@ def rebuild_kernel(
         assert isinstance(buffer, Operation)
         erase(buffer)
     return kernel
-
-
-def launch_of(kernel: KernelOp) -> LaunchAttr | None:
-    """Return the launch numbers of a kernel, None if its nodes have none yet."""
-    nodes = [op for op in kernel.body.block.ops if isinstance(op, SpatialOp)]
-    wanted = [node.launch for node in nodes if node.launch is not None]
-    if not wanted:
-        return None
-    # One launch has the same numbers for all programs: the most that a node wants.
-    warps = max(launch.warps for launch in wanted)
-    return LaunchAttr(warps, max(launch.stages for launch in wanted))
 
 
 def insert_before(existing: Operation, new: Operation) -> None:

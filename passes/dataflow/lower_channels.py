@@ -37,10 +37,10 @@ from comet.dialects.dataflow import (
     StageOp,
     WaitOp,
 )
+from comet.dialects.dataflow.signals import teller_of, uses_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import erase, insert_before, rebuild_kernel
-from comet.passes.dataflow.signal_coalescing import teller_of, uses_of
 
 SLOTS = 2
 """While one launch is read, ranks that are ahead write for the next."""

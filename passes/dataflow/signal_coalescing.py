@@ -7,26 +7,10 @@ behind the last of them, for one set of flags, says that all are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow import (
-    ChannelOp,
-    FlagsOp,
-    InboxOp,
-    KernelOp,
-    ProgramOp,
-    PushOp,
-    SignalOp,
-    StageOp,
-    WaitOp,
-    behind,
-)
-from comet.dialects.dataflow.channel import ChannelType
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.dataflow import ChannelOp, ProgramOp, SignalOp, behind
+from comet.dialects.dataflow.signals import tells_of
 
 
 def merge_signals(program: ProgramOp) -> None:
@@ -44,100 +28,3 @@ def _tells_as_well(later: SignalOp, signal: SignalOp) -> bool:
     assert isinstance(one, ChannelOp)
     assert isinstance(other, ChannelOp)
     return one.blocks == other.blocks and tells_of(later, other.result)
-
-
-def tells_of(signal: SignalOp, channel: SSAValue) -> bool:
-    """
-    Whether a signal also says that tiles of another channel are there.
-
-    The programs that signal have given these before, to the same ranks.
-    """
-    block = signal.parent
-    own = next(iter(_givers(signal, signal.channel)), None)
-    others = list(_givers(signal, channel))
-    return (
-        block is not None
-        and own is not None
-        and bool(others)
-        and all(_same_programs(own, other) for other in others)
-        and all(other.is_before_in_block(signal) for other in (own, *others))
-    )
-
-
-def teller_of(channel: ChannelOp) -> ChannelOp | None:
-    """
-    Return the channel whose signals tell of the blocks of this one.
-
-    It is the channel itself, another one, or None where nobody signals.
-    """
-    uses = list(uses_of(channel.result))
-    if any(isinstance(op, SignalOp) for op in uses):
-        return channel
-    for giver in uses:
-        if not isinstance(giver, PushOp | StageOp) or giver.parent is None:
-            continue
-        for signal in giver.parent.ops:
-            if isinstance(signal, SignalOp) and tells_of(signal, channel.result):
-                other = behind(signal.channel).owner
-                if isinstance(other, ChannelOp) and other.blocks == channel.blocks:
-                    return other
-    return None
-
-
-def uses_of(channel: SSAValue) -> Iterator[Operation]:
-    """Yield what kernels do with a channel."""
-    for use in channel.uses:
-        if isinstance(kernel := use.operation, KernelOp):
-            argument = kernel.body.block.args[use.index]
-            yield from (inner.operation for inner in argument.uses)
-
-
-def flagged(wait: WaitOp) -> SSAValue:
-    """Return the channel whose flags are looked at by who waits for another."""
-    if wait.flags is not None:
-        flags = behind(wait.flags).owner
-        assert isinstance(flags, FlagsOp)
-        return flags.box
-    channel = behind(wait.channel).owner
-    teller = teller_of(channel) if isinstance(channel, ChannelOp) else None
-    return behind(wait.channel) if teller is None else teller.result
-
-
-def _givers(signal: SignalOp, channel: SSAValue) -> Iterator[PushOp | StageOp]:
-    """Yield what gives to a channel in the kernel of a signal."""
-    block = signal.parent
-    assert block is not None
-    for op in block.ops:
-        if isinstance(op, PushOp | StageOp) and behind(op.channel) is behind(channel):
-            yield op
-
-
-def _same_programs(one: PushOp | StageOp, other: PushOp | StageOp) -> bool:
-    """Whether the same programs give to both, for the same ranks."""
-    node = one.value.owner
-    return (
-        isinstance(node, SpatialOp)
-        and other.value.owner is node
-        and one.channel_type.split == other.channel_type.split
-        and _group(one.channel) == _group(other.channel)
-    )
-
-
-def _group(channel: SSAValue) -> object:
-    """Return the ranks that a channel joins."""
-    owner = behind(channel).owner
-    assert isinstance(owner, ChannelOp | InboxOp)
-    return owner.mesh, owner.axes
-
-
-def cuts(flags: FlagsOp, channel: SSAValue) -> bool:
-    """Whether the blocks of flags are blocks of another channel's messages as well."""
-    own, other = (_extents(each) for each in (flags.box, channel))
-    return all(other.get(row.dim) == own[row.dim] for row in flags.type.blocks)
-
-
-def _extents(channel: SSAValue) -> dict[str, int]:
-    """Return the extents of what goes from one rank to one other."""
-    type_ = behind(channel).type
-    assert isinstance(type_, ChannelType)
-    return extents_of(type_.message)

@@ -17,7 +17,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.accelerator.legality import LIMIT, check_tool
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.mapping import hardware_of, node_op, problem_of
+from comet.cost.from_ir.hardware import hardware_of
+from comet.cost.from_ir.mapping import node_op, problem_of
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.nodes import LevelOp, UnitOp
 from comet.dialects.arch.rows import integer_of

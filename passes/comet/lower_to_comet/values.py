@@ -12,8 +12,8 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import CastOp, ExtentOp, FillOp, RenameOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.iter_args import in_place
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.iter_args import in_place
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import apply_tiles, plan_tiles
 from comet.passes.dataflow.bsp_to_dataflow.kernels import (

@@ -23,17 +23,16 @@ from xdsl.passes import PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
-from comet.cost.gpu.launch_plan import Plan
+from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.gpu.launch_plan import Plan, in_place
 from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.passes.analysis.functions import REFERENCE, compute_functions
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
 from comet.passes.dataflow.bsp_to_dataflow.plan import collective_of, made_by_kernel
-from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
 from comet.passes.schedule.plan_string import PlanEntry, Rows, format_plan
 
 PatternName: TypeAlias = Literal["bsp", "wait", "pull", "push", "fused"]
@@ -287,7 +286,7 @@ def program_cost(
 ) -> Taxes:
     """Return the taxes of a program; raises `CostError` if it cannot be priced."""
     machine = machine_for(program, system, graph=graph)
-    plan: Plan = plan_of(program, machine, gpu_levels(system))
+    plan: Plan = plan_of(program, system)
     return price_plan(in_place(plan) if resident else plan, machine)
 
 

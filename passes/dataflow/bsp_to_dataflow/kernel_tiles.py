@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.hardware import device_of
 from comet.dialects.arch import SystemOp
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.schedule.plan_string import PLAN, PlanEntry, Rows, parse_plan
 from comet.passes.schedule.retile import aligned_tile, retile_node, set_rows
 from comet.passes.schedule.tile.gpu import finish_kernel, tilings
-from comet.passes.schedule.tile.gpu.cost import device
 
 WORTH_TRYING = 2.0
 """How much slower than the best a kernel alone may be with tiles that are tried."""
@@ -87,7 +87,7 @@ def apply_tiles(
             set_rows(op, _rows(op, plan.tiles))
         retile_node(plan.node, aligned_tile)
         plan.node.launch = None
-        finish_kernel(plan.node, levels, device(system, levels))
+        finish_kernel(plan.node, levels, device_of(system))
     if plans:
         # What the function says of its tiles holds no longer.
         function.attributes.pop(PLAN, None)
@@ -117,7 +117,7 @@ def other_tiles(kernel: KernelOp, system: SystemOp) -> Iterator[PlanEntry]:
         return
     levels = gpu_levels(system)
     found = sorted(
-        tilings(node, levels, device(system, levels)), key=lambda tiling: tiling.seconds
+        tilings(node, levels, device_of(system)), key=lambda tiling: tiling.seconds
     )
     looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
     seen: set[Rows] = set()

@@ -27,6 +27,7 @@ from comet.dialects.dataflow import (
     WaitOp,
 )
 from comet.dialects.dataflow.channel import ChannelMode
+from comet.dialects.dataflow.rank_loops import loops_over
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     Copying,
@@ -35,7 +36,7 @@ from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
 )
 from comet.passes.dataflow.bsp_to_dataflow.plan import Transfer
 from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
-from comet.passes.dataflow.rank_loops import loops_over, split_by_rank
+from comet.passes.dataflow.rank_loops import split_by_rank
 
 SHARES = "dataflow.shares"
 SOURCES = "dataflow.sources"

@@ -24,9 +24,9 @@ from comet.dialects.dataflow import (
     behind,
 )
 from comet.dialects.dataflow.channel import ChannelMode
+from comet.dialects.dataflow.signals import blocks_of
 from comet.dialects.schedule import SpatialOp, YieldOp
 from comet.passes.dataflow.bsp_to_dataflow.plan import Pattern
-from comet.passes.dataflow.kernel_locals import blocks_of
 from comet.passes.dataflow.verify_sync.wiring import Use, uses_of_channels
 
 

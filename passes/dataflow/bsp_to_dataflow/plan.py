@@ -17,12 +17,12 @@ from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
+from comet.dialects.dataflow.rank_loops import tile_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     Copying,
     communication_tiles,
 )
-from comet.passes.dataflow.rank_loops import tile_of
 
 Exchange: TypeAlias = AllGatherOp | AllToAllOp
 """A collective that only moves values."""

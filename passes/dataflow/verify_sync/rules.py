@@ -28,9 +28,9 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.dataflow.flags import FlagScope, Semantics
+from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, tile_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.lower_channels import destinations
-from comet.passes.dataflow.rank_loops import destination_dims, loops_over, tile_of
 from comet.passes.dataflow.verify_sync.wiring import (
     Giver,
     Reader,

@@ -22,7 +22,7 @@ from comet.dialects.dataflow import (
     WaitOp,
     behind,
 )
-from comet.passes.dataflow.signal_coalescing import cuts, tells_of
+from comet.dialects.dataflow.signals import cuts, tells_of
 
 Giver: TypeAlias = PushOp | StageOp
 Reader: TypeAlias = ReadOp | PullOp

@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.hardware import device_of
 from comet.cost.gpu.kernel import Device
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
@@ -24,10 +25,8 @@ from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.analysis.levels import compute_block
 from comet.passes.graph.split import SplitPass, plan_split
-from comet.passes.schedule.tile.gpu.cost import device
 
 MIN_PART = 128
 """Elements of the smallest part that is tried."""
@@ -49,7 +48,7 @@ def choose_split(
     are the passes that bring it to kernels.
     """
     system = attached_system(module)
-    gpu = device(system, gpu_levels(system))
+    gpu = device_of(system)
     best, least = None, inf
     for dim, extent in few_results(module, gpu).items():
         for parts in part_counts(extent, ranks, gpu):

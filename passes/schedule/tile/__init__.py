@@ -11,15 +11,15 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound.dims import extents_of, merged_extents
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.pipelines.pipeline import ChoosingPass
-from comet.passes.schedule.capacity import check_capacity
 from comet.passes.schedule.plan_string import (
     PLAN,
     PlanEntry,
@@ -100,7 +100,20 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
         raise PassFailedException(f"tile: {error}") from error
     for node in nodes:
         _check_factors(node, on_gpu)
-    check_capacity(func, system)
+    _check_capacity(func, system)
+
+
+def _check_capacity(func: FuncOp, system: SystemOp) -> None:
+    """
+    Check every level below the outermost one against the values alive in it.
+
+    Raises PassFailedException naming the level, the largest tensor, and the bytes.
+    """
+    if (found := overflow(compute_block(func), system, Sizes())) is not None:
+        raise PassFailedException(
+            f"tile: {describe_overflow(found, system)}: raise the factors above "
+            f"{found.level}, or fuse less"
+        )
 
 
 def _check_entries(

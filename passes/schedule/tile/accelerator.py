@@ -23,8 +23,9 @@ from comet.cost.accelerator.factors import Rows
 from comet.cost.accelerator.legality import check_summed, check_tool
 from comet.cost.accelerator.model import price, price_many, room_many
 from comet.cost.estimate import CostError, Estimate, ModelName
+from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp
-from comet.passes.schedule.capacity import Sizes, describe_overflow, overflow
+from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.plan_string import PlanEntry, format_plan
 from comet.passes.schedule.tile.template import (
     Candidates,
@@ -263,7 +264,8 @@ def _failure(template: Template, plan: Plan) -> PassFailedException:
         lambda value: int(np.max(single.bytes_of(value))),
         lambda node: int(np.max(single.iterations(node))),
     )
-    if (found := overflow(template.func, template.system, sizes)) is not None:
+    block = compute_block(template.func)
+    if (found := overflow(block, template.system, sizes)) is not None:
         return PassFailedException(
             "tile: no valid mapping; with the finest tiles, "
             f"{describe_overflow(found, template.system)}: fuse less, share another "

@@ -24,7 +24,9 @@ from comet.cost.accelerator.factors import Rows, with_factors
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import FactorKey, Mappings, StepKey
 from comet.cost.accelerator.problem import Leaf, Node, Problem, Tile, walk
-from comet.cost.from_ir.mapping import hardware_of, problem_of
+from comet.cost.from_ir.capacity import Bytes, Sizes, spare_bytes
+from comet.cost.from_ir.hardware import hardware_of
+from comet.cost.from_ir.mapping import problem_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import element_type_of, extents_of, merged_extents
@@ -32,9 +34,9 @@ from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.levels import compute_block
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 from comet.passes.comet.lower_to_comet.tree import COMPUTE
-from comet.passes.schedule.capacity import Bytes, Sizes, spare_bytes
 from comet.passes.schedule.plan_string import (
     cuttable,
     nest_number,
@@ -200,7 +202,9 @@ class Candidates:
     def fit(self) -> NDArray[np.bool_]:
         """Return where every level holds what is alive in it."""
         sizes = Sizes(self.bytes_of, self.iterations)
-        spare = spare_bytes(self.template.func, self.template.system, sizes)
+        spare = spare_bytes(
+            compute_block(self.template.func), self.template.system, sizes
+        )
         return np.asarray(spare >= 0)
 
     def mappings(self, plan: Mapping[Key, Rows]) -> Mappings:

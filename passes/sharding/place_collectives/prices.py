@@ -27,7 +27,7 @@ from comet.cost.collectives.algorithms import (
     switch,
 )
 from comet.cost.collectives.formulas import Exchange, exchange_cycles
-from comet.cost.from_ir.mapping import hardware_of
+from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import Algorithm
 from comet.dialects.compound.dims import element_type_of, extents_of

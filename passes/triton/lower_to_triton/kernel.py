@@ -26,6 +26,7 @@ from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
+from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
 from comet.dialects.dataflow.transfer import (
     PullOp,
     PushOp,
@@ -39,8 +40,6 @@ from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.dataflow.kernel_locals import awaited_first
-from comet.passes.dataflow.kernels import launch_of
-from comet.passes.dataflow.rank_loops import destination_dims, source_dims
 from comet.passes.triton.lower_to_triton.blocks import (
     BlockPlan,
     memory_level,
@@ -125,7 +124,7 @@ def lower_kernel(kernel: dataflow.KernelOp, world: int) -> LoweredKernel:
         made,
         tuple(grid),
         tuple(lowering.memory.scratch),
-        launch_of(kernel) or LaunchAttr(),
+        kernel.launch or LaunchAttr(),
         lowering.has_epoch,
     )
 

@@ -23,6 +23,7 @@ from comet.dialects.compound import ContractOp, ReduceKind
 from comet.dialects.compound.dims import element_type_of, level_of, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.loops import is_innermost
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.triton.lower_to_triton.channels import (
     Awaited,
@@ -55,7 +56,6 @@ from comet.passes.triton.lower_to_triton.values import (
     scope_in,
     store,
 )
-from comet.passes.triton.lower_to_triton.waits import is_innermost
 
 Allocate = Callable[[Scope, SSAValue], Buffer]
 """Makes a program's own buffer for a value that is spilled to device memory."""

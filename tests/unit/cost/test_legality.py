@@ -27,8 +27,8 @@ from comet.cost.accelerator.problem import (
     walk_tiles,
 )
 from comet.cost.estimate import CostError
+from comet.cost.from_ir.hardware import device_of
 from comet.cost.from_ir.mapping import (
-    device_of,
     estimate_module,
     problem_of,
     system_hardware,

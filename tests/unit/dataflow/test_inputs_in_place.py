@@ -7,14 +7,13 @@ from paths import ROOT
 from semantics import assert_close, parse_module, random_inputs, run_passes
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.cost.gpu.launch_plan import Launch, Plan
+from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.gpu.launch_plan import Launch, Plan, in_place
 from comet.cost.gpu.taxes import price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ChannelOp, InboxOp, KernelOp, ProgramOp, StageOp
 from comet.interpreter import run
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import Asked, choose_pattern
-from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of
 
 PAGE = ROOT / "docs/multi-gpu-model.md"
 KERNELS = "fuse{strategy=auto},tile,outline-kernels"
@@ -31,7 +30,7 @@ def planned(module: ModuleOp) -> Plan:
     """Return the launch plan of the only program of a module, as numbers."""
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
-    return plan_of(program, machine_for(program, system), gpu_levels(system))
+    return plan_of(program, system)
 
 
 @pytest.mark.parametrize("name", ["ag_gemm", "ag_gemm_rows", "expert_gemm"])

@@ -10,13 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.program import plan_of
 from comet.cost.gpu.launch_plan import Launch
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import FlagsOp, KernelOp, ProgramOp, SignalOp, WaitOp
-from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.dialects.dataflow.signals import cuts
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import program_cost
-from comet.passes.dataflow.launch_plans import machine_for, plan_of
-from comet.passes.dataflow.signal_coalescing import cuts
 
 TWO = """
 !L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
@@ -222,7 +221,7 @@ def test_flags_of_several_values_are_looked_at_once(pattern: str):
         for module in (before, after)
     ]
     assert program_cost(plans[0], system) == program_cost(plans[1], system)
-    plan = plan_of(plans[1], machine_for(plans[1], system), gpu_levels(system))
+    plan = plan_of(plans[1], system)
     (consumer,) = (step for step in plan[1:] if isinstance(step, Launch))
     receives = consumer.parts[0].receives
     assert len(receives) == 3

@@ -10,14 +10,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
+from comet.cost.from_ir.capacity import Sizes, demands
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import DeclareOp, TileOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import level_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.passes.analysis.iter_args import in_place
-from comet.passes.schedule.capacity import Sizes, demands
+from comet.dialects.schedule.iter_args import in_place
+from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.tile.accelerator import search
 from comet.passes.schedule.tile.template import make_template
 
@@ -152,7 +153,7 @@ def test_carries_take_the_room_of_one_core():
     system = attached_system(module)
     peak = max(
         int(demand.total)
-        for demand in demands(only_function(module), Sizes())
+        for demand in demands(compute_block(only_function(module)), Sizes())
         if demand.level == "OB"
     )
     assert system.level("OB").capacity is not None

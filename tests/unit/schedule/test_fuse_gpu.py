@@ -6,11 +6,11 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.arch import LevelOp, SystemOp, attached_system
+from comet.dialects.arch import ArchError, LevelOp, SystemOp, attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.gpu_levels import gpu_levels
 
 OPTIONS = (
     "strategy=full",
@@ -118,7 +118,7 @@ def test_named_ops_must_be_decomposed_first() -> None:
 
 def test_a_shallow_hierarchy_is_no_gpu() -> None:
     system = SystemOp("toy", [LevelOp("HBM", "HBM")])
-    with pytest.raises(PassFailedException, match="device memory, shared memory"):
+    with pytest.raises(ArchError, match="device memory, shared memory"):
         gpu_levels(system)
 
 

@@ -10,26 +10,20 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.kernel import bytes_at_a_time, summarize
+from comet.cost.gpu.capacity import LaunchNumbers, fits, register_need, shared_need
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.tiling import price, rank
 from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.schedule.plan_string import PLAN, parse_plan
 from comet.passes.schedule.tile.gpu import best_tiling, grid_nodes, tilings
-from comet.passes.schedule.tile.gpu.cost import (
-    LaunchNumbers,
-    device,
-    fits,
-    price,
-    rank,
-    register_need,
-    shared_need,
-)
-from comet.passes.schedule.tile.gpu.model import KernelSummary, summarize
-from comet.passes.schedule.tile.gpu.rows_in_memory import bytes_at_a_time
 
 SWEPT = "strategy=partial between=recompute"
 
@@ -128,7 +122,7 @@ def test_no_tiling_that_is_worth_trying_has_such_a_loop(hardware: str) -> None:
     levels = gpu_levels(system)
     (function,) = compute_functions(module)
     (node,) = grid_nodes(function)
-    found = list(tilings(node, levels, device(system, levels)))
+    found = list(tilings(node, levels, device_of(system)))
     assert {tiling.blocks["D"] for tiling in found} == {128}
 
 
@@ -219,7 +213,7 @@ def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
     (function,) = compute_functions(module)
     system = attached_system(module)
     levels = gpu_levels(system)
-    gpu = device(system, levels)
+    gpu = device_of(system)
     (node,) = grid_nodes(function)
     best = best_tiling(node, levels, gpu)
     assert best is not None
@@ -242,7 +236,7 @@ def test_many_choices_are_priced_at_once_as_one_by_one() -> None:
     module = run_passes(parse_module(text), f"{H200},decompose,fuse{{{SWEPT}}}")
     (function,) = compute_functions(module)
     levels = gpu_levels(attached_system(module))
-    gpu = device(attached_system(module), levels)
+    gpu = device_of(attached_system(module))
     summary = summarize(grid_nodes(function)[0], levels)
     rows = np.array([16.0, 32.0, 64.0])
     numbers = LaunchNumbers(8, 2)

@@ -16,7 +16,7 @@ from comet.cost.collectives.algorithms import (
     switch,
 )
 from comet.cost.collectives.formulas import Exchange, exchange_cycles
-from comet.cost.from_ir.mapping import hardware_of
+from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound.dims import names_of

@@ -18,9 +18,9 @@ from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.transforms.dead_code_elimination import region_dce
 
+from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.compound import IndexOp
 from comet.dialects.compound.dims import with_level
-from comet.passes.analysis.gpu_levels import GpuLevels
 from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.fuse.gpu.build import KernelPlan, build_kernel
 from comet.passes.schedule.fuse.gpu.plan import Step

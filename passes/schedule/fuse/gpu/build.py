@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.compound import ContractOp, FillOp, FoldOp
 from comet.dialects.compound.dims import level_of, names_of, with_level
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
-from comet.passes.analysis.gpu_levels import GpuLevels
 from comet.passes.analysis.reduction_loops import (
     Sweep,
     combiner_of,

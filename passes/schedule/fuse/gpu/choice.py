@@ -21,7 +21,7 @@ from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
-from comet.passes.analysis.gpu_levels import gpu_levels
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.schedule.fuse.gpu import rewrite
 from comet.passes.schedule.fuse.gpu.build import KernelPlan

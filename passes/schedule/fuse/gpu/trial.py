@@ -14,13 +14,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.hardware import device_of
 from comet.dialects.arch import SystemOp
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import FillOp, IndexOp, RenameOp
 from comet.dialects.compound.dims import with_level
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
-from comet.passes.analysis.gpu_levels import GpuLevels, gpu_levels
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu import copy_op, simplify
 from comet.passes.schedule.fuse.gpu.build import KernelPlan, build_kernel
@@ -33,7 +34,6 @@ from comet.passes.schedule.tile.gpu import (
     misfit,
     plan_of,
 )
-from comet.passes.schedule.tile.gpu.cost import device
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Trials:
 
     def __init__(self, system: SystemOp):
         self._system, self._levels = system, gpu_levels(system)
-        self.gpu = device(system, self._levels)
+        self.gpu = device_of(system)
         self._trials: dict[KernelPlan, _Trial] = {}
         self._refusals: dict[KernelPlan, str] = {}
 

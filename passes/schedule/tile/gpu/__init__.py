@@ -15,32 +15,27 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.gpu.capacity import (
+    MIN_DOT_BLOCK,
+    LaunchNumbers,
+    fits,
+    register_need,
+    shared_need,
+)
 from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.summary import KernelSummary, power_of_two
+from comet.cost.gpu.tiling import price, rank
 from comet.dialects.arch import SystemOp
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.gpu_levels import GpuLevels, gpu_levels
 from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.plan_string import Rows, format_plan
-from comet.passes.schedule.tile.gpu.cost import (
-    LaunchNumbers,
-    device,
-    fits,
-    price,
-    rank,
-    register_need,
-    shared_need,
-)
-from comet.passes.schedule.tile.gpu.model import (
-    MIN_DOT_BLOCK,
-    KernelSummary,
-    power_of_two,
-    summarize,
-    tile_blocks,
-)
 from comet.passes.schedule.tile.gpu.plan import plan_entries
 
 GROUP = 8
@@ -91,7 +86,7 @@ def choose(func: FuncOp, system: SystemOp) -> str:
     Raises PassFailedException if no tiling of a kernel fits the GPU.
     """
     levels = gpu_levels(system)
-    gpu = device(system, levels)
+    gpu = device_of(system)
     tilings: dict[SpatialOp, KernelTiling] = {}
     for node in grid_nodes(func):
         if (tiling := best_tiling(node, levels, gpu)) is None:
@@ -230,7 +225,7 @@ def finish_kernels(func: FuncOp, system: SystemOp) -> None:
     The tiles stand: the numbers are the cheapest ones for them.
     """
     levels = gpu_levels(system)
-    gpu = device(system, levels)
+    gpu = device_of(system)
     for node in grid_nodes(func):
         finish_kernel(node, levels, gpu)
 

@@ -8,7 +8,7 @@ from sync_programs import PUSHED
 from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.schedule import TemporalOp
-from comet.passes.triton.lower_to_triton.waits import is_innermost
+from comet.dialects.schedule.loops import is_innermost
 
 ROWS = "[K = 2, K = 1]"
 WHOLE = (

@@ -4,28 +4,34 @@ import numpy as np
 import pytest
 from semantics import run_passes
 from tile_trees import fused, only_function, ops_of
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.arch import attached_system
-from comet.dialects.compound import ContractOp, MapOp
-from comet.dialects.schedule import TemporalOp
-from comet.passes.schedule.capacity import (
+from comet.cost.from_ir.capacity import (
     Demand,
     Sizes,
-    check_capacity,
     demands,
     describe_overflow,
     overflow,
     spare_bytes,
     value_bytes,
 )
+from comet.dialects.arch import attached_system
+from comet.dialects.compound import ContractOp, MapOp
+from comet.dialects.schedule import TemporalOp
+from comet.passes.analysis.levels import compute_block
+
+
+def only_block(module: ModuleOp) -> Block:
+    return compute_block(only_function(module))
 
 
 def during(plan: str, op: type[ContractOp | MapOp], level: str) -> dict[str, int]:
     """Return the bytes alive at a level while the first op of a class runs."""
     module = run_passes(fused(), f'tile{{factors="{plan}"}}')
     first = ops_of(module, op)[0]
-    found = demands(only_function(module), Sizes())
+    found = demands(only_block(module), Sizes())
     (demand,) = [d for d in found if d.op is first and d.level == level]
     return {name: int(np.max(size)) for name, size in demand.parts.items()}
 
@@ -49,12 +55,12 @@ def test_part_of_a_resident_tile_takes_no_room_of_its_own():
 
 def test_a_value_dies_with_its_last_use():
     module = fused()
-    func = only_function(module)
+    block = only_block(module)
     maps = ops_of(module, MapOp)
     alive = {
         op.kind.data: {name.partition("_")[0] for name in demand.parts}
         for op in maps
-        for demand in demands(func, Sizes())
+        for demand in demands(block, Sizes())
         if demand.op is op and demand.level == "OB"
     }
     first, *_, last = alive.values()
@@ -65,47 +71,47 @@ def test_a_value_dies_with_its_last_use():
 
 def test_spare_bytes_are_those_of_the_fullest_level():
     module = fused()
-    func, system = only_function(module), attached_system(module)
+    block, system = only_block(module), attached_system(module)
     limited = [
         (system.level(d.level).capacity or 0) - int(np.max(d.total))
-        for d in demands(func, Sizes())
+        for d in demands(block, Sizes())
         if d.level != "DRAM"
     ]
-    assert spare_bytes(func, system, Sizes()) == min(limited)
-    assert overflow(func, system, Sizes()) is None
+    assert spare_bytes(block, system, Sizes()) == min(limited)
+    assert overflow(block, system, Sizes()) is None
 
 
 def test_sizes_may_be_those_of_many_candidates():
     module = fused()
-    func, system = only_function(module), attached_system(module)
+    block, system = only_block(module), attached_system(module)
     scale = np.asarray([1, 10**9])
     sizes = Sizes(bytes_of=lambda value: value_bytes(value) * scale)
-    spare = spare_bytes(func, system, sizes)
+    spare = spare_bytes(block, system, sizes)
     assert [bool(room >= 0) for room in np.asarray(spare)] == [True, False]
 
 
 def test_an_overflow_names_level_tensor_and_bytes():
     module = fused(sizes=(2**14, 4, 32))
-    func, system = only_function(module), attached_system(module)
-    found = overflow(func, system, Sizes())
+    block, system = only_block(module), attached_system(module)
+    found = overflow(block, system, Sizes())
     assert isinstance(found, Demand)
     assert describe_overflow(found, system) == (
         "level IB needs 131072 bytes and has 32768; the largest tile is that of %a "
         "with 131072 bytes"
     )
     with pytest.raises(PassFailedException, match="tile: level IB needs 131072 bytes"):
-        check_capacity(func, system)
+        run_passes(module, 'tile{factors=""}')
 
 
 def test_the_outermost_level_has_no_limit():
     module = run_passes(fused(sizes=(6, 4, 32)), 'tile{factors="DRAM: M=6"}')
-    func, system = only_function(module), attached_system(module)
+    block, system = only_block(module), attached_system(module)
     sizes = Sizes(
         bytes_of=lambda value: (
             10**15 if "DRAM" in str(value.type) else value_bytes(value)
         )
     )
-    assert overflow(func, system, sizes) is None
+    assert overflow(block, system, sizes) is None
 
 
 def test_iterations_count_in_temporal_nodes_only():

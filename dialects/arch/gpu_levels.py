@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.utils.exceptions import PassFailedException
-
-from comet.dialects.arch import SystemOp
+from comet.dialects.arch import ArchError, SystemOp
 
 
 @dataclass(frozen=True)
@@ -25,11 +23,11 @@ def gpu_levels(system: SystemOp) -> GpuLevels:
     """
     Return the levels of a GPU: the outermost and the two innermost of `system`.
 
-    Raises PassFailedException if the system has fewer than three levels.
+    Raises ArchError if the system has fewer than three levels.
     """
     names = [level.level_name for level in system.levels]
     if len(names) < 3:
-        raise PassFailedException(
+        raise ArchError(
             f"hardware @{system.system_name} has levels {', '.join(names)}; a GPU has "
             "device memory, shared memory and registers"
         )

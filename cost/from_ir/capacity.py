@@ -10,17 +10,14 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.iter_args import folds, in_place
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import views
-from comet.passes.analysis.iter_args import folds, in_place
-from comet.passes.analysis.levels import compute_block
 
 Bytes: TypeAlias = "int | NDArray[np.int64]"
 """A number of bytes, or one for each of several candidates."""
@@ -63,41 +60,28 @@ class Sizes:
     iterations: Callable[[NodeOp], Bytes] = iterations
 
 
-def check_capacity(func: FuncOp, system: SystemOp) -> None:
-    """
-    Check every level below the outermost one against the values alive in it.
-
-    Raises PassFailedException naming the level, the largest tensor, and the bytes.
-    """
-    if (found := overflow(func, system, Sizes())) is not None:
-        raise PassFailedException(
-            f"tile: {describe_overflow(found, system)}: raise the factors above "
-            f"{found.level}, or fuse less"
-        )
-
-
-def overflow(func: FuncOp, system: SystemOp, sizes: Sizes) -> Demand | None:
-    """Return the first demand in `func` that its level cannot hold, None if all fit."""
-    for demand, room in _limited(func, system, sizes):
+def overflow(block: Block, system: SystemOp, sizes: Sizes) -> Demand | None:
+    """Return the first demand that its level cannot hold, None if all fit."""
+    for demand, room in _limited(block, system, sizes):
         if np.any(demand.total > room):
             return demand
     return None
 
 
-def spare_bytes(func: FuncOp, system: SystemOp, sizes: Sizes) -> Bytes:
+def spare_bytes(block: Block, system: SystemOp, sizes: Sizes) -> Bytes:
     """Return what the fullest level has left; negative where something does not fit."""
     spare: Bytes = max((level.capacity or 0 for level in system.levels), default=0)
-    for demand, room in _limited(func, system, sizes):
+    for demand, room in _limited(block, system, sizes):
         spare = np.minimum(spare, room - demand.total)
     return spare
 
 
 def _limited(
-    func: FuncOp, system: SystemOp, sizes: Sizes
+    block: Block, system: SystemOp, sizes: Sizes
 ) -> Iterator[tuple[Demand, int]]:
     """Yield the demands on levels below the outermost one, with their capacities."""
     capacity = {level.level_name: level.capacity for level in system.levels[1:]}
-    for demand in demands(func, sizes):
+    for demand in demands(block, sizes):
         if (room := capacity.get(demand.level)) is not None:
             yield demand, room
 
@@ -112,9 +96,9 @@ def describe_overflow(demand: Demand, system: SystemOp) -> str:
     )
 
 
-def demands(func: FuncOp, sizes: Sizes) -> Iterator[Demand]:
-    """Yield what each level holds while each op of the tile trees in `func` runs."""
-    yield from _Walk(sizes).block(compute_block(func), {}, frozenset(), buffers=1)
+def demands(block: Block, sizes: Sizes) -> Iterator[Demand]:
+    """Yield what each level holds while each op of the tile trees in a block runs."""
+    yield from _Walk(sizes).block(block, {}, frozenset(), buffers=1)
 
 
 Held: TypeAlias = dict[SSAValue, Bytes]

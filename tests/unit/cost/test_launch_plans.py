@@ -4,13 +4,20 @@ import pytest
 from rank_plans import hardware_pass, program_text
 from semantics import parse_module, run_passes
 
-from comet.cost.gpu.launch_plan import Barrier, Exchange, Launch, Plan, Receive, Send
+from comet.cost.from_ir.program import plan_of, ranks_of
+from comet.cost.gpu.launch_plan import (
+    Barrier,
+    Exchange,
+    Launch,
+    Plan,
+    Receive,
+    Send,
+    in_place,
+)
 from comet.cost.gpu.taxes import Taxes
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
-from comet.passes.analysis.gpu_levels import gpu_levels
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import program_cost
-from comet.passes.dataflow.launch_plans import in_place, machine_for, plan_of, ranks_of
 
 SHARE, WHOLE, RIGHT, RESULT = 64 * 64 * 2, 64 * 128 * 2, 128 * 96 * 2, 64 * 96 * 4
 
@@ -20,7 +27,7 @@ def plan(pattern: str) -> Plan:
     system = attached_system(module)
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     assert ranks_of(program) == 2
-    return plan_of(program, machine_for(program, system), gpu_levels(system))
+    return plan_of(program, system)
 
 
 def kernel(plan: Plan, name: str) -> Launch:

@@ -1,35 +1,43 @@
 """
-What a GPU kernel does as a function of its block sizes: read once from the tile tree.
+A grid node as numbers: the summary of a GPU kernel, read once from its tile tree.
 
-`summarize` walks the tree of one grid node; the summary answers traffic, work and
-occupancy of registers and shared memory for any block sizes, without touching IR.
+GPUs load up to 16 bytes at a time, if that many are aligned. What a channel holds lies
+in boxes, one for each rank, whose rows are shares of the gathered dimension.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from math import gcd
 
-import numpy as np
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from comet.cost.reals import Real, longest, product, total
+from comet.cost.gpu.summary import KernelSummary, Term, power_of_two
 from comet.dialects.arch.gpu import rate_name
-from comet.dialects.compound import ContractOp, FillOp, MapKind, MapOp, ReduceOp
+from comet.dialects.arch.gpu_levels import GpuLevels
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound import (
+    ContractOp,
+    FillOp,
+    MapKind,
+    MapOp,
+    ReduceOp,
+    RenameOp,
+)
 from comet.dialects.compound.dims import (
     element_type_of,
     extents_of,
+    iteration_dims,
     level_of,
     names_of,
 )
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow.channel import ChannelType
+from comet.dialects.dataflow.transfer import PullOp, ReadOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import loads, stores
-from comet.passes.analysis.gpu_levels import GpuLevels
-from comet.passes.analysis.reduction_loops import iteration_dims
-from comet.passes.schedule.tile.gpu.rows_in_memory import bytes_at_a_time
 
 REGISTER = 4
 """Bytes of a register."""
@@ -39,9 +47,6 @@ LARGE_PIECE = 8
 
 COPIED_PIECE = 4
 """From so many bytes on, what is loaded goes to shared memory by itself."""
-
-MIN_DOT_BLOCK = 16
-"""The smallest extent that a tensor core instruction takes along each dimension."""
 
 VECTOR_WEIGHTS = {
     MapKind.EXP: 8,
@@ -53,142 +58,6 @@ VECTOR_WEIGHTS = {
     MapKind.DIV: 8,
 }
 """Cost of a map relative to an addition: special functions have fewer lanes."""
-
-Blocks: TypeAlias = "Mapping[str, Real]"
-"""The block size (elements) of each dimension of a kernel; arrays for many choices."""
-
-
-def power_of_two(extent: int) -> int:
-    """Return the smallest power of two that is at least `extent`."""
-    return 1 << (extent - 1).bit_length()
-
-
-@dataclass(frozen=True)
-class Term:
-    """Something that each element of a tile costs, inside some loops."""
-
-    dims: tuple[str, ...]
-    weight: float
-    """Bytes or operations per element."""
-    loops: tuple[str, ...] = ()
-    """The loops of the program around it, the innermost last."""
-
-    def per_tile(self, blocks: Blocks) -> Real:
-        """Return the cost of one tile."""
-        return self.weight * product(blocks[dim] for dim in self.dims)
-
-
-@dataclass(frozen=True)
-class KernelSummary:
-    """The work of one kernel, by block sizes."""
-
-    extents: Mapping[str, int]
-    grid: tuple[str, ...]
-    loops: tuple[str, ...]
-    dot_dims: frozenset[str]
-    """Dimensions of contractions; their blocks have a minimum."""
-    dot_rows: frozenset[str]
-    """Those of the left operands that results keep."""
-    dot_depths: frozenset[str]
-    """Those that contractions sum."""
-    inner_dims: frozenset[str]
-    """Those of loops that stand in other loops."""
-    batch_dims: frozenset[str]
-    """Dimensions of which a contraction takes one element; their blocks are 1."""
-    tensors: tuple[Term, ...]
-    """Inputs and results in device memory, bytes."""
-    loads: tuple[Term, ...]
-    """Bytes into shared memory or registers."""
-    stores: tuple[Term, ...]
-    """Bytes to device memory."""
-    dots: tuple[Term, ...]
-    """Floating-point operations of contractions."""
-    dot_reads: tuple[Term, ...]
-    """Bytes that contractions read from shared memory."""
-    vectors: tuple[Term, ...]
-    """Other floating-point operations."""
-    rounds: tuple[tuple[str, ...], ...]
-    """The loops around each place where a program waits for loads."""
-    registers: tuple[tuple[Term, ...], ...]
-    """What is alive together in registers, bytes, at each place."""
-    crowded: tuple[tuple[Term, ...], ...]
-    """The same while each op runs, its operands and results counted."""
-    fragments: tuple[tuple[Term, ...], ...]
-    """The same at each contraction, operands from shared memory included."""
-    shared: tuple[tuple[Term, ...], ...]
-    """What is alive together in shared memory, bytes, in each node."""
-    pieces: tuple[tuple[Term, ...], ...]
-    """
-    What is loaded together in small pieces, in each node: registers for each of them.
-
-    Each has an address; those of 2 bytes pass through registers, too.
-    """
-    dot_type: str
-    """Element type of the contractions' operands, the name of their rate."""
-
-    def trips(self, dim: str, blocks: Blocks) -> Real:
-        """Return the number of blocks along a dimension."""
-        return np.ceil(self.extents[dim] / blocks[dim])
-
-    def programs(self, blocks: Blocks) -> Real:
-        """Return the number of programs."""
-        return product(self.trips(dim, blocks) for dim in self.grid)
-
-    def per_program(self, terms: Sequence[Term], blocks: Blocks) -> Real:
-        """Return the sum of terms over all iterations of one program."""
-        return total(
-            term.per_tile(blocks) * product(self.trips(d, blocks) for d in term.loops)
-            for term in terms
-        )
-
-    def moved(self, blocks: Blocks) -> Real:
-        """Return the bytes that one program loads and stores."""
-        loaded = total(
-            term.per_tile(blocks) * self._times_loaded(term, blocks)
-            for term in self.loads
-        )
-        return loaded + self.per_program(self.stores, blocks)
-
-    def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
-        """Return how often a tile is loaded: before the loops that do not change it."""
-        times: Real = 1.0
-        for dim in reversed(tile.loops):
-            again = np.logical_or(dim in tile.dims, np.greater(times, 1))
-            times = times * np.where(again, self.trips(dim, blocks), 1.0)
-        return times
-
-    def stands(self, tile: Term, blocks: Blocks) -> Real:
-        """Return 1 where the innermost loop that repeats does not change a tile."""
-        stands: Real = 0.0
-        for dim in tile.loops:
-            repeats = np.greater(self.trips(dim, blocks), 1)
-            stands = np.where(repeats, float(dim not in tile.dims), stands)
-        return stands
-
-    def iterations(self, blocks: Blocks) -> Real:
-        """Return how often one program waits for loads."""
-        return total(
-            product(self.trips(dim, blocks) for dim in loops) for loops in self.rounds
-        )
-
-    def peak(
-        self,
-        places: Sequence[Sequence[Term]],
-        blocks: Blocks,
-        copies: Real = 1.0,
-        standing: Real = 1.0,
-    ) -> Real:
-        """
-        Return the largest sum that is alive together, bytes.
-
-        There are `copies` of each tile, but `standing` of one that stands still.
-        """
-
-        def alive(tile: Term) -> Real:
-            stands = self.stands(tile, blocks)
-            return tile.per_tile(blocks) * (stands * standing + (1 - stands) * copies)
-
-        return longest(total(map(alive, place)) for place in places)
 
 
 class _Walk:
@@ -407,3 +276,49 @@ def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
         pieces=tuple(walk.pieces),
         dot_type=walk.dot_type,
     )
+
+
+LARGEST_LOAD = 16
+"""The most bytes that one thread loads at a time."""
+
+
+def bytes_at_a_time(value: SSAValue) -> int:
+    """Return how many bytes a thread can load at a time from any row of a tensor."""
+    row = row_extent(value) * element_type_of(value).bitwidth // 8
+    return gcd(row, LARGEST_LOAD)
+
+
+def row_extent(value: SSAValue) -> int:
+    """Return how many elements lie side by side where `value` is loaded from."""
+    tensor = tensor_in_memory(value)
+    shapes = [tensor.type]
+    if isinstance(owner := tensor.owner, CollectiveOp):
+        shapes.append(owner.input.type)
+    if isinstance(owner, ReadOp | PullOp):
+        channel = owner.channel.type
+        assert isinstance(channel, ChannelType)
+        shapes.append(channel.sent)
+    return min([1, *extents_of(shape).values()][-1] for shape in shapes)
+
+
+def tensor_in_memory(value: SSAValue) -> SSAValue:
+    """Return the whole tensor that a tile is part of, as it was made or received."""
+    while (whole := _whole(value)) is not None:
+        value = whole
+    return value
+
+
+def _whole(value: SSAValue) -> SSAValue | None:
+    """Return what `value` is a part of, or another name for; None if there is none."""
+    owner = value.owner
+    if isinstance(owner, RenameOp):
+        return owner.input
+    if isinstance(owner, KernelOp) and isinstance(value, OpResult):
+        end = owner.body.block.last_op
+        return end.operands[value.index] if end else None
+    if not isinstance(value, BlockArgument):
+        return None
+    outer = value.block.parent_op()
+    if isinstance(outer, NodeOp | KernelOp) and value.index < len(outer.ins):
+        return outer.ins[value.index]
+    return None

@@ -12,7 +12,10 @@ from math import prod
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from comet.cost.from_ir.mapping import machine_of
+from comet.cost.from_ir.hardware import device_of, machine_of
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.gpu.capacity import LaunchNumbers
+from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.launch_plan import (
     Barrier,
     Exchange,
@@ -24,14 +27,20 @@ from comet.cost.gpu.launch_plan import (
     Send,
     Step,
 )
+from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.tiling import kernel_work, tensor_traffic
 from comet.cost.reals import longest, product
 from comet.dialects.arch import SystemOp
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelType, behind, input_of
+from comet.dialects.dataflow.rank_loops import loops_over, source_dims
+from comet.dialects.dataflow.signals import blocks_of, flagged
 from comet.dialects.dataflow.transfer import (
     PullOp,
     PushOp,
@@ -41,24 +50,7 @@ from comet.dialects.dataflow.transfer import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.passes.analysis.gpu_levels import GpuLevels, gpu_levels
-from comet.passes.dataflow.kernel_locals import blocks_of, viewed
-from comet.passes.dataflow.kernels import launch_of
-from comet.passes.dataflow.rank_loops import loops_over, source_dims
-from comet.passes.dataflow.signal_coalescing import flagged
-from comet.passes.schedule.tile.gpu.cost import (
-    LaunchNumbers,
-    device,
-    kernel_work,
-    tensor_traffic,
-)
-from comet.passes.schedule.tile.gpu.model import (
-    Blocks,
-    KernelSummary,
-    summarize,
-    tile_blocks,
-)
-from comet.passes.triton.lower_to_triton.waits import is_innermost
+from comet.dialects.schedule.loops import is_innermost
 
 DEFAULT_LAUNCH = LaunchNumbers(4, 1)
 """Of a node that has none yet."""
@@ -81,8 +73,7 @@ def machine_for(
     With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
     where the system has no GPU.
     """
-    machine = machine_of(system, ranks_of(program), graph=graph)
-    return replace(machine, device=device(system, gpu_levels(system)))
+    return machine_of(system, ranks_of(program), graph=graph)
 
 
 def steps_of(program: ProgramOp) -> dict[str, KernelOp | BarrierOp]:
@@ -98,56 +89,14 @@ def steps_of(program: ProgramOp) -> dict[str, KernelOp | BarrierOp]:
     return steps
 
 
-def plan_of(program: ProgramOp, machine: Machine, levels: GpuLevels) -> Plan:
-    """Return what a program launches, kernel by kernel and barrier by barrier."""
-    reader = _Reader(program, machine, levels)
+def plan_of(program: ProgramOp, system: SystemOp) -> Plan:
+    """
+    Return what a program launches, kernel by kernel and barrier by barrier.
+
+    Raises `CostError` where the system has no GPU.
+    """
+    reader = _Reader(program, device_of(system), gpu_levels(system))
     return tuple(reader.steps())
-
-
-def in_place(plan: Plan) -> Plan:
-    """
-    Return the plan of a caller that keeps its inputs in symmetric memory.
-
-    Kernels that only lay out an input for peers to pull are gone, and so are signals of
-    it and waits for it: the caller's barrier came before the launch.
-    """
-    launches = [step for step in plan if isinstance(step, Launch)]
-    staged = {
-        send.channel
-        for step in launches
-        if _stages_inputs(step)
-        for part in step.parts
-        for send in part.sends
-    }
-    staged |= {channel for step in launches for channel in step.tells}
-    steps: list[Step] = []
-    for step in plan:
-        if not isinstance(step, Launch):
-            steps.append(step)
-        elif not _stages_inputs(step):
-            parts = (_without_waits(part, staged) for part in step.parts)
-            steps.append(replace(step, parts=tuple(parts), tells=()))
-    return tuple(steps)
-
-
-def _stages_inputs(step: Launch) -> bool:
-    return all(
-        part.copies and part.sends and all(_lays_out(send) for send in part.sends)
-        for part in step.parts
-    )
-
-
-def _lays_out(send: Send) -> bool:
-    return send.of_input and not send.remote
-
-
-def _without_waits(part: Part, channels: set[str]) -> Part:
-    receives = (
-        replace(r, waits=r.waits and r.channel not in channels) for r in part.receives
-    )
-    used = {each.channel for each in (*part.sends, *part.receives)}
-    counts = part.counts and not used <= channels
-    return replace(part, receives=tuple(receives), counts=counts)
 
 
 @dataclass(frozen=True)
@@ -155,7 +104,7 @@ class _Reader:
     """Reads the kernels of one program."""
 
     program: ProgramOp
-    machine: Machine
+    device: Device
     levels: GpuLevels
 
     def steps(self) -> Iterator[Step]:
@@ -164,20 +113,18 @@ class _Reader:
             yield self._kernel(op, name) if isinstance(op, KernelOp) else Barrier(name)
 
     def _kernel(self, kernel: KernelOp, name: str) -> Step:
-        ops = list(kernel.body.block.ops)
-        for op in ops:
+        for op in kernel.body.block.ops:
             if isinstance(op, CollectiveOp):
                 return _exchange(name, op)
-        nodes = [op for op in ops if isinstance(op, SpatialOp)]
         parts: list[Part] = []
-        for index, node in enumerate(nodes):
-            label = name if len(nodes) == 1 else f"{name} {index + 1}"
+        for index, node in enumerate(kernel.nodes):
+            label = name if len(kernel.nodes) == 1 else f"{name} {index + 1}"
             parts.append(self._part(label, kernel, node))
         return Launch(name, tuple(_in_one_kernel(parts)), tuple(_tells(kernel)))
 
     def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
         summary, blocks = summarize(node, self.levels), tile_blocks(node)
-        launch, gpu = launch_of(kernel), self.machine.device
+        launch, gpu = kernel.launch, self.device
         numbers = DEFAULT_LAUNCH
         if launch is not None:
             numbers = LaunchNumbers(launch.warps, launch.stages)

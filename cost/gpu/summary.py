@@ -1,0 +1,153 @@
+"""
+What a GPU kernel does as a function of its block sizes.
+
+A summary answers traffic, work, and what is alive together in registers and shared
+memory, for any block sizes: numbers, or arrays with an element for each choice.
+`from_ir/kernel.py` reads it from a tile tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from comet.cost.reals import Real, longest, product, total
+
+Blocks: TypeAlias = "Mapping[str, Real]"
+"""The block size (elements) of each dimension of a kernel; arrays for many choices."""
+
+
+def power_of_two(extent: int) -> int:
+    """Return the smallest power of two that is at least `extent`."""
+    return 1 << (extent - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Term:
+    """Something that each element of a tile costs, inside some loops."""
+
+    dims: tuple[str, ...]
+    weight: float
+    """Bytes or operations per element."""
+    loops: tuple[str, ...] = ()
+    """The loops of the program around it, the innermost last."""
+
+    def per_tile(self, blocks: Blocks) -> Real:
+        """Return the cost of one tile."""
+        return self.weight * product(blocks[dim] for dim in self.dims)
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """The work of one kernel, by block sizes."""
+
+    extents: Mapping[str, int]
+    grid: tuple[str, ...]
+    loops: tuple[str, ...]
+    dot_dims: frozenset[str]
+    """Dimensions of contractions; their blocks have a minimum."""
+    dot_rows: frozenset[str]
+    """Those of the left operands that results keep."""
+    dot_depths: frozenset[str]
+    """Those that contractions sum."""
+    inner_dims: frozenset[str]
+    """Those of loops that stand in other loops."""
+    batch_dims: frozenset[str]
+    """Dimensions of which a contraction takes one element; their blocks are 1."""
+    tensors: tuple[Term, ...]
+    """Inputs and results in device memory, bytes."""
+    loads: tuple[Term, ...]
+    """Bytes into shared memory or registers."""
+    stores: tuple[Term, ...]
+    """Bytes to device memory."""
+    dots: tuple[Term, ...]
+    """Floating-point operations of contractions."""
+    dot_reads: tuple[Term, ...]
+    """Bytes that contractions read from shared memory."""
+    vectors: tuple[Term, ...]
+    """Other floating-point operations."""
+    rounds: tuple[tuple[str, ...], ...]
+    """The loops around each place where a program waits for loads."""
+    registers: tuple[tuple[Term, ...], ...]
+    """What is alive together in registers, bytes, at each place."""
+    crowded: tuple[tuple[Term, ...], ...]
+    """The same while each op runs, its operands and results counted."""
+    fragments: tuple[tuple[Term, ...], ...]
+    """The same at each contraction, operands from shared memory included."""
+    shared: tuple[tuple[Term, ...], ...]
+    """What is alive together in shared memory, bytes, in each node."""
+    pieces: tuple[tuple[Term, ...], ...]
+    """
+    What is loaded together in small pieces, in each node: registers for each of them.
+
+    Each has an address; those of 2 bytes pass through registers, too.
+    """
+    dot_type: str
+    """Element type of the contractions' operands, the name of their rate."""
+
+    def trips(self, dim: str, blocks: Blocks) -> Real:
+        """Return the number of blocks along a dimension."""
+        return np.ceil(self.extents[dim] / blocks[dim])
+
+    def programs(self, blocks: Blocks) -> Real:
+        """Return the number of programs."""
+        return product(self.trips(dim, blocks) for dim in self.grid)
+
+    def per_program(self, terms: Sequence[Term], blocks: Blocks) -> Real:
+        """Return the sum of terms over all iterations of one program."""
+        return total(
+            term.per_tile(blocks) * product(self.trips(d, blocks) for d in term.loops)
+            for term in terms
+        )
+
+    def moved(self, blocks: Blocks) -> Real:
+        """Return the bytes that one program loads and stores."""
+        loaded = total(
+            term.per_tile(blocks) * self._times_loaded(term, blocks)
+            for term in self.loads
+        )
+        return loaded + self.per_program(self.stores, blocks)
+
+    def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
+        """Return how often a tile is loaded: before the loops that do not change it."""
+        times: Real = 1.0
+        for dim in reversed(tile.loops):
+            again = np.logical_or(dim in tile.dims, np.greater(times, 1))
+            times = times * np.where(again, self.trips(dim, blocks), 1.0)
+        return times
+
+    def stands(self, tile: Term, blocks: Blocks) -> Real:
+        """Return 1 where the innermost loop that repeats does not change a tile."""
+        stands: Real = 0.0
+        for dim in tile.loops:
+            repeats = np.greater(self.trips(dim, blocks), 1)
+            stands = np.where(repeats, float(dim not in tile.dims), stands)
+        return stands
+
+    def iterations(self, blocks: Blocks) -> Real:
+        """Return how often one program waits for loads."""
+        return total(
+            product(self.trips(dim, blocks) for dim in loops) for loops in self.rounds
+        )
+
+    def peak(
+        self,
+        places: Sequence[Sequence[Term]],
+        blocks: Blocks,
+        copies: Real = 1.0,
+        standing: Real = 1.0,
+    ) -> Real:
+        """
+        Return the largest sum that is alive together, bytes.
+
+        There are `copies` of each tile, but `standing` of one that stands still.
+        """
+
+        def alive(tile: Term) -> Real:
+            stands = self.stands(tile, blocks)
+            return tile.per_tile(blocks) * (stands * standing + (1 - stands) * copies)
+
+        return longest(total(map(alive, place)) for place in places)

@@ -1,0 +1,99 @@
+"""
+Prices block sizes of a GPU kernel: from its summary to the kernel model of `cost`.
+
+All numbers may be arrays, one element per choice of block sizes and launch numbers.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from comet.cost.gpu.capacity import LaunchNumbers, register_need, shared_need
+from comet.cost.gpu.kernel import (
+    Device,
+    KernelTime,
+    KernelWork,
+    device_traffic,
+    kernel_time,
+    wave_count,
+)
+from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.reals import Real, longest, product, total
+
+SPARE_REGISTERS = 1.5
+"""Registers that a program takes in all, as a multiple of its tiles'."""
+
+MIN_THREAD_REGISTERS = 32
+
+EXPOSED = 0.1
+"""Share of what overlaps that ranks choices whose slowest part takes equally long."""
+
+
+def price(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> KernelTime:
+    """Return the estimated time of one launch."""
+    return kernel_time(kernel_work(summary, blocks, numbers, gpu), gpu)
+
+
+def kernel_work(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> KernelWork:
+    """Return what the kernel model prices."""
+    dots = summary.per_program(summary.dots, blocks)
+    vectors = summary.per_program(summary.vectors, blocks)
+    if summary.dot_type == "f32":
+        # Exact f32 products run on vector lanes, two operations an instruction.
+        dots, vectors = 0.0, vectors + dots / 2
+    threads = 32 * numbers.warps
+    registers = longest(
+        (register_need(summary, blocks), threads * MIN_THREAD_REGISTERS * 4)
+    )
+    return KernelWork(
+        programs=summary.programs(blocks),
+        tensor_operations=dots,
+        vector_operations=vectors,
+        shared_reads=summary.per_program(summary.dot_reads, blocks),
+        moved_bytes=summary.moved(blocks),
+        device_bytes=total(tensor_traffic(summary, blocks, gpu)),
+        rounds=summary.iterations(blocks),
+        element=summary.dot_type,
+        stages=numbers.stages,
+        warps=numbers.warps,
+        registers=np.minimum(registers * SPARE_REGISTERS, gpu.register_bytes),
+        shared=shared_need(summary, blocks, numbers.stages),
+    )
+
+
+def tensor_traffic(
+    summary: KernelSummary, blocks: Blocks, gpu: Device
+) -> tuple[Real, ...]:
+    """
+    Return the bytes of device memory moved for each tensor of the summary.
+
+    A tensor that L2 cannot hold is loaded again by programs that differ only in
+    dimensions which it lacks, but once by those that run together.
+    """
+    waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
+    traffic: list[Real] = []
+    for tensor in summary.tensors:
+        size = tensor.weight * prod(summary.extents[d] for d in tensor.dims)
+        lacking = [dim for dim in summary.grid if dim not in tensor.dims]
+        again = product(summary.trips(dim, blocks) for dim in lacking)
+        loaded = {"": size * np.minimum(again, waves)}
+        traffic.append(device_traffic({"": size}, loaded, gpu))
+    return tuple(traffic)
+
+
+def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
+    """
+    Return what choices are ordered by: the time, and a little of what it hides.
+
+    Programs start one after another, about one at each clock: of choices that take
+    equally long, fewer programs are better.
+    """
+    parts = (time.compute, time.shared, time.l2, time.device, time.latency)
+    hidden = sum(parts, start=np.zeros(1)) - longest(parts)
+    return time.seconds + EXPOSED * hidden + programs / gpu.clock
