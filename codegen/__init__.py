@@ -1,26 +1,25 @@
 """How IR leaves and enters comet: one target per emitted format."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import cast
 
 from xdsl.utils.target import Target
+
+from comet.registry import imported
+
+TARGETS = {
+    "comet": "comet:CometTarget",
+    "taxes": "taxes:TaxesTarget",
+    "triton": "triton:TritonTarget",
+}
+"""The module of each target, below this package, and its class."""
 
 
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
     """Return a factory for every target of comet, by name."""
+    return {name: partial(_target, place) for name, place in TARGETS.items()}
 
-    def get_comet() -> type[Target]:
-        from comet.codegen.comet import CometTarget
 
-        return CometTarget
-
-    def get_taxes() -> type[Target]:
-        from comet.codegen.taxes import TaxesTarget
-
-        return TaxesTarget
-
-    def get_triton() -> type[Target]:
-        from comet.codegen.triton import TritonTarget
-
-        return TritonTarget
-
-    return {"comet": get_comet, "taxes": get_taxes, "triton": get_triton}
+def _target(place: str) -> type[Target]:
+    return cast(type[Target], imported(f"comet.codegen.{place}"))

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, Estimate, ModelName, NodeEstimate
+from comet.cost.from_ir.mapping import estimate_module
 from comet.cost.gpu.taxes import Taxes
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
@@ -80,8 +81,6 @@ def plan_estimates(
 def _mapping_estimates(
     module: ModuleOp, mapping: MappingOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
-    from comet.cost.from_ir.mapping import estimate_module
-
     estimate = estimate_module(module, model)
     yield mapping, total_figures(estimate)
     nodes = [op for op in mapping.walk() if isinstance(op, TileOp | CometCollectiveOp)]
@@ -117,8 +116,6 @@ def lowered_estimate(
 
     Raises CostError if the mapping cannot be priced or does not fit.
     """
-    from comet.cost.from_ir.mapping import estimate_module
-
     return estimate_module(lowered_copy(func, system, absorb=absorb), model)
 
 

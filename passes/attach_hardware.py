@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import ArchError, LevelOp, Path, SystemOp, find_system
 from comet.dialects.arch.yaml import system_of_fields
 from comet.dialects.collective import MeshOp
+from comet.hardware_file import read_hardware_file
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,6 @@ def plan_hardware(module: ModuleOp, path: str) -> HardwarePlan:
 
     Raises PassFailedException as the pass does.
     """
-    from comet.hardware_file import read_hardware_file
-
     if (present := find_system(module)) is not None:
         raise PassFailedException(
             f"the module already has the hardware @{present.system_name}; "

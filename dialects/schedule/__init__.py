@@ -37,6 +37,7 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.compound import YieldOp as MergeYieldOp
 from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.analysis import verify_combiners
 from comet.dialects.schedule.attributes import (
     BindingAttr,
     Combiner,
@@ -148,8 +149,6 @@ class TemporalOp(NodeOp):
 
 def _verify_tree(op: NodeOp) -> None:
     """Check the combiners of a whole tree, once, at its root."""
-    from comet.dialects.schedule.analysis import verify_combiners
-
     if not isinstance(op.parent_op(), NodeOp):
         verify_combiners(op)
 

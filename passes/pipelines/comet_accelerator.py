@@ -20,15 +20,32 @@ from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
-from comet.passes.pipelines.pipeline import Pipeline, run_settled
+from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.comet.lower_to_comet import LowerToCometPass
+from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.stream import StreamPass, plan_folds
+from comet.passes.graph.stream.forms import AttentionForm
+from comet.passes.pipeline import Pipeline, run_settled
+from comet.passes.schedule.bind import BindPass
+from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
 from comet.passes.schedule.plan_string import FOLD, check_plan, parse_plan
+from comet.passes.schedule.tile import TilePass
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     assign_axes,
     dims_in,
     parse_dims,
 )
+from comet.passes.sharding.distribute import DistributePass
+from comet.passes.sharding.distribute.auto import (
+    SHARED_DIMS,
+    STRATEGIES,
+    candidates,
+    cheapest_dims,
+)
+from comet.passes.sharding.insert_collectives import InsertCollectivesPass
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.levels import explicit_level
 
 STREAM = "comet.stream"
@@ -121,8 +138,6 @@ class CometAcceleratorPass(Pipeline):
 
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
-        from comet.passes.graph.decompose import DecomposePass
-
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")
         self.check_names(module, attached_system(module))
@@ -173,8 +188,6 @@ class CometAcceleratorPass(Pipeline):
 
     def way(self, ctx: Context, module: ModuleOp, *, stream: bool) -> Way:
         """Return the passes after `decompose`; changes nothing."""
-        from comet.passes.sharding.distribute.auto import SHARED_DIMS
-
         dims = self.shared(ctx, module, stream=stream)
         notes: dict[str, Attribute] = {}
         if dims and self.stated(module, stream=stream) is None:
@@ -186,11 +199,6 @@ class CometAcceleratorPass(Pipeline):
         self, module: ModuleOp, system: SystemOp, dims: Dims, *, stream: bool
     ) -> Iterator[ModulePass]:
         """Yield the passes after `decompose` that share `dims` between instances."""
-        from comet.passes.graph.stream import StreamPass
-        from comet.passes.sharding.distribute import DistributePass
-        from comet.passes.sharding.insert_collectives import InsertCollectivesPass
-        from comet.passes.sharding.place_collectives import PlaceCollectivesPass
-
         if stream:
             yield StreamPass()
         mesh = MeshOp(system.system_name, system.axes)
@@ -205,12 +213,6 @@ class CometAcceleratorPass(Pipeline):
 
     def map(self) -> Iterator[ModulePass]:
         """Yield the passes that make a mapping of what is shared."""
-        from comet.passes.annotate_cost import AnnotateCostPass
-        from comet.passes.comet.lower_to_comet import LowerToCometPass
-        from comet.passes.schedule.bind import BindPass
-        from comet.passes.schedule.fuse import FusePass
-        from comet.passes.schedule.tile import TilePass
-
         yield FusePass(strategy=self.strategy, chunks=self.chunks)
         yield TilePass(factors=self.factors)
         yield BindPass(kind=self.bind)
@@ -241,12 +243,6 @@ class CometAcceleratorPass(Pipeline):
 
     def cheapest(self, ctx: Context, module: ModuleOp) -> Dims:
         """Return the dimensions whose sharing costs least, none if there are none."""
-        from comet.passes.sharding.distribute.auto import (
-            STRATEGIES,
-            candidates,
-            cheapest_dims,
-        )
-
         system, known = attached_system(module), dims_in(module)
         choices = [
             dims for dims in candidates(module) if all(dim in known for dim in dims)
@@ -270,9 +266,6 @@ def as_dims(names: Iterable[str]) -> Dims:
 
 def has_attention(module: ModuleOp) -> bool:
     """Return whether `stream` would find softmax times a matrix in `module`."""
-    from comet.passes.graph.stream import plan_folds
-    from comet.passes.graph.stream.forms import AttentionForm
-
     found = [fold for f in compute_functions(module) for fold in plan_folds(f, "N")]
     return any(isinstance(fold.form, AttentionForm) for fold in found)
 

@@ -29,9 +29,27 @@ from comet.passes.analysis.levels import (
     level_of_function,
     spmd_region,
 )
-from comet.passes.pipelines.pipeline import Pipeline
+from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
+from comet.passes.dataflow.lower_channels import LowerChannelsPass
+from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
+from comet.passes.dataflow.verify_sync import VerifySyncPass
+from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.split import SplitPass
+from comet.passes.graph.split.choose import choose_split
+from comet.passes.graph.stream import StreamPass
+from comet.passes.pipeline import Pipeline
+from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.tile import TilePass
+from comet.passes.sharding.boundary import says_sharding
 from comet.passes.sharding.dim_axes import Share, assign_axes, dims_in, parse_dims
+from comet.passes.sharding.distribute import DistributePass
+from comet.passes.sharding.insert_collectives import InsertCollectivesPass
+from comet.passes.sharding.lower_reductions import ExchangeTermsPass
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+from comet.passes.sharding.select_ranks import SelectRanksPass
 from comet.passes.sharding.shardings import select_mesh
+from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
 
 @dataclass(frozen=True)
@@ -125,10 +143,6 @@ class TritonDistributedPass(Pipeline):
 
     def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
         """Yield what makes elementary ops, for the ranks that there are."""
-        from comet.passes.graph.decompose import DecomposePass
-        from comet.passes.graph.stream import StreamPass
-        from comet.passes.sharding.select_ranks import SelectRanksPass
-
         if self.ranks != 1 or shared:
             yield SelectRanksPass(self.ranks)
         yield DecomposePass(accumulator="f32")
@@ -142,8 +156,6 @@ class TritonDistributedPass(Pipeline):
         Raises PassFailedException that names other dimensions if GPUs do not carry out
         the collectives that this one needs.
         """
-        from comet.passes.sharding.distribute import DistributePass
-
         mesh = select_mesh(self.name, module, None)
         dims = parse_dims(self.dim)
         shares = assign_axes(self.name, module, mesh, dims, uneven=True)
@@ -171,10 +183,6 @@ class TritonDistributedPass(Pipeline):
 
         `then` brings the elementary ops of `module` to kernels.
         """
-        from comet.passes.graph.split import SplitPass
-        from comet.passes.graph.split.choose import choose_split
-        from comet.passes.schedule.fuse import FusePass
-
         if self.split == "none":
             return
         if self.split != "auto":
@@ -187,10 +195,6 @@ class TritonDistributedPass(Pipeline):
 
     def _to_exchanges(self, level: IRLevel) -> Iterator[ModulePass]:
         """Yield what makes a region of local ops and collectives that move data."""
-        from comet.passes.sharding.insert_collectives import InsertCollectivesPass
-        from comet.passes.sharding.lower_reductions import ExchangeTermsPass
-        from comet.passes.sharding.place_collectives import PlaceCollectivesPass
-
         if level is not IRLevel.SPMD:
             yield InsertCollectivesPass()
         yield PlaceCollectivesPass()
@@ -198,10 +202,6 @@ class TritonDistributedPass(Pipeline):
 
     def _to_kernels(self, level: IRLevel) -> Iterator[ModulePass]:
         """Yield what makes a launch plan of tiled kernels."""
-        from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
-        from comet.passes.schedule.fuse import FusePass
-        from comet.passes.schedule.tile import TilePass
-
         if level is IRLevel.DATAFLOW:
             return
         if level is not IRLevel.SCHEDULE:
@@ -211,10 +211,6 @@ class TritonDistributedPass(Pipeline):
 
     def _to_channels(self) -> Iterator[ModulePass]:
         """Yield what connects the ranks, and proves that they wait for each other."""
-        from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
-        from comet.passes.dataflow.lower_channels import LowerChannelsPass
-        from comet.passes.dataflow.verify_sync import VerifySyncPass
-
         tiles = self.tiles
         if tiles is None and self.pattern == self.factors == "auto":
             tiles = "auto"
@@ -226,9 +222,6 @@ class TritonDistributedPass(Pipeline):
 
     def _to_target(self) -> Iterator[ModulePass]:
         """Yield what prices the launch plan, and writes it in Triton if asked to."""
-        from comet.passes.annotate_cost import AnnotateCostPass
-        from comet.passes.triton.lower_to_triton import LowerToTritonPass
-
         yield AnnotateCostPass()
         if self.to == "tl":
             yield LowerToTritonPass()
@@ -242,9 +235,6 @@ def unsupported_collective(
 
     They move data between ranks, and reduce what they have moved.
     """
-    from comet.passes.sharding.distribute import DistributePass
-    from comet.passes.sharding.insert_collectives import InsertCollectivesPass
-
     carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
     trial = module.clone()
     try:
@@ -278,8 +268,6 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
     Raises PassFailedException if one is written for another number of ranks, or if they
     are at different levels.
     """
-    from comet.passes.sharding.boundary import says_sharding
-
     functions = tuple(compute_functions(module))
     for func in functions:
         check_blocks(func, TritonDistributedPass.name)

@@ -13,13 +13,17 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.estimate import CostError
+from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.pipelines.pipeline import ChoosingPass
+from comet.passes.annotate_cost import lowered_copy
+from comet.passes.comet.lower_to_comet.legality import check_legality
+from comet.passes.pipeline import ChoosingPass
 
 BIND = "schedule.bind"
 """The attribute of a node that says when its next sibling runs."""
@@ -117,11 +121,6 @@ def _feeds(first: Operation, second: Operation) -> bool:
 
 def _price(func: FuncOp, system: SystemOp) -> tuple[float, float] | None:
     """Return latency and energy of `func`, None where no legal files say it."""
-    from comet.cost.estimate import CostError
-    from comet.cost.from_ir.mapping import estimate_module
-    from comet.passes.annotate_cost import lowered_copy
-    from comet.passes.comet.lower_to_comet.legality import check_legality
-
     try:
         files = lowered_copy(func, system, absorb=True)
         check_legality(files)

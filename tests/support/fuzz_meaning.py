@@ -24,7 +24,7 @@ from comet.dialects.compound.dims import element_type_of
 from comet.interpreter.machine import Machine, dims_of, run
 from comet.interpreter.tensor import Array, Tensor
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.pipelines.pipeline import Pipeline, run_passes
+from comet.passes.pipeline import Pipeline, run_passes
 from comet.runtime.check import relative_error
 
 LARGEST = 200_000

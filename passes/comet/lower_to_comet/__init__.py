@@ -19,6 +19,7 @@ from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.comet.lower_to_comet.build import Plan, build_mapping, build_problem
 from comet.passes.comet.lower_to_comet.factors import extents_for, paths_of
+from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.comet.lower_to_comet.merge import merge_neighbours
 from comet.passes.comet.lower_to_comet.names import names_for, with_aliases
 from comet.passes.comet.lower_to_comet.roots import (
@@ -48,8 +49,6 @@ class LowerToCometPass(ModulePass):
     name = "lower-to-comet"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from comet.passes.comet.lower_to_comet.legality import check_legality
-
         lower_module(op)
         check_legality(op)
 

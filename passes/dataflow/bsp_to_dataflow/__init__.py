@@ -59,7 +59,7 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
 )
 from comet.passes.dataflow.kernels import erase, insert_before
 from comet.passes.dataflow.signal_coalescing import merge_signals
-from comet.passes.pipelines.pipeline import ChoosingPass, noted
+from comet.passes.pipeline import ChoosingPass, noted
 from comet.passes.schedule.plan_string import parse_plan
 
 CHOSEN = "comet.pattern"

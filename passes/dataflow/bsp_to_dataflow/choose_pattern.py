@@ -33,7 +33,9 @@ from comet.passes.analysis.functions import REFERENCE, compute_functions
 from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
 from comet.passes.dataflow.bsp_to_dataflow.plan import collective_of, made_by_kernel
+from comet.passes.dataflow.lower_channels import LowerChannelsPass
 from comet.passes.schedule.plan_string import PlanEntry, Rows, format_plan
+from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
 PatternName: TypeAlias = Literal["bsp", "wait", "pull", "push", "fused"]
 
@@ -251,9 +253,6 @@ class _Search:
 
         The cheapest is tried first; what is refused is no candidate any more.
         """
-        from comet.passes.dataflow.lower_channels import LowerChannelsPass
-        from comet.passes.triton.lower_to_triton import LowerToTritonPass
-
         lower = PassPipeline((LowerChannelsPass(), LowerToTritonPass()))
         while self.costs:
             best = min(self.costs, key=self.cost)

@@ -19,7 +19,7 @@ from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.dependence import is_constant, loaded_dims
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.analysis.reduction_loops import reduced_dims
-from comet.passes.pipelines.pipeline import ChoosingPass
+from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.fuse.notes import BETWEEN, CHUNKS, STRATEGY
 
 

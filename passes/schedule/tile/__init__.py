@@ -19,7 +19,7 @@ from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
-from comet.passes.pipelines.pipeline import ChoosingPass
+from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.plan_string import (
     PLAN,
     PlanEntry,
@@ -31,6 +31,7 @@ from comet.passes.schedule.plan_string import (
     plan_targets,
 )
 from comet.passes.schedule.retile import aligned_tile, retile, set_rows
+from comet.passes.schedule.tile import accelerator, gpu
 from comet.passes.schedule.tile.gpu import finish_kernels
 
 
@@ -72,12 +73,8 @@ def chosen_plan(func: FuncOp, system: SystemOp) -> str:
     own = func.attributes.get(PLAN)
     if isinstance(own, StringAttr):
         return own.data
-    if system.gpu is not None:
-        from comet.passes.schedule.tile.gpu import choose
-    else:
-        from comet.passes.schedule.tile.accelerator import choose
-
-    return choose(func, system)
+    machine = accelerator if system.gpu is None else gpu
+    return machine.choose(func, system)
 
 
 def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:

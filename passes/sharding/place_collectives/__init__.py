@@ -38,7 +38,7 @@ from comet.dialects.collective.state import States
 from comet.dialects.compound.dims import extents_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.pipelines.pipeline import ChoosingPass
+from comet.passes.pipeline import ChoosingPass
 from comet.passes.sharding.place_collectives.gather_to_root import (
     gather_to_root,
     root_suffices,

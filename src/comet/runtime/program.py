@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -116,8 +117,6 @@ def load_module(path: str) -> ModuleType:
 
     Raises `ValueError` in one sentence where that cannot be done.
     """
-    from importlib.util import module_from_spec, spec_from_file_location
-
     spec = spec_from_file_location("comet_emitted", path)
     if spec is None or spec.loader is None:
         raise ValueError(f"{path} is not a Python file; emit one with -t triton")

@@ -17,6 +17,7 @@ from typing import cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
+from xdsl.universe import Universe
 
 from comet.cost.estimate import energy_scope
 from comet.dialects.comet import MappingOp
@@ -66,8 +67,6 @@ def show_accelerator() -> None:
 
 
 def _parse(text: str) -> ModuleOp:
-    from xdsl.universe import Universe
-
     context = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
         context.register_dialect(name, factory)

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from comet.passes.pipelines.pipeline import Pipeline
+from comet.passes.pipeline import Pipeline
 from comet.tools.definitions import verify_definitions
 from comet.tools.diagnostics import UsageError
 from comet.tools.option_check import unknown_name

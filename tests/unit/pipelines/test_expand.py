@@ -16,7 +16,7 @@ from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
 
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.pipelines.pipeline import run_settled
+from comet.passes.pipeline import run_settled
 from comet.passes.schedule.tile import TilePass
 from comet.passes.sharding.distribute import DistributePass
 from comet.tools.pass_list import spelled

@@ -27,6 +27,7 @@ from comet.passes.schedule.fuse.gpu import copy_op, simplify
 from comet.passes.schedule.fuse.gpu.build import KernelPlan, build_kernel
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.plan_string import parse_plan
+from comet.passes.schedule.tile import apply_plan
 from comet.passes.schedule.tile.gpu import (
     KernelTiling,
     best_tiling,
@@ -34,6 +35,7 @@ from comet.passes.schedule.tile.gpu import (
     misfit,
     plan_of,
 )
+from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,6 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
 
     It is tried on a copy, which is lowered by the same code.
     """
-    from comet.passes.schedule.tile import apply_plan
-    from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
-
     func = _copied(node)
     (copy,) = grid_nodes(func)
     try:
