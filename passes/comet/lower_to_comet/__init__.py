@@ -103,6 +103,11 @@ def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Pla
 
 
 def _check_level(func: FuncOp) -> None:
+    if not any(isinstance(op, NodeOp) for op in func.body.block.ops):
+        raise PassFailedException(
+            f"lower-to-comet: @{func.sym_name.data} computes nothing, and COMET files "
+            "say how something is computed; return what an op computes"
+        )
     for op in func.body.block.ops:
         if not isinstance(op, NodeOp | CollectiveOp | ReturnOp):
             raise PassFailedException(
