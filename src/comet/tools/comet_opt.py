@@ -104,10 +104,10 @@ class CometOptMain(xDSLOptMain):
         """Load the plug-ins, then check passes and target before any work is done."""
         for path in self.args.load_pass_plugin:
             self._register_plugin(path)
+        for flag, text in (("-p", self.args.passes), ("-t", self.args.target)):
+            _check_numbers(flag, text)
         self._check_target()
         self._shown = shown(self.args, self.available_passes)
-        if LONG_NUMBER.search(self.args.passes) is not None:
-            raise UsageError("-p has a number of over 1000 digits; write a smaller one")
         specs = parse_pipeline(self.args.passes)
         self.pipeline = PassPipeline(tuple(map(self._made, specs)))
 
@@ -164,6 +164,13 @@ def _read_comet(stream: IO[bytes]) -> ModuleOp:
     from comet.codegen.comet import read_stream
 
     return read_stream(stream)
+
+
+def _check_numbers(flag: str, text: str) -> None:
+    if LONG_NUMBER.search(text) is not None:
+        raise UsageError(
+            f"{flag} has a number of over 1000 digits; write a smaller one"
+        )
 
 
 def _reject_arguments(message: str) -> NoReturn:
