@@ -153,3 +153,34 @@ def test_reductions_are_exchanged_before() -> None:
     passes = f"{sharded(2, 'N').replace(',exchange-terms', '')},fuse"
     with pytest.raises(PassFailedException, match="run exchange-terms before fuse"):
         run_passes(parse_module(TEXTS["rmsnorm"].format(**SIZES["small"])), passes)
+
+
+FOLD_IN_PARTS = """
+!x = tensor<4x32xf32, #compound.dims<N, K>>
+!row = tensor<32xf32, #compound.dims<K>>
+!s = tensor<f32, #compound.dims<>>
+func.func @main(%x: !x) -> (!s, !row) {
+  %l = compound.reduce add %x : !x -> !row
+  %low = compound.fill -3.0e+38 : !s
+  %m = compound.fold over "K" ins(%l : !row) init(%low : !s) step {
+  ^bb0(%chunk: !row, %old: !s):
+    %now = compound.reduce max %chunk : !row -> !s
+    %new = compound.map max %old, %now : !s, !s -> !s
+    compound.yield %new : !s
+  } merge {
+  ^bb1(%x1: !s, %y1: !s):
+    %new1 = compound.map max %x1, %y1 : !s, !s -> !s
+    compound.yield %new1 : !s
+  } -> !s
+  %n = compound.extent "N" of %x : !x -> !s
+  %mean = compound.map div %l, %n : !row, !s -> !row
+  func.return %m, %mean : !s, !row
+}
+"""
+"""Ranks share K, and the count of N is known after a first sweep over it."""
+
+
+def test_a_fold_that_ranks_do_in_parts_is_a_loop() -> None:
+    module = parse_module(FOLD_IN_PARTS)
+    after = run_passes(module, f"{sharded(2, 'K')},fuse{{strategy=none}}")
+    assert_same_meaning(module, after, "main")

@@ -132,22 +132,16 @@ def _check_positions(func: FuncOp) -> None:
 
 
 def _check_views(func: FuncOp) -> None:
-    folded = {op.dim.data for op in func.walk() if isinstance(op, FoldOp)}
     for op in func.walk():
-        if not isinstance(op, RenameOp):
+        if not isinstance(op, RenameOp) or follows_gather(op):
             continue
-        for old, new in op.renaming.items():
-            if new in folded and new != old and not follows_gather(op):
-                raise PassFailedException(
-                    f"fuse: a fold runs over {new}, which is {old} renamed, and the "
-                    f"loop stands outside of the renaming; fold over {old}"
-                )
-        if op.cut is not None:
-            raise PassFailedException(
-                f"fuse: %{op.result.name_hint or 'a value'} sees {op.cut} as two "
-                "dimensions, which the COMET files cannot say; give the function an "
-                "argument that has the two, or leave the dimension whole"
-            )
+        name = op.result.name_hint or "a value"
+        before, after = (", ".join(names_of(v)) for v in (op.input, op.result))
+        raise PassFailedException(
+            f"fuse: %{name} sees the dimensions {before} as {after}, and a tensor of "
+            "the COMET files has one name for each; give the function an argument with "
+            "the names of the view, or compile for a GPU"
+        )
 
 
 def _check_placed(op: Operation) -> None:
@@ -160,8 +154,8 @@ def _check_placed(op: Operation) -> None:
 def apply_plan(func: FuncOp, plan: FusePlan) -> None:
     """Replace the body of `func` by the tile tree; its values get the root's level."""
     old, nest = func.body.block, plan.nest
-    root = nest.level_of(old.args[0], None)
-    block = Block(arg_types=[with_level(arg.type, root) for arg in old.args])
+    levels = [nest.level_of(arg, None) for arg in old.args]
+    block = Block(arg_types=list(map(with_level, old.arg_types, levels)))
     arguments: Values = dict(zip(old.args, block.args, strict=True))
     for value, argument in arguments.items():
         argument.name_hint = value.name_hint

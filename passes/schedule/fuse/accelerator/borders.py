@@ -39,7 +39,7 @@ def dissolved_collectives(
 
 def follows_gather(op: Operation) -> bool:
     """Return whether `op` only renames what a gather has made whole."""
-    return isinstance(op, RenameOp) and _is_gather(op.input.owner)
+    return isinstance(op, RenameOp) and op.cut is None and _is_gather(op.input.owner)
 
 
 def has_place(value: SSAValue) -> bool:

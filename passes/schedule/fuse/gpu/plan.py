@@ -9,8 +9,9 @@ from typing import Literal, TypeAlias
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import ContractOp, FillOp, RenameOp
+from comet.dialects.compound import ContractOp, FillOp, FoldOp, RenameOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.dependence import dims_behind
 from comet.passes.analysis.levels import compute_block
@@ -125,12 +126,14 @@ def _plan_kernel(
     Choose the grid and the loops of one kernel.
 
     A reduced dimension is looped over, unless it is kept whole instead of several
-    sweeps, or cannot be a loop beside the others.
+    sweeps, or cannot be a loop beside the others. A fold that each rank does in part
+    is a loop: its combiner says that other ranks have the other parts.
     """
+    parts = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_part(op)}
     dims = [
         dim
         for dim in looped_dims(ops)
-        if not choice.whole or sweep_count(ops, dim) == 1
+        if not choice.whole or dim in parts or sweep_count(ops, dim) == 1
     ]
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
     loops = nested_loops(ops, dims, extents)
@@ -139,6 +142,12 @@ def _plan_kernel(
         return plan
     kept = (value for dim in loops for value in costly_crossings(plan, dim))
     return replace(plan, spilled=frozenset(kept))
+
+
+def _is_part(fold: FoldOp) -> bool:
+    """Return whether what a fold makes is gathered, to be merged."""
+    uses = (use.operation for result in fold.outs for use in result.uses)
+    return any(isinstance(user, AllGatherOp) for user in uses)
 
 
 def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]:

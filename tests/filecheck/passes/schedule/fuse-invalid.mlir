@@ -115,7 +115,7 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<2x4xf16, #compound.
   func.return %z : tensor<2x4xf16, #compound.dims<P, Q>>
 }
 
-// CHECK: fuse: %z sees N as two dimensions, which the COMET files cannot say; give the function an argument that has the two, or leave the dimension whole
+// CHECK: fuse: %z sees the dimensions N as P, Q, and a tensor of the COMET files has one name for each; give the function an argument with the names of the view, or compile for a GPU
 
 // -----
 
@@ -135,4 +135,4 @@ func.func @f(%x: tensor<8xf32, #compound.dims<N>>) -> tensor<f32, #compound.dims
   func.return %z : tensor<f32, #compound.dims<>>
 }
 
-// CHECK: fuse: a fold runs over P, which is N renamed, and the loop stands outside of the renaming; fold over N
+// CHECK: fuse: %y sees the dimensions N as P, and a tensor of the COMET files has one name for each
