@@ -64,9 +64,7 @@ class FusePass(ChoosingPass):
         system = attached_system(op)
         on_gpu = system.gpu is not None
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            region_dce(func.body)
-            check_folds(func)
-            check_constants(func, on_gpu=on_gpu)
+            prepare(func, on_gpu=on_gpu)
             if on_gpu:
                 self._fuse_on_gpu(func, system)
             else:
@@ -91,6 +89,17 @@ class FusePass(ChoosingPass):
             fuse_auto.fuse_function(func, system, (first, *others))
         else:
             fuse_accelerator.fuse_function(func, system, *first)
+
+
+def prepare(func: FuncOp, *, on_gpu: bool) -> None:
+    """
+    Drop the ops whose results nobody needs, and check that nests can hold the others.
+
+    Raises PassFailedException with the reason if none can.
+    """
+    region_dce(func.body)
+    check_folds(func)
+    check_constants(func, on_gpu=on_gpu)
 
 
 def check_folds(func: FuncOp) -> None:

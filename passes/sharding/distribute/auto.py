@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.fuse import prepare
 from comet.passes.schedule.fuse.accelerator import Strategy
 from comet.passes.schedule.fuse.accelerator.auto import price_strategy
 
@@ -85,6 +86,8 @@ def _figures(
     trial = module.clone()
     try:
         PassPipeline(tuple(passes)).apply(ctx, trial)
+        for func in compute_functions(trial):
+            prepare(func, on_gpu=False)
     except PassFailedException:
         return inf, inf
     system = attached_system(trial)

@@ -46,8 +46,10 @@ def test_what_decompose_prints_is_read_again_for_accelerators():
     assert str(again) == str(run_passes(module, ACCELERATOR))
 
 
-def test_an_op_that_nobody_needs_is_no_node():
-    mapping = str(run_passes(parse_module(EXP_ROWS), ACCELERATOR))
+@pytest.mark.parametrize("options", ["dim=N strategy=full", "strategy=auto"])
+def test_an_op_that_nobody_needs_is_no_node(options: str):
+    passes = f"{hardware('edge.yaml')},comet-accelerator{{{options}}}"
+    mapping = str(run_passes(parse_module(EXP_ROWS), passes))
     assert "EXP" in mapping
     assert "ROWSUM" not in mapping
 
@@ -57,3 +59,9 @@ def test_kernels_agree_with_the_reference_of_an_elementary_program(tmp_path: Pat
     (report,) = check_all({"one": one}, tmp_path).values()
     assert report["ok"], report
     assert outcomes({"two": two}, tmp_path) == {"two": "right"}
+
+
+def test_a_function_of_nothing_has_no_nests():
+    module = parse_module("func.func @main() { func.return }")
+    passes = f"{hardware('edge.yaml')},fuse{{strategy=full}}"
+    assert "schedule." not in str(run_passes(module, passes))
