@@ -17,7 +17,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
-from xdsl.utils.exceptions import InterpretationError
+from xdsl.utils.exceptions import InterpretationError, VerifyException
 
 from comet.dialects.compound.dims import DimsAttr
 from comet.interpreter.chunking import FoldTree, whole
@@ -89,7 +89,7 @@ def run(
 
     `chunks` says how to cut the dimension of a `compound.fold`, given its extent.
     Raises InterpretationError if the arguments do not fit the function, or if an op has
-    no meaning.
+    no meaning, as where a type does not name its dimensions.
     """
     function = SymbolTable.lookup_symbol(module, name)
     if not isinstance(function, func.FuncOp):
@@ -103,7 +103,10 @@ def run(
         _argument(name, type_, arg) for type_, arg in zip(types, args, strict=True)
     ]
     with np.errstate(all="ignore"):  # padding may divide by zero; nothing reads it
-        results = Machine(module, chunks).call(name, inputs)
+        try:
+            results = Machine(module, chunks).call(name, inputs)
+        except VerifyException as error:
+            raise InterpretationError(f"@{name}: {error}") from error
     return [result.data for result in results]
 
 

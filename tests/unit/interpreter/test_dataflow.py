@@ -1,7 +1,9 @@
 """The reference interpreter on launch plans."""
 
 import numpy as np
+import pytest
 from semantics import assert_close, parse_module
+from xdsl.utils.exceptions import InterpretationError
 
 from comet.interpreter import run
 
@@ -44,3 +46,17 @@ def test_a_buffer_that_no_kernel_wrote_is_undefined():
     undefined, rows = run(parse_module(text), "f", [np.ones((5, 7))])
     assert np.all(np.isnan(undefined))
     assert_close([rows], [np.full(5, 14.0)])
+
+
+def test_a_buffer_names_its_dimensions():
+    text = """
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %r = dataflow.program ins(%x : tensor<4xf32>) {
+      ^bb0(%y: tensor<4xf32>):
+        %b = dataflow.buffer : tensor<4xf32>
+        dataflow.yield %b : tensor<4xf32>
+      } -> tensor<4xf32>
+      func.return %r : tensor<4xf32>
+    }"""
+    with pytest.raises(InterpretationError, match="has no named dimensions"):
+        run(parse_module(text), "f", [np.zeros(4)])
