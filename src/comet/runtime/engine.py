@@ -20,7 +20,7 @@ from comet.runtime.memory import (
     OutOfBoundsError,
     addresses_of,
 )
-from comet.runtime.progress import PROGRESS
+from comet.runtime.progress import PROGRESS, Stage
 from comet.runtime.races import Operation, RaceDetector, RaceError
 from comet.runtime.ranks import Launch
 
@@ -88,6 +88,7 @@ class _Group:
     """The programs of kernels that run at the same time on one rank."""
 
     queue: deque[Actor]
+    stage: Stage
     running: int = 0
 
 
@@ -137,7 +138,6 @@ class Engine:
             for kernel in kernels
             for index in kernel.indices()
         ]
-        PROGRESS.launch(len(actors))
         self._run_group(host, actors)
         if self._detector is not None:
             for actor in actors:
@@ -273,7 +273,7 @@ class Engine:
         return actor
 
     def _run_group(self, host: Actor, actors: Sequence[Actor]) -> None:
-        group = _Group(deque(actors))
+        group = _Group(deque(actors), PROGRESS.launch(len(actors)))
         entry = (host.rank, group)
         self._groups.append(entry)
         for actor in actors:
@@ -299,7 +299,7 @@ class Engine:
                 kernel.run()
             except Exception as error:
                 raise self._error(actor, kernel.place_of(error), str(error)) from error
-            PROGRESS.end()
+            group.stage.end()
             group.running -= 1
             self._start_next(group)
             self.conductor.notify(group)

@@ -295,13 +295,16 @@ def counted(progress: Progress) -> Iterator[None]:
     builder = interpreter.interpreter_builder
     set_grid, set_index = builder.set_grid_dim, builder.set_grid_idx
 
+    stage = progress.stage
+
     def launched(*grid: int) -> None:
-        progress.launch(math.prod(grid))
+        nonlocal stage
+        stage = progress.launch(math.prod(grid))
         set_grid(*grid)
 
     def entered(*index: int) -> None:
         if any(index):  # the program before it has ended
-            progress.end()
+            stage.end()
         set_index(*index)
 
     with ExitStack() as stack:

@@ -81,39 +81,58 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-class Progress:
-    """What runs now, and how many programs of its kernels have ended."""
+class Stage:
+    """A part of a run, and how many programs of kernels it has launched and ended."""
 
-    def __init__(self) -> None:
-        self.stage = "the inputs"
+    def __init__(self, name: str):
+        self.name = name
         self.launched = 0
         self.done = 0
-        self._start = self._began = time.monotonic()
-
-    def enter(self, stage: str) -> None:
-        """Begin a stage, unless it has begun."""
-        if stage != self.stage:
-            self.stage, self.launched, self.done = stage, 0, 0
-            self._began = time.monotonic()
-
-    def launch(self, programs: int) -> None:
-        """Note that so many programs will run."""
-        self.launched += programs
+        self.began = time.monotonic()
 
     def end(self) -> None:
-        """Note that a program has ended."""
+        """Note that one of its programs has ended."""
         self.done += 1
 
     def text(self) -> str:
-        """Say how far the run is."""
-        now = time.monotonic()
-        text = f"{self.stage}"
-        if self.launched:
-            text += f": {self.done} of {self.launched} programs done"
+        """Say how far the stage is."""
+        if not self.launched:
+            return self.name
+        text = f"{self.name}: {self.done} of {self.launched} programs done"
         if 0 < self.done < self.launched:
-            rest = (now - self._began) * (self.launched / self.done - 1)
+            spent = time.monotonic() - self.began
+            rest = spent * (self.launched / self.done - 1)
             text += f", about {duration(rest)} left"
-        return f"{text} ({duration(now - self._start)} so far)"
+        return text
+
+
+class Progress:
+    """The stages of a run, of which one is the newest."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a run."""
+        self._start = time.monotonic()
+        self._entered = set[str]()
+        self.stage = Stage("the inputs")
+
+    def enter(self, name: str) -> None:
+        """Begin a stage, unless a rank has begun it; others may be at earlier ones."""
+        if name not in self._entered:
+            self._entered.add(name)
+            self.stage = Stage(name)
+
+    def launch(self, programs: int) -> Stage:
+        """Note that so many programs will run; return the stage that counts them."""
+        self.stage.launched += programs
+        return self.stage
+
+    def text(self) -> str:
+        """Say how far the run is."""
+        so_far = duration(time.monotonic() - self._start)
+        return f"{self.stage.text()} ({so_far} so far)"
 
 
 PROGRESS = Progress()
@@ -124,6 +143,7 @@ PROGRESS = Progress()
 def reported(every: float = EVERY) -> Generator[None]:
     """Print on stderr how far the run is, while the body runs."""
     ended, terminal = threading.Event(), sys.stderr.isatty()
+    PROGRESS.restart()
 
     def report() -> None:
         while not ended.wait(1.0 if terminal else every):

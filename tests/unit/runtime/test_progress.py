@@ -90,13 +90,24 @@ def test_durations(seconds: float, text: str) -> None:
 def test_progress_counts_the_programs_of_a_stage() -> None:
     progress = Progress()
     progress.enter("launch 1 of 2")
-    progress.launch(4)
-    progress.end()
+    progress.launch(4).end()
     assert progress.text().startswith("launch 1 of 2: 1 of 4 programs done, about ")
     progress.enter("launch 1 of 2")
-    assert progress.done == 1
+    assert progress.stage.done == 1
     progress.enter("launch 2 of 2")
     assert progress.text() == "launch 2 of 2 (1 s so far)"
+
+
+def test_a_rank_behind_the_others_does_not_count_in_their_launch() -> None:
+    progress = Progress()
+    progress.enter("launch 1 of 2")
+    behind = progress.launch(2)
+    progress.enter("launch 2 of 2")
+    progress.launch(1)
+    behind.end()
+    behind.end()
+    progress.enter("launch 1 of 2")
+    assert progress.text() == "launch 2 of 2: 0 of 1 programs done (1 s so far)"
 
 
 def test_progress_is_printed_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
