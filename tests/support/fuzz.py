@@ -32,7 +32,9 @@ from fuzz_worker import REDUCING, Task
 from rank_matrix import CHILD
 
 LONGEST = 180.0
-"""Seconds after which a worker that does not answer is ended."""
+"""Seconds of processor time after which a worker that does not answer is ended."""
+IDLE = 60.0
+"""Seconds in which a worker that waits for nothing uses some processor time."""
 OUT = ROOT / "out" / "fuzz"
 SHOWN = 25
 """Refusals in the report."""
@@ -59,23 +61,38 @@ class Worker:
         assert self._child.stdout is not None
         self._child.stdin.write(json.dumps(asdict(task)) + "\n")
         self._child.stdin.flush()
-        ready, _, _ = select.select(
-            [self._child.stdout], [], [], LONGEST + task.reducing
-        )
-        if ready and (line := self._child.stdout.readline()):
+        what = self._waits_in_vain(LONGEST + task.reducing)
+        if not what and (line := self._child.stdout.readline()):
             return _result(line)
-        what = f"no answer in {LONGEST:.0f} s"
-        if ready:
-            what = f"the worker died with code {self._child.wait()}"
+        what = what or f"the worker died with code {self._child.wait()}"
         self._end()
         self._child = _child()
         case = None if task.folder else case_of(task.family, task.seed)
         seconds = time.monotonic() - start
         return Result(task.family, task.seed, Verdict("hang", what), case, seconds)
 
+    def _waits_in_vain(self, seconds: float) -> str:
+        """Say why the process will not answer; empty once it does, or has died."""
+        assert self._child.stdout is not None
+        answers = [self._child.stdout]
+        start = used = processor_time(self._child.pid)
+        while not select.select(answers, [], [], IDLE)[0]:
+            before, used = used, processor_time(self._child.pid)
+            if used - before < 0.01:
+                return f"no work in {IDLE:.0f} s"
+            if used - start > seconds:
+                return f"no answer in {seconds:.0f} s of processor time"
+        return ""
+
     def _end(self) -> None:
         self._child.kill()
         self._child.communicate()
+
+
+def processor_time(process: int) -> float:
+    """Return the seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _child() -> subprocess.Popen[str]:

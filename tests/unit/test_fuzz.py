@@ -7,7 +7,9 @@ import pytest
 from fuzz import Worker
 from fuzz_families import FAMILIES
 from fuzz_judge import spoken
+from fuzz_meaning import difference, meaning_of, sensitivity
 from fuzz_worker import Task
+from semantics import parse_module, random_inputs, run_passes
 from tool_run import ToolRun
 
 CASES = {
@@ -49,3 +51,40 @@ def test_nothing_is_found(family: str, worker: Worker) -> None:
 def test_an_error_quotes_no_module(what: str, kind: str) -> None:
     error = f"in.mlir:1:1: error: {what}; mend its name"
     assert spoken(ToolRun(1, "", error), Path("folder")).kind == kind
+
+
+CANCELLED = """
+!x = tensor<31xf32, #compound.dims<M>>
+!s = tensor<f32, #compound.dims<>>
+func.func @main(%x: !x) -> !s {{
+  %sum = compound.reduce add %x : !x -> !s
+  %m = compound.extent "M" of %x : !x -> !s
+  %mean = compound.map div %sum, %m : !s, !s -> !s
+  %centred = compound.map sub %x, {mean} : !x, !s -> !x
+  %zero = compound.reduce add %centred : !x -> !s
+  func.return %zero : !s
+}}
+"""
+"""The sum of differences from a mean."""
+
+
+def test_what_roundings_leave_of_nothing_is_no_other_value() -> None:
+    before = meaning_of(parse_module(CANCELLED.format(mean="%mean")))
+    passes = (
+        'attach-hardware{path="samples/hardware/h200x8.yaml"},select-ranks{ranks=3}'
+    )
+    spread = f"{passes},distribute{{dim=M axes=rank}},insert-collectives"
+    assert difference(before, run_passes(before.module, spread)) == ""
+    wrong = parse_module(CANCELLED.format(mean="%sum"))
+    assert difference(before, wrong) == "another value"
+
+
+def test_roundings_do_not_move_a_mask() -> None:
+    type_ = "tensor<1x2x8x4xf16>"
+    text = f"""
+    func.func @main(%q: {type_}, %k: {type_}, %v: {type_}) -> {type_} {{
+      %o = compound.attention %q, %k, %v causal : ({type_}, {type_}, {type_}) -> {type_}
+      func.return %o : {type_}
+    }}"""
+    module = run_passes(parse_module(text), "decompose")
+    assert sensitivity(module, "main", [random_inputs(module, "main")]) < 0.05

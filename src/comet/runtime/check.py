@@ -81,12 +81,19 @@ def expected(
     program: Program | RankProgram, inputs: Sequence[torch.Tensor]
 ) -> tuple[Array, ...]:
     """Return the reference's results, in float64, on inputs as they were rounded."""
-    arguments = [
+    results = as_tuple(program.reference(*reference_arguments(program, inputs)))
+    return tuple(np.asarray(value) for value in results)
+
+
+def reference_arguments(
+    program: Program | RankProgram, inputs: Sequence[torch.Tensor]
+) -> list[Array]:
+    """Return what the reference takes: every tensor once, in float64."""
+    return [
         to_float64(value)
         for tensor, value in zip(program.inputs, inputs, strict=True)
         if tensor.again is None
     ]
-    return tuple(np.asarray(value) for value in as_tuple(program.reference(*arguments)))
 
 
 def _random_array(tensor: Tensor, generator: np.random.Generator) -> Array:
