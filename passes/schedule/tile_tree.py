@@ -2,91 +2,111 @@
 Builds a tile tree: the plan of its nodes, and the rewrite that nests ops into them.
 
 The plan is a tree of frozen dataclasses over the ops of a flat block. The rewrite
-clones each op into its node; what enters and leaves a node follows from the uses.
+clones each op into its node, or into several that compute it anew; what enters and
+leaves a node follows from the uses. `Levels` says where values live.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.compound import FillOp, FoldOp
-from comet.dialects.compound.dims import with_level
+from comet.dialects.compound.dims import level_of, names_of, with_level
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
+from comet.passes.analysis.reduction_loops import (
+    combiner_of,
+    iteration_dims,
+    reduced_dims,
+    without_constants,
+)
+from comet.passes.sharding.shardings import SHARD
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """Ops that stand directly in the body of a node."""
+    """Ops that stand directly in the body of a node, or outside of all."""
 
     ops: tuple[Operation, ...]
 
 
 @dataclass(frozen=True)
 class Temporal:
-    """A temporal node, still without rows."""
+    """A temporal node, with one loop at most: `tile` adds others."""
 
     place: str
     """The memory level that the values of its body live at, if nothing else is said."""
     children: tuple[Tree, ...]
-    fold: FoldOp | None = None
-    """The fold that it is the loop of: its children run one step."""
+    loop: str | None = None
+    """The dimension of its loop."""
+    folds: tuple[FoldOp, ...] = ()
+    """The folds that it is the loop of: its children run one step of each."""
+    ops: tuple[Operation, ...] = ()
+    """Its ops in the order in which operands enter; empty for that of the tree."""
+    outs: tuple[SSAValue, ...] = ()
+    """Its results; empty for all that others use."""
 
 
 @dataclass(frozen=True)
 class Spatial:
-    """A spatial node over mesh axes."""
+    """A spatial node: over axes of a mesh, or the grid of a kernel."""
 
     place: str
     """The memory level that the values of its body live at, if nothing else is said."""
-    mesh: str
+    mesh: str | None
+    """None for the grid of a kernel."""
     rows: tuple[LoopAttr, ...]
     children: tuple[Tree, ...]
+    ops: tuple[Operation, ...] = ()
+    """Its ops in the order in which operands enter; empty for that of the tree."""
+    outs: tuple[SSAValue, ...] = ()
+    """Its results; empty for all that others use."""
 
 
 Node: TypeAlias = Temporal | Spatial
 Tree: TypeAlias = Leaf | Node
 
-LevelOf: TypeAlias = Callable[[SSAValue, Node | None], str]
-"""The memory level of a value in the body of a node, or outside of all (None)."""
+Aliases: TypeAlias = Mapping[SSAValue, SSAValue]
+"""
+Values that stand for another one: results of dissolved reductions, and the chunks that
+the step of a fold reads.
+"""
 
 
-@dataclass(frozen=True)
-class Nest:
-    """What the rewrite needs to know besides the tree."""
+class Levels(Protocol):
+    """At which memory level each value of a tile tree lives."""
 
-    level_of: LevelOf
-    aliases: Mapping[SSAValue, SSAValue]
-    """
-    Values that stand for another one: results of dissolved reductions, and the chunks
-    that the step of a fold reads.
-    """
+    def at(self, value: SSAValue, node: Node | None) -> str:
+        """Return the level of `value` in the body of `node`, or outside of all."""
+        ...
 
-    def resolve(self, value: SSAValue) -> SSAValue:
-        """Return the value that `value` stands for."""
-        while value in self.aliases:
-            value = self.aliases[value]
-        return value
+    def operand(self, value: SSAValue, op: Operation, node: Node | None) -> str:
+        """Return the level at which `op` reads `value` in the body of `node`."""
+        return self.at(value, node)
 
-    def users(self, value: SSAValue) -> Iterator[Operation]:
+    def entering(
+        self, value: SSAValue, op: Operation, node: Node, loops: AbstractSet[str]
+    ) -> str:
         """
-        Yield the ops that use `value`, or a value that stands for it.
+        Return the level in the body of `node` of what `op` reads there.
 
-        What a fold reads is used by the ops of its step.
+        `loops` are the dimensions of the loops inside the body that `op` stands in.
         """
-        for use in value.uses:
-            user = use.operation
-            stood_for = any(result in self.aliases for result in user.results)
-            if not stood_for and not isinstance(user, FoldOp):
-                yield user
-        for alias, target in self.aliases.items():
-            if target is value:
-                yield from self.users(alias)
+        return self.at(value, node)
+
+    def stays(self, level: str) -> bool:
+        """Return whether what is at `level` keeps it where it enters a node."""
+        return False
+
+    def leaving(self, value: SSAValue, tree: Node, node: Node | None) -> str:
+        """Return the level of a result of `tree`, which stands in `node`."""
+        return self.at(value, node)
 
 
 def children_of(tree: Tree) -> tuple[Tree, ...]:
@@ -94,16 +114,29 @@ def children_of(tree: Tree) -> tuple[Tree, ...]:
     return () if isinstance(tree, Leaf) else tree.children
 
 
+def folds_of(tree: Tree) -> tuple[FoldOp, ...]:
+    """Return the folds that `tree` is the loop of."""
+    return tree.folds if isinstance(tree, Temporal) else ()
+
+
 def ops_of(tree: Tree) -> Iterator[Operation]:
     """Yield the ops of a tree, in order; after its step, a fold and its yield."""
-    if isinstance(tree, Leaf):
+    if tree.ops:
         yield from tree.ops
         return
-    for child in tree.children:
+    for child in children_of(tree):
         yield from ops_of(child)
-    if isinstance(tree, Temporal) and tree.fold is not None:
-        yield from list(tree.fold.step.block.ops)[-1:]
-        yield tree.fold
+    for fold in folds_of(tree):
+        yield from list(fold.step.block.ops)[-1:]
+        yield fold
+
+
+def loops_in(tree: Tree) -> Iterator[str]:
+    """Yield the dimensions of the loops inside the body of `tree`."""
+    for child in children_of(tree):
+        if isinstance(child, Temporal) and child.loop is not None:
+            yield child.loop
+        yield from loops_in(child)
 
 
 def carries_of(fold: FoldOp) -> tuple[SSAValue, ...]:
@@ -111,136 +144,219 @@ def carries_of(fold: FoldOp) -> tuple[SSAValue, ...]:
     return tuple(fold.step.block.args[len(fold.ins) :])
 
 
-def live_ins(tree: Tree, nest: Nest) -> tuple[SSAValue, ...]:
-    """Return the values that ops of `tree` use and others make, in order of use."""
-    made: set[SSAValue] = set()
-    for op in ops_of(tree):
+def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
+    """Return, for what the steps of folds read, the values they are chunks of."""
+    return {
+        chunk: value
+        for op in ops
+        for fold in op.walk()
+        if isinstance(fold, FoldOp)
+        for value, chunk in zip(fold.ins, fold.step.block.args, strict=False)
+    }
+
+
+def resolve(value: SSAValue, aliases: Aliases) -> SSAValue:
+    """Return the value that `value` stands for."""
+    while value in aliases:
+        value = aliases[value]
+    return value
+
+
+def users_of(value: SSAValue, aliases: Aliases) -> Iterator[Operation]:
+    """
+    Yield the ops that use `value`, or a value that stands for it.
+
+    What a fold reads is used by the ops of its step.
+    """
+    for use in value.uses:
+        user = use.operation
+        stood_for = any(result in aliases for result in user.results)
+        if not stood_for and not isinstance(user, FoldOp):
+            yield user
+    for alias, target in aliases.items():
+        if target is value:
+            yield from users_of(alias, aliases)
+
+
+def reads_of(tree: Node, aliases: Aliases) -> Iterator[tuple[SSAValue, Operation]]:
+    """Yield the values that ops of `tree` use and others make, with these ops."""
+    ops, made = tuple(ops_of(tree)), set[SSAValue]()
+    for op in ops:
         made |= {*op.results, *(carries_of(op) if isinstance(op, FoldOp) else ())}
-    used: dict[SSAValue, None] = {}
-    for op in ops_of(tree):
-        operands = () if isinstance(op, FoldOp) else op.operands
-        for operand in map(nest.resolve, operands):
-            if operand not in made and not isinstance(operand.owner, FillOp):
-                used[operand] = None
-    return tuple(used)
+    started: dict[Operation, Sequence[SSAValue]]
+    started = {fold: fold.ins for fold in folds_of(tree)}
+    for op in ops:
+        used = started.get(op, op.operands)
+        for value in (resolve(value, aliases) for value in used):
+            if value not in made and not isinstance(value.owner, FillOp):
+                yield value, op
 
 
-def live_outs(tree: Tree, nest: Nest) -> tuple[SSAValue, ...]:
-    """Return the values that ops of `tree` make and others use, in order."""
+def live_outs(tree: Node, aliases: Aliases) -> tuple[SSAValue, ...]:
+    """Return the results of `tree`: what its ops make and others use, in order."""
+    if tree.outs:
+        return tree.outs
     inside = set(ops_of(tree))
     return tuple(
         result
         for op in ops_of(tree)
         for result in op.results
-        if any(user not in inside for user in nest.users(result))
+        if any(user not in inside for user in users_of(result, aliases))
     )
 
 
-Values: TypeAlias = dict[SSAValue, SSAValue]
-"""What stands for each value of the flat block at the place that is being built."""
+@dataclass(frozen=True)
+class Scope:
+    """Where ops are being inserted, and what stands for each value there."""
+
+    block: Block
+    node: Node | None
+    """The node whose body the block is, None outside of all."""
+    levels: Levels
+    aliases: Aliases
+    values: dict[SSAValue, dict[str, SSAValue]] = field(
+        default_factory=dict[SSAValue, dict[str, SSAValue]]
+    )
+    """What stands for a value, by its level."""
+
+    def inside(self, node: Node, block: Block) -> Scope:
+        """Return the empty scope of a node's body."""
+        return Scope(block, node, self.levels, self.aliases)
+
+    def add(self, value: SSAValue, stands: SSAValue) -> None:
+        """Let `stands` stand for `value`, at its level."""
+        self.values.setdefault(value, {})[level_of(stands) or ""] = stands
+        stands.name_hint = stands.name_hint or value.name_hint
+
+    def at(self, value: SSAValue, level: str) -> SSAValue:
+        """Return what stands for `value`, at `level` if it is there."""
+        value = resolve(value, self.aliases)
+        if value not in self.values and isinstance(value.owner, FillOp):
+            self.insert(value.owner)
+        found = self.values[value]
+        return found[level] if level in found else next(iter(found.values()))
+
+    def insert(self, op: Operation) -> None:
+        """Insert a copy of `op`; of a fold, one step on the chunks at hand."""
+        if isinstance(op, FoldOp):
+            self._insert_step(op)
+            return
+        read = {v: self.at(v, self._operand_level(v, op)) for v in op.operands}
+        clone = op.clone(value_mapper=read)
+        clone.attributes.pop(SHARD, None)
+        self.block.add_op(clone)
+        for value, result in zip(op.results, clone.results, strict=True):
+            fitting = with_level(value.type, self.levels.at(value, self.node))
+            self.add(value, Rewriter.replace_value_with_new_type(result, fitting))
+
+    def _operand_level(self, value: SSAValue, op: Operation) -> str:
+        return self.levels.operand(resolve(value, self.aliases), op, self.node)
+
+    def _insert_step(self, fold: FoldOp) -> None:
+        for carry, init in zip(carries_of(fold), fold.init, strict=True):
+            if carry not in self.values:
+                self.add(carry, self.at(init, self._operand_level(init, fold)))
+        for op in without_constants(tuple(fold.step.block.ops)[:-1]):
+            self.insert(op)
+        self.end_step(fold)
+
+    def end_step(self, fold: FoldOp) -> None:
+        """Let what the step of `fold` has made stand for the fold's results."""
+        for result, value in zip(fold.outs, _yielded(fold), strict=True):
+            self.add(result, self.at(value, self.levels.at(result, self.node)))
+
+    def start(self, init: SSAValue, carry: Attribute) -> SSAValue:
+        """Return what a carry starts from; a constant is made for it alone."""
+        if not isinstance(init.owner, FillOp):
+            return self.at(init, level_of(carry) or "")
+        clone = init.owner.clone()
+        self.block.add_op(clone)
+        return Rewriter.replace_value_with_new_type(clone.result, carry)
 
 
-def build(
-    tree: Tree, nest: Nest, parent: Node | None, block: Block, values: Values
-) -> None:
+def _yielded(fold: FoldOp) -> tuple[SSAValue, ...]:
+    """Return the carries after one step of `fold`."""
+    terminator = fold.step.block.last_op
+    return () if terminator is None else tuple(terminator.operands)
+
+
+def build(tree: Tree, scope: Scope) -> None:
     """
-    Clone `tree` to the end of `block`, the body of `parent`.
+    Clone `tree` to the end of the scope's block, and add what it makes to the scope.
 
-    What it makes is added to `values`. Types get names, element types and levels;
-    extents and combiners are left to `retile`.
+    Types get names, element types and levels; extents, and the combiners of nodes
+    without folds, are left to `retile`.
     """
     if isinstance(tree, Leaf):
         for op in tree.ops:
-            _clone(op, nest, parent, block, values)
+            scope.insert(op)
         return
-    fold = tree.fold if isinstance(tree, Temporal) else None
-    ins = live_ins(tree, nest)
-    outs = live_outs(tree, nest) if fold is None else tuple(fold.outs)
-    entering = ins if fold is None else (*ins, *carries_of(fold))
-    yielded = outs if fold is None else _yielded(fold, nest)
-    body = _body(tree, nest, entering, yielded)
-    taken = [values[value] for value in ins]
-    types = [with_level(value.type, nest.level_of(value, parent)) for value in outs]
-    if fold is None:
-        node = _node(tree, taken, types, body)
-    else:
-        starts = _starts(fold, body.block.args[len(ins) :], block)
-        node = _fold_node(fold, taken, starts, types, body)
-    block.add_op(node)
-    for value, result in zip(outs, node.results, strict=True):
-        result.name_hint = value.name_hint
-        values[value] = result
-
-
-def _body(
-    tree: Node, nest: Nest, entering: Sequence[SSAValue], yielded: Sequence[SSAValue]
-) -> Region:
-    """Return the body of a node, its children built into it."""
-    types = [with_level(value.type, nest.level_of(value, tree)) for value in entering]
-    block = Block(arg_types=types)
-    values: Values = dict(zip(entering, block.args, strict=True))
-    for value, argument in values.items():
-        argument.name_hint = value.name_hint
+    entries = _entries(tree, scope)
+    folds, outs = folds_of(tree), live_outs(tree, scope.aliases)
+    levels = scope.levels
+    carries = [carry for fold in folds for carry in carries_of(fold)]
+    entering = [(value, level) for value, level in entries]
+    entering += [(carry, levels.at(carry, tree)) for carry in carries]
+    body = Block(arg_types=[with_level(v.type, level) for v, level in entering])
+    inner = scope.inside(tree, body)
+    for (value, _), argument in zip(entering, body.args, strict=True):
+        inner.add(value, argument)
     for child in tree.children:
-        build(child, nest, tree, block, values)
-    block.add_op(YieldOp(*(values[value] for value in yielded)))
-    return Region(block)
+        build(child, inner)
+    for fold in folds:
+        inner.end_step(fold)
+    leaving = [levels.leaving(value, tree, scope.node) for value in outs]
+    yielded = map(inner.at, outs, leaving)
+    body.add_op(YieldOp(*yielded))
+    starts = [
+        scope.start(init, argument.type)
+        for init, argument in zip(
+            (init for fold in folds for init in fold.init),
+            body.args[len(entries) :],
+            strict=True,
+        )
+    ]
+    types = [with_level(v.type, level) for v, level in zip(outs, leaving, strict=True)]
+    node = _node(tree, list(entries.values()), starts, outs, types, Region(body))
+    scope.block.add_op(node)
+    for value, result in zip(outs, node.outs, strict=True):
+        scope.add(value, result)
 
 
-def _yielded(fold: FoldOp, nest: Nest) -> tuple[SSAValue, ...]:
-    """Return the carries after one step of `fold`."""
-    terminator = fold.step.block.last_op
-    operands = () if terminator is None else terminator.operands
-    return tuple(nest.resolve(value) for value in operands)
-
-
-def _starts(fold: FoldOp, carries: Sequence[SSAValue], block: Block) -> list[SSAValue]:
-    """Make the constants that a fold starts from, one for every carry."""
-    made: list[SSAValue] = []
-    for value, carry in zip(fold.init, carries, strict=True):
-        assert isinstance(value.owner, FillOp)
-        clone = value.owner.clone()
-        block.add_op(clone)
-        made.append(Rewriter.replace_value_with_new_type(clone.result, carry.type))
-        made[-1].name_hint = value.name_hint
-    return made
-
-
-def _clone(
-    op: Operation, nest: Nest, parent: Node | None, block: Block, values: Values
-) -> None:
-    """Clone `op` at the level of its place; constants it uses are made beside it."""
-    operands = [nest.resolve(operand) for operand in op.operands]
-    for operand in operands:
-        if operand not in values and isinstance(operand.owner, FillOp):
-            _clone(operand.owner, nest, parent, block, values)
-    mapper = dict(zip(op.operands, (values[v] for v in operands), strict=True))
-    clone = op.clone(value_mapper=mapper)
-    block.add_op(clone)
-    clone.attributes.pop("collective.shard", None)
-    for value, result in zip(op.results, clone.results, strict=True):
-        fitting = with_level(value.type, nest.level_of(value, parent))
-        values[value] = Rewriter.replace_value_with_new_type(result, fitting)
-        values[value].name_hint = value.name_hint
-
-
-def _fold_node(
-    fold: FoldOp,
-    ins: Sequence[SSAValue],
-    carries: Sequence[SSAValue],
-    types: Sequence[Attribute],
-    body: Region,
-) -> TemporalOp:
-    """Return the loop of `fold`; its row is there from the start, for `tile` to set."""
-    combiners = (Combiner.FOLD,) * len(types)
-    rows = (LoopAttr(fold.dim.data, 1),)
-    return TemporalOp(rows, ins, carries, types, combiners, body)
+def _entries(tree: Node, scope: Scope) -> dict[tuple[SSAValue, str], SSAValue]:
+    """Return what stands outside for each value that enters a body, by its level."""
+    levels, inside = scope.levels, set(loops_in(tree))
+    entries: dict[tuple[SSAValue, str], SSAValue] = {}
+    for value, op in reads_of(tree, scope.aliases):
+        loops = inside.intersection(iteration_dims(op))
+        wanted = levels.entering(value, op, tree, loops)
+        outer = scope.at(value, wanted)
+        present = level_of(outer) or ""
+        entries[value, present if levels.stays(present) else wanted] = outer
+    return entries
 
 
 def _node(
-    tree: Node, ins: Sequence[SSAValue], types: Sequence[Attribute], body: Region
+    tree: Node,
+    ins: Sequence[SSAValue],
+    starts: Sequence[SSAValue],
+    outs: Sequence[SSAValue],
+    types: Sequence[Attribute],
+    body: Region,
 ) -> TemporalOp | SpatialOp:
-    combiners = (Combiner.NONE,) * len(types)
-    if isinstance(tree, Temporal):
-        return TemporalOp((), ins, (), types, combiners, body)
-    return SpatialOp(tree.mesh, tree.rows, ins, types, combiners, body)
+    if isinstance(tree, Spatial):
+        combiners = (Combiner.NONE,) * len(outs)
+        return SpatialOp(tree.mesh, tree.rows, ins, types, combiners, body)
+    combiners = [_combiner(value, tree.loop) for value in outs]
+    loops = () if tree.loop is None else (LoopAttr(tree.loop, 1),)
+    return TemporalOp(loops, ins, starts, types, combiners, body)
+
+
+def _combiner(value: SSAValue, loop: str | None) -> Combiner:
+    """Return how a loop makes a result of its tiles, which may lack its dimension."""
+    if loop is None or loop in names_of(value):
+        return Combiner.NONE
+    op = value.owner
+    if isinstance(op, Operation) and loop in reduced_dims(op):
+        return combiner_of(op)
+    return Combiner.SAME

@@ -25,9 +25,9 @@ from comet.passes.comet.raise_comet.program import (
     add_ops,
     start_program,
 )
-from comet.passes.comet.raise_comet.tree import Levels, MappingTree, RaisedNode
+from comet.passes.comet.raise_comet.tree import MappingLevels, MappingTree, RaisedNode
 from comet.passes.schedule.retile import retile, set_rows
-from comet.passes.schedule.tile_tree import Nest, Temporal, Values, build
+from comet.passes.schedule.tile_tree import Scope, Temporal, build
 
 Roots: TypeAlias = tuple[RaisedNode, ...]
 
@@ -115,17 +115,17 @@ def _mapping_function(tree: MappingTree, program: Program, roots: Roots) -> Func
     """Return the tile tree of a mapping as a function, still without factors."""
     nodes = [raised for root in roots for raised in root.walk()]
     tiles = {id(raised.node): raised.tile for raised in nodes if raised.tile}
-    nest = Nest(Levels(tree, program, tiles).at, {})
+    levels = MappingLevels(tree, program, tiles)
     outer = tree.root.entries[0].target
     flat = program.block
     flat.add_op(ReturnOp(*program.outputs))
     block = Block(arg_types=[with_level(arg.type, outer) for arg in flat.args])
-    values: Values = dict(zip(flat.args, block.args, strict=True))
-    for value, argument in values.items():
-        argument.name_hint = value.name_hint
+    scope = Scope(block, None, levels, {})
+    for value, argument in zip(flat.args, block.args, strict=True):
+        scope.add(value, argument)
     for root in roots:
-        build(root.node, nest, None, block, values)
-    returned = ReturnOp(*(values[value] for value in program.outputs))
+        build(root.node, scope)
+    returned = ReturnOp(*(scope.at(value, outer) for value in program.outputs))
     block.add_op(returned)
     flat.erase(safe_erase=False)
     return FuncOp(FUNCTION, (block.arg_types, returned.operand_types), Region(block))

@@ -15,7 +15,7 @@ from comet.dialects.comet import CollectiveOp, OperationOp, ProblemOp, TileOp
 from comet.dialects.comet.attributes import Entry
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.comet.raise_comet.program import MESH, NotRaisable, Program, dims_of
-from comet.passes.schedule.tile_tree import Leaf, Node, Spatial, Temporal, Tree
+from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
 
 DIRECTIONS = ("x", "y", "z")
 """What the rows of a spatial node are called, before the depth of the node."""
@@ -242,8 +242,8 @@ def _place(tile: TileOp) -> str:
 
 
 @dataclass(frozen=True)
-class Levels:
-    """At which level each tensor lives in the body of each node."""
+class MappingLevels(Levels):
+    """At which level each tensor lives in the body of each node of a mapping."""
 
     mapping: MappingTree
     program: Program
@@ -251,7 +251,6 @@ class Levels:
     """The tile of each node of the tree, by identity."""
 
     def at(self, value: SSAValue, node: Node | None) -> str:
-        """Return the level of `value` in the body of `node`, or outside of all."""
         name = self.program.names[value]
         if node is None:
             return self.mapping.root.entries[0].target

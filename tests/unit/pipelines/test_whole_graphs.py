@@ -17,9 +17,9 @@ from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.fuse.gpu import trial
-from comet.passes.schedule.fuse.gpu.build import KernelPlan
 from comet.passes.schedule.fuse.gpu.cut import added_bytes, cheapest_cut
 from comet.passes.schedule.fuse.gpu.plan import Choice, plan_steps
+from comet.passes.schedule.tile_tree import Spatial
 
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
 LONG = {"M": 33, "N": 33, "D": 256, "H": 4, "E": 32, "G": 32, "F": 300}
@@ -96,10 +96,10 @@ def test_a_kernel_is_cut_where_least_goes_through_memory():
     assert made == [["h_scale"], ["z"]]
 
 
-def planned(func: FuncOp, choice: Choice) -> list[KernelPlan]:
+def planned(func: FuncOp, choice: Choice) -> list[Spatial]:
     """Return the kernels that a choice makes of a function."""
     steps = plan_steps(func, choice)
-    return [step for step in steps if isinstance(step, KernelPlan)]
+    return [step for step in steps if isinstance(step, Spatial)]
 
 
 def test_what_a_cut_costs():

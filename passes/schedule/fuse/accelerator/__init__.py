@@ -11,13 +11,11 @@ all ops into one nest and keeps what it can in the cores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from xdsl.dialects.builtin import FunctionType
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
@@ -30,7 +28,7 @@ from comet.dialects.compound import (
     IndexOp,
     RenameOp,
 )
-from comet.dialects.compound.dims import names_of, with_level
+from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.schedule.fuse.accelerator.borders import (
@@ -38,43 +36,31 @@ from comet.passes.schedule.fuse.accelerator.borders import (
     follows_gather,
     has_place,
 )
+from comet.passes.schedule.fuse.accelerator.chain_levels import ChainLevels
 from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram, flatten
 from comet.passes.schedule.fuse.accelerator.folds import (
     Segment,
     Unit,
     check_carries,
-    chunks_of,
     has_contraction,
     segments,
     with_carries,
     with_steps,
 )
 from comet.passes.schedule.fuse.accelerator.residents import resident_values
-from comet.passes.schedule.retile import retile
+from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.tile_tree import (
+    Aliases,
     Leaf,
-    Nest,
-    Node,
     Spatial,
     Temporal,
     Tree,
-    Values,
-    build,
-    ops_of,
+    chunks_of,
 )
 
 Chunks: TypeAlias = Literal["shared", "root"]
 """The level that folds take their chunks from."""
 Strategy: TypeAlias = Literal["none", "apart", "partial", "full"]
-
-
-@dataclass(frozen=True)
-class FusePlan:
-    """The tile trees of a function's ops, and at which level each value lives where."""
-
-    trees: tuple[Temporal, ...]
-    nest: Nest
-    program: FlatProgram
 
 
 def fuse_function(
@@ -86,12 +72,12 @@ def fuse_function(
     Raises PassFailedException for ops that no leaf can hold and for hardware that is
     no chain of root, clusters and cores.
     """
-    apply_plan(func, plan_fusion(func, system, strategy, chunks))
+    rewrite(func, plan_fusion(func, system, strategy, chunks))
 
 
 def plan_fusion(
     func: FuncOp, system: SystemOp, strategy: Strategy, chunks: Chunks = "shared"
-) -> FusePlan:
+) -> FusionPlan:
     """Return how the ops of `func` are nested under `strategy`; changes nothing."""
     _check_positions(func)
     _check_views(func)
@@ -105,22 +91,18 @@ def plan_fusion(
         for group in _root_groups(program, strategy)
     )
     aliases = dissolved | chunks_of(program.ops)
-    nest = _nest(chain, frozenset(), aliases)
     partial = frozenset(dissolved.values())
     spills = strategy == "partial"
-    kept = set(resident_values(trees, chain.out, nest, program, partial, spills=spills))
+    kept = set(
+        resident_values(trees, chain.out, aliases, program, partial, spills=spills)
+    )
     resident = frozenset(with_carries(kept, program.ops))
     if chunks == "root":
         check_carries(program, resident)
-    return FusePlan(trees, _nest(chain, resident, aliases), program)
-
-
-def _nest(
-    chain: MemoryChain,
-    resident: frozenset[SSAValue],
-    aliases: Mapping[SSAValue, SSAValue],
-) -> Nest:
-    return Nest(_Levels(chain, resident, aliases).at, aliases)
+    levels = ChainLevels(chain, resident, aliases)
+    return FusionPlan(
+        func.body.block, trees, program.outputs, levels, aliases, program.inputs
+    )
 
 
 def _check_positions(func: FuncOp) -> None:
@@ -149,29 +131,6 @@ def _check_placed(op: Operation) -> None:
         raise PassFailedException(
             f"fuse: '{op.name}' is at no level; run place-collectives first"
         )
-
-
-def apply_plan(func: FuncOp, plan: FusePlan) -> None:
-    """Replace the body of `func` by the tile tree; its values get the root's level."""
-    old, nest = func.body.block, plan.nest
-    levels = [nest.level_of(arg, None) for arg in old.args]
-    block = Block(arg_types=list(map(with_level, old.arg_types, levels)))
-    arguments: Values = dict(zip(old.args, block.args, strict=True))
-    for value, argument in arguments.items():
-        argument.name_hint = value.name_hint
-    values: Values = {
-        local: arguments[outer] for local, outer in plan.program.inputs.items()
-    }
-    for tree in plan.trees:
-        build(tree, nest, None, block, values)
-    returned = ReturnOp(*(values[nest.resolve(v)] for v in plan.program.outputs))
-    block.add_op(returned)
-    func.body.insert_block(block, 0)
-    func.body.detach_block(old)
-    old.erase(safe_erase=False)
-    retile(func)
-    types = [value.type for value in returned.operands]
-    func.properties["function_type"] = FunctionType.from_lists(block.arg_types, types)
 
 
 def _units(ops: Sequence[Operation]) -> Iterator[Unit]:
@@ -250,7 +209,7 @@ def _tree(
     chain: MemoryChain,
     strategy: Strategy,
     chunks: Chunks,
-    aliases: Mapping[SSAValue, SSAValue],
+    aliases: Aliases,
 ) -> Temporal:
     """Return the nest of `units`; its clusters turn folds over, or it does itself."""
     groups: list[tuple[Segment, tuple[Tree, ...]]] = []
@@ -262,7 +221,7 @@ def _tree(
         while strategy == "none" and tail > 1 and isinstance(items[tail - 1], Leaf):
             tail -= 1
         inner = segment.fold if chunks == "shared" else None
-        node = Temporal(chain.shared, tuple(items[:tail]), inner)
+        node = _fold_loop(chain.shared, tuple(items[:tail]), inner)
         groups.append((segment, (node, *items[tail:])))
     if chunks == "shared":
         inside = tuple(tree for _, trees in groups for tree in trees)
@@ -272,9 +231,16 @@ def _tree(
         cluster = _cluster(_work(segment), trees, program, chain)
         fold = segment.fold
         children.append(
-            cluster if fold is None else Temporal(chain.root, (cluster,), fold)
+            cluster if fold is None else _fold_loop(chain.root, (cluster,), fold)
         )
     return Temporal(chain.root, tuple(children))
+
+
+def _fold_loop(place: str, children: tuple[Tree, ...], fold: FoldOp | None) -> Temporal:
+    """Return the node of `children`, the loop of `fold` if there is one."""
+    if fold is None:
+        return Temporal(place, children)
+    return Temporal(place, children, fold.dim.data, (fold,), outs=tuple(fold.outs))
 
 
 def _cluster(
@@ -300,7 +266,7 @@ def _items(
     segment: Segment,
     program: FlatProgram,
     chain: MemoryChain,
-    aliases: Mapping[SSAValue, SSAValue],
+    aliases: Aliases,
 ) -> Iterator[Tree]:
     """
     Yield the nodes over the cores of one segment, and collectives between them.
@@ -316,7 +282,7 @@ def _stages(
     units: Sequence[Unit],
     program: FlatProgram,
     chain: MemoryChain,
-    aliases: Mapping[SSAValue, SSAValue],
+    aliases: Aliases,
     *,
     closed: bool = True,
 ) -> Iterator[Tree]:
@@ -419,33 +385,3 @@ def _split_dim(
             "distribute one dimension per axis, in all ops that have it"
         )
     return next(iter(dims), None)
-
-
-@dataclass(frozen=True)
-class _Levels:
-    """At which level a value lives in the body of a node."""
-
-    chain: MemoryChain
-    resident: frozenset[SSAValue]
-    aliases: Mapping[SSAValue, SSAValue]
-
-    def at(self, value: SSAValue, node: Node | None) -> str:
-        """Return the level of `value` in the body of `node`, or outside of all."""
-        chain = self.chain
-        place = chain.root if node is None else node.place
-        if place != chain.out and node is not None and value in self.resident:
-            return chain.out
-        if place != chain.out or node is None:
-            return place
-        for op in ops_of(node):
-            if isinstance(op, ContractOp) and value is self._whole(op.lhs):
-                return chain.lhs
-            if isinstance(op, ContractOp) and value is self._whole(op.rhs):
-                return chain.rhs
-        return chain.out
-
-    def _whole(self, value: SSAValue) -> SSAValue:
-        """Return what an operand stands for, which is a whole where it is a chunk."""
-        while value in self.aliases:
-            value = self.aliases[value]
-        return value

@@ -21,7 +21,7 @@ from comet.dialects.collective.analysis import result_states
 from comet.dialects.compound import ContractOp, FillOp, FoldOp, YieldOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram
-from comet.passes.schedule.tile_tree import Nest, carries_of
+from comet.passes.schedule.tile_tree import Aliases, carries_of, resolve, users_of
 
 Unit: TypeAlias = tuple[Operation, ...]
 """What one leaf holds: an op, and the casts of its result."""
@@ -80,16 +80,6 @@ def check_carries(program: FlatProgram, resident: AbstractSet[SSAValue]) -> None
             )
 
 
-def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
-    """Return, for what the steps of folds read, the values they are chunks of."""
-    return {
-        chunk: value
-        for fold in ops
-        if isinstance(fold, FoldOp)
-        for value, chunk in zip(fold.ins, fold.step.block.args, strict=False)
-    }
-
-
 def has_contraction(op: Operation) -> bool:
     """Return whether `op` is a contraction, or a fold that needs one in every step."""
     return any(isinstance(inner, ContractOp) for inner in op.walk())
@@ -134,7 +124,7 @@ def _exchanges(unit: Unit) -> bool:
     return isinstance(unit[0], CollectiveOp)
 
 
-def readers_of(value: SSAValue, nest: Nest) -> set[Operation]:
+def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:
     """
     Return the ops that read `value`, in its iteration or, carried, in the next one.
 
@@ -147,19 +137,21 @@ def readers_of(value: SSAValue, nest: Nest) -> set[Operation]:
         if (value := waiting.pop()) in seen:
             continue
         seen.add(value)
-        for user in nest.users(value):
+        for user in users_of(value, aliases):
             if isinstance(user, YieldOp) and isinstance(user.parent_op(), FoldOp):
-                waiting.extend(_carried(user, value, nest))
+                waiting.extend(_carried(user, value, aliases))
             else:
                 readers.add(user)
     return readers
 
 
-def _carried(terminator: YieldOp, value: SSAValue, nest: Nest) -> Iterator[SSAValue]:
+def _carried(
+    terminator: YieldOp, value: SSAValue, aliases: Aliases
+) -> Iterator[SSAValue]:
     """Yield the carries and the results that stand for `value` after the step."""
     fold = terminator.parent_op()
     assert isinstance(fold, FoldOp)
-    yielded = map(nest.resolve, terminator.operands)
+    yielded = (resolve(given, aliases) for given in terminator.operands)
     for given, carry, out in zip(yielded, carries_of(fold), fold.outs, strict=True):
         if given is value:
             yield carry

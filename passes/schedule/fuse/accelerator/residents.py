@@ -13,11 +13,12 @@ from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram
 from comet.passes.schedule.fuse.accelerator.folds import readers_of
 from comet.passes.schedule.tile_tree import (
-    Nest,
+    Aliases,
     Spatial,
     Temporal,
     Tree,
     children_of,
+    folds_of,
     ops_of,
 )
 
@@ -25,7 +26,7 @@ from comet.passes.schedule.tile_tree import (
 def resident_values(
     trees: Sequence[Temporal],
     core: str,
-    nest: Nest,
+    aliases: Aliases,
     program: FlatProgram,
     partial: frozenset[SSAValue],
     *,
@@ -48,7 +49,7 @@ def resident_values(
                     and value not in program.outputs
                     and all(
                         _reads_in_core(value, user, maker, home.get(user))
-                        for user in readers_of(value, nest)
+                        for user in readers_of(value, aliases)
                     )
                 ):
                     yield value
@@ -65,8 +66,7 @@ class _Home:
     def within(self, tree: Tree) -> _Home:
         """Return where the children of `tree` stand, which stands here."""
         rows = (*self.rows, *(tree.rows if isinstance(tree, Spatial) else ()))
-        fold = tree.fold if isinstance(tree, Temporal) else None
-        return _Home(rows, fold or self.fold)
+        return _Home(rows, next(iter(folds_of(tree)), self.fold))
 
 
 def _homes(

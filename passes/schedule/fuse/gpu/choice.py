@@ -23,13 +23,14 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.passes.analysis.levels import spmd_region
-from comet.passes.schedule.fuse.gpu import rewrite
-from comet.passes.schedule.fuse.gpu.build import KernelPlan
+from comet.passes.schedule.fuse.gpu import simplify
 from comet.passes.schedule.fuse.gpu.cut import cheapest_cut
-from comet.passes.schedule.fuse.gpu.plan import Choice, Step, plan_steps
+from comet.passes.schedule.fuse.gpu.plan import Choice, Step, plan_kernels, plan_steps
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.notes import BETWEEN, STRATEGY
+from comet.passes.schedule.fuse.rewrite import rewrite
 from comet.passes.schedule.tile.gpu import grid_nodes, set_estimate
+from comet.passes.schedule.tile_tree import Spatial
 
 Strategy: TypeAlias = Literal["none", "partial", "full", "auto"]
 Between: TypeAlias = Literal["recompute", "spill", "auto"]
@@ -55,13 +56,13 @@ def fuse_function(
     best = _cheapest(func, trials, _different(func, open_choices))
     if best.failure:
         raise PassFailedException(best.failure)
-    rewrite(func, best.steps, levels)
+    rewrite(func, plan_kernels(func, best.steps, levels))
+    simplify(func)
     if strategy == "auto":
         func.attributes[STRATEGY] = StringAttr(best.choice.strategy)
     if strategy == between == "auto":
         func.attributes[BETWEEN] = StringAttr(_between(best.choice, ranks))
-    kernels = [step for step in best.steps if isinstance(step, KernelPlan)]
-    for node, kernel in zip(grid_nodes(func), kernels, strict=True):
+    for node, kernel in zip(grid_nodes(func), _kernels(best.steps), strict=True):
         set_estimate(node, trials.seconds(kernel) - trials.gpu.launch)
 
 
@@ -138,7 +139,7 @@ def _fitted(func: FuncOp, trials: Trials, choice: Choice) -> _Candidate:
 
 
 def _cut(
-    func: FuncOp, trials: Trials, choice: Choice, kernel: KernelPlan, reason: str
+    func: FuncOp, trials: Trials, choice: Choice, kernel: Spatial, reason: str
 ) -> _Candidate:
     """Return a choice whose `kernel`, impossible for a `reason`, is cut in two."""
     place = cheapest_cut(func, choice, kernel)
@@ -147,5 +148,5 @@ def _cut(
     return _fitted(func, trials, replace(choice, cuts=choice.cuts | {place}))
 
 
-def _kernels(steps: Iterable[Step]) -> Iterator[KernelPlan]:
-    return (step for step in steps if isinstance(step, KernelPlan))
+def _kernels(steps: Iterable[Step]) -> Iterator[Spatial]:
+    return (step for step in steps if isinstance(step, Spatial))

@@ -10,12 +10,12 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import FillOp
 from comet.dialects.compound.dims import element_type_of, extents_of
-from comet.passes.schedule.fuse.gpu.build import KernelPlan
 from comet.passes.schedule.fuse.gpu.groups import elementary_ops, in_stages, steps_of
 from comet.passes.schedule.fuse.gpu.plan import Choice
+from comet.passes.schedule.tile_tree import Spatial
 
 
-def cheapest_cut(func: FuncOp, choice: Choice, kernel: KernelPlan) -> int | None:
+def cheapest_cut(func: FuncOp, choice: Choice, kernel: Spatial) -> int | None:
     """
     Return the place of the op that begins the second half of a kernel.
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import ContractOp, FillOp, FoldOp, RenameOp
+from comet.dialects.compound import ContractOp, FillOp, FoldOp, IndexOp, RenameOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.dependence import dims_behind
 from comet.passes.analysis.levels import compute_block
@@ -23,7 +24,6 @@ from comet.passes.analysis.reduction_loops import (
     reduced_dims,
     sweep_count,
 )
-from comet.passes.schedule.fuse.gpu.build import KernelPlan
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
     elementary_ops,
@@ -33,6 +33,9 @@ from comet.passes.schedule.fuse.gpu.groups import (
     values_read,
     with_products,
 )
+from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels, kernel_tree
+from comet.passes.schedule.fuse.rewrite import FusionPlan
+from comet.passes.schedule.tile_tree import Leaf, Spatial, chunks_of
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,8 @@ class Choice:
         return "full" if self.whole else "partial"
 
 
-Step: TypeAlias = KernelPlan | RenameOp | CollectiveOp
-"""A kernel, a view of a value in device memory, or a collective between kernels."""
+Step: TypeAlias = Spatial | Leaf
+"""A kernel; or a view of a value in device memory, or a collective between kernels."""
 
 
 def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
@@ -81,7 +84,7 @@ def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
     stored: set[SSAValue] = set()
     for step in found:
         if not isinstance(step, tuple):
-            steps.append(step)
+            steps.append(Leaf((step,)))
             continue
         made = (result for op in step for result in op.results)
         if outs := tuple(v for v in made if v in kept and v not in stored):
@@ -92,6 +95,20 @@ def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def plan_kernels(func: FuncOp, steps: Sequence[Step], levels: GpuLevels) -> FusionPlan:
+    """Return the plan that replaces what one GPU does for `func` by `steps`."""
+    block = compute_block(func)
+    *ops, terminator = block.ops
+    positions = Leaf(tuple(op for op in ops if isinstance(op, IndexOp)))
+    return FusionPlan(
+        block,
+        (positions, *steps),
+        tuple(terminator.operands),
+        KernelLevels(levels),
+        chunks_of(ops),
+    )
+
+
 def _constants(readers: Iterable[Operation]) -> list[Step]:
     """
     Return kernels for the constants that are read as they lie in device memory.
@@ -100,7 +117,7 @@ def _constants(readers: Iterable[Operation]) -> list[Step]:
     """
     values = dict.fromkeys(value for op in readers for value in op.operands)
     return [
-        KernelPlan((value.owner,), (value,), grid=(), loops=())
+        kernel_tree((value.owner,), (value,), grid=(), loops=())
         for value in values
         if isinstance(value.owner, FillOp)
     ]
@@ -121,7 +138,7 @@ def _again(
 
 def _plan_kernel(
     ops: tuple[Operation, ...], outs: tuple[SSAValue, ...], choice: Choice
-) -> KernelPlan:
+) -> Spatial:
     """
     Choose the grid and the loops of one kernel.
 
@@ -137,11 +154,9 @@ def _plan_kernel(
     ]
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
     loops = nested_loops(ops, dims, extents)
-    plan = KernelPlan(ops, outs, _grid(ops, outs), loops)
-    if not choice.spill:
-        return plan
-    kept = (value for dim in loops for value in costly_crossings(plan, dim))
-    return replace(plan, spilled=frozenset(kept))
+    kept = (value for dim in loops for value in costly_crossings(ops, dim))
+    spilled = frozenset(kept if choice.spill else ())
+    return kernel_tree(ops, outs, _grid(ops, outs), loops, spilled)
 
 
 def _is_part(fold: FoldOp) -> bool:
@@ -167,7 +182,7 @@ def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]
     )
 
 
-def costly_crossings(plan: KernelPlan, dim: str) -> tuple[SSAValue, ...]:
+def costly_crossings(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
     """
     Return the tiles that are worth keeping from one sweep over `dim` to a later one.
 
@@ -175,8 +190,8 @@ def costly_crossings(plan: KernelPlan, dim: str) -> tuple[SSAValue, ...]:
     elementwise ops is not kept as well.
     """
     kept: list[SSAValue] = []
-    for value in crossing_values(plan.ops, dim):
-        needed = producers(value, plan.ops, kept)
+    for value in crossing_values(ops, dim):
+        needed = producers(value, ops, kept)
         if any(isinstance(op, ContractOp) for op in needed):
             kept.append(value)
     return tuple(kept)

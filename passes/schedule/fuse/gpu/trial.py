@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.hardware import device_of
@@ -23,10 +23,11 @@ from comet.dialects.compound.dims import with_level
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
-from comet.passes.schedule.fuse.gpu import copy_op, simplify
-from comet.passes.schedule.fuse.gpu.build import KernelPlan, build_kernel
+from comet.passes.schedule.fuse.gpu import simplify
 from comet.passes.schedule.fuse.gpu.groups import values_read
+from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
 from comet.passes.schedule.plan_string import parse_plan
+from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile import apply_plan
 from comet.passes.schedule.tile.gpu import (
     KernelTiling,
@@ -35,6 +36,7 @@ from comet.passes.schedule.tile.gpu import (
     misfit,
     plan_of,
 )
+from comet.passes.schedule.tile_tree import Scope, Spatial, build, chunks_of
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
 
@@ -53,22 +55,22 @@ class Trials:
     def __init__(self, system: SystemOp):
         self._system, self._levels = system, gpu_levels(system)
         self.gpu = device_of(system)
-        self._trials: dict[KernelPlan, _Trial] = {}
-        self._refusals: dict[KernelPlan, str] = {}
+        self._trials: dict[Spatial, _Trial] = {}
+        self._refusals: dict[Spatial, str] = {}
 
-    def _tried(self, kernel: KernelPlan) -> _Trial:
+    def _tried(self, kernel: Spatial) -> _Trial:
         if kernel not in self._trials:
             (node,) = grid_nodes(alone(kernel, self._levels))
             tiling = best_tiling(node, self._levels, self.gpu)
             self._trials[kernel] = _Trial(node, tiling)
         return self._trials[kernel]
 
-    def seconds(self, kernel: KernelPlan) -> float:
+    def seconds(self, kernel: Spatial) -> float:
         """Return the time of one launch with the best tiles, infinite if none fit."""
         tiling = self._tried(kernel).tiling
         return inf if tiling is None else tiling.seconds
 
-    def misfit(self, kernel: KernelPlan) -> str:
+    def misfit(self, kernel: Spatial) -> str:
         """Return why no tiles of a kernel fit the GPU, empty if some do."""
         trial = self._tried(kernel)
         if trial.tiling is not None:
@@ -76,7 +78,7 @@ class Trials:
         reason = misfit(trial.node, self._levels, self.gpu)
         return f"fuse: {reason}; make a dimension smaller, or see it in parts by split"
 
-    def refusal(self, kernel: KernelPlan) -> str:
+    def refusal(self, kernel: Spatial) -> str:
         """Return why a kernel with its best tiles is not lowered, empty if it is."""
         if kernel not in self._refusals:
             trial = self._tried(kernel)
@@ -86,37 +88,34 @@ class Trials:
         return self._refusals[kernel]
 
 
-def alone(kernel: KernelPlan, levels: GpuLevels) -> FuncOp:
+def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     """Return a function that runs one kernel only, on what this reads."""
-    block, values = Block(), dict[SSAValue, SSAValue]()
+    scope = Scope(Block(), None, KernelLevels(levels), chunks_of(kernel.ops))
     for value in values_read(kernel.ops):
         if not isinstance(value.owner, FillOp):
-            _stand_in(value, block, values, levels)
-    node = build_kernel(kernel, levels, values)
-    block.add_ops((node, ReturnOp(*node.outs)))
-    types = block.arg_types, node.result_types
-    func = FuncOp("alone", types, Region(block))
+            _stand_in(value, scope)
+    build(kernel, scope)
+    results = [scope.at(value, levels.memory) for value in kernel.outs]
+    scope.block.add_op(ReturnOp(*results))
+    types = scope.block.arg_types, [value.type for value in results]
+    func = FuncOp("alone", types, Region(scope.block))
+    retile(func)
     simplify(func)
     return func
 
 
-def _stand_in(
-    value: SSAValue, block: Block, values: dict[SSAValue, SSAValue], levels: GpuLevels
-) -> None:
+def _stand_in(value: SSAValue, scope: Scope) -> None:
     """Let an argument stand for `value`, or for what `value` is another view of."""
-    if value in values:
+    if value in scope.values:
         return
     owner = value.owner
-    if isinstance(owner, Operation) and isinstance(
-        owner, RenameOp | IndexOp | CollectiveOp
-    ):
+    if isinstance(owner, RenameOp | IndexOp | CollectiveOp):
         for operand in owner.operands:
-            _stand_in(operand, block, values, levels)
-        copy_op(owner, block, values, levels)
+            _stand_in(operand, scope)
+        scope.insert(owner)
         return
-    type_ = with_level(value.type, levels.memory)
-    values[value] = block.insert_arg(type_, len(block.args))
-    values[value].name_hint = value.name_hint
+    type_ = with_level(value.type, scope.levels.at(value, None))
+    scope.add(value, scope.block.insert_arg(type_, len(scope.block.args)))
 
 
 def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:

@@ -1,0 +1,106 @@
+"""
+The tile tree of one GPU kernel, and at which level its values live.
+
+Kernel inputs live in device memory. They pass down the tree as handles and are loaded
+at the border of the innermost node that splits them: into shared memory for a
+contraction, into registers for anything else. What ops make stays in registers; tiles
+that a loop concatenates are stored to device memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.arch.gpu_levels import GpuLevels
+from comet.dialects.compound import ContractOp, FoldOp
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.passes.analysis.reduction_loops import plan_sweeps
+from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
+
+REGISTERS = "registers"
+"""Where the trees of kernels say that their values live."""
+
+
+def kernel_tree(
+    ops: tuple[Operation, ...],
+    outs: tuple[SSAValue, ...],
+    grid: Sequence[str],
+    loops: Sequence[str],
+    spilled: AbstractSet[SSAValue] = frozenset(),
+) -> Spatial:
+    """
+    Return the tree of a kernel that computes `outs` by `ops`, constants not among them.
+
+    Programs split the dimensions of `grid`, and each loops over `loops`, outermost
+    first. `spilled` are tiles that a sweep writes to device memory for a later one.
+    """
+    rows = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
+    children = tuple(_trees(ops, loops, set(outs), spilled))
+    return Spatial(REGISTERS, None, rows, children, ops, outs)
+
+
+def _trees(
+    ops: tuple[Operation, ...],
+    loops: Sequence[str],
+    wanted: set[SSAValue],
+    spilled: AbstractSet[SSAValue],
+) -> Iterator[Tree]:
+    """Yield what computes `wanted` by `ops`, inside the loops that these have."""
+    if not loops:
+        yield Leaf(ops)
+        return
+    outer, inner = loops[0], loops[1:]
+    plan = plan_sweeps(ops, outer, wanted, spilled)
+    for index, segment in enumerate(plan.between):
+        others = (op for op in ops if op not in segment)
+        used = wanted.union(*(op.operands for op in others))
+        yield from _trees(segment, inner, used, spilled)
+        if index < len(plan.sweeps):
+            sweep = plan.sweeps[index]
+            children = _trees(sweep.ops, inner, set(sweep.outputs), spilled)
+            folds = (op for op in sweep.ops if isinstance(op, FoldOp))
+            own = tuple(fold for fold in folds if fold.dim.data == outer)
+            yield Temporal(
+                REGISTERS, tuple(children), outer, own, sweep.ops, sweep.outputs
+            )
+
+
+@dataclass(frozen=True)
+class KernelLevels(Levels):
+    """Values live in registers, and in device memory between kernels."""
+
+    gpu: GpuLevels
+
+    def at(self, value: SSAValue, node: Node | None) -> str:
+        return self.gpu.memory if node is None else self.gpu.registers
+
+    def operand(self, value: SSAValue, op: Operation, node: Node | None) -> str:
+        contracted = node is not None and _is_contracted(value, op)
+        return self.gpu.shared if contracted else self.at(value, node)
+
+    def entering(
+        self, value: SSAValue, op: Operation, node: Node, loops: AbstractSet[str]
+    ) -> str:
+        later = loops & set(names_of(value))
+        return self.gpu.memory if later else self.operand(value, op, node)
+
+    def stays(self, level: str) -> bool:
+        return level != self.gpu.memory
+
+    def leaving(self, value: SSAValue, tree: Node, node: Node | None) -> str:
+        stored = isinstance(tree, Temporal) and tree.loop in names_of(value)
+        return self.gpu.memory if stored else self.at(value, node)
+
+
+def _is_contracted(value: SSAValue, op: Operation) -> bool:
+    """Return whether `op` reads `value` only as an operand of contractions."""
+    if not isinstance(op, FoldOp):
+        return isinstance(op, ContractOp)
+    chunks = zip(op.ins, op.step.block.args, strict=False)
+    uses = [use.operation for of, chunk in chunks if of is value for use in chunk.uses]
+    return bool(uses) and all(isinstance(use, ContractOp) for use in uses)

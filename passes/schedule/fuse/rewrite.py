@@ -1,0 +1,70 @@
+"""The rewrite of a fusion plan: ops become tile trees, on every kind of machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import Rewriter
+
+from comet.dialects.compound.dims import with_level
+from comet.passes.schedule.retile import retile
+from comet.passes.schedule.tile_tree import Aliases, Levels, Scope, Tree, build
+
+
+@dataclass(frozen=True)
+class FusionPlan:
+    """Which ops share a nest or a kernel, in which loops, and where values live."""
+
+    block: Block
+    """What is replaced: the block of the function, or of the region that ranks run."""
+    trees: tuple[Tree, ...]
+    """Nests or kernels, and between these leaves, in order."""
+    outputs: tuple[SSAValue, ...]
+    """What the block returns or yields."""
+    levels: Levels
+    aliases: Aliases
+    inputs: Mapping[SSAValue, SSAValue] = field(
+        default_factory=dict[SSAValue, SSAValue]
+    )
+    """Values that stand for arguments of the block, and these arguments."""
+
+
+def rewrite(func: FuncOp, plan: FusionPlan) -> None:
+    """Replace the block of a plan by its trees; values outside are outermost."""
+    old, level_of = plan.block, plan.levels.at
+    arguments = [with_level(arg.type, level_of(arg, None)) for arg in old.args]
+    block, region = Block(arg_types=arguments), old.parent
+    assert region is not None
+    scope = Scope(block, None, plan.levels, plan.aliases)
+    for argument, made in zip(old.args, block.args, strict=True):
+        scope.add(argument, made)
+    for value, argument in plan.inputs.items():
+        scope.values[value] = scope.values[argument]
+    for tree in plan.trees:
+        build(tree, scope)
+    terminator = old.last_op
+    assert terminator is not None
+    results = [scope.at(value, level_of(value, None)) for value in plan.outputs]
+    block.add_op(terminator.create(operands=results))
+    region.insert_block(block, 0)
+    region.detach_block(old)
+    old.erase(safe_erase=False)
+    _place_outside(func.body.block, plan.levels)
+    retile(func)
+    end = func.body.block.last_op
+    types = () if end is None else end.operand_types
+    func.properties["function_type"] = FunctionType.from_lists(
+        func.body.block.arg_types, types
+    )
+
+
+def _place_outside(block: Block, levels: Levels) -> None:
+    """Say of what stands in the function's own block that it is outermost."""
+    for value in (*block.args, *(result for op in block.ops for result in op.results)):
+        fitting = with_level(value.type, levels.at(value, None))
+        if fitting != value.type:
+            Rewriter.replace_value_with_new_type(value, fitting)
