@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 from comet.dialects.arch.fields import Fields, FieldsDirective, dictionary_of
 from comet.dialects.arch.gpu import GpuOp, GpuRates
 from comet.dialects.arch.nodes import LevelOp, NodeOp, Path, PathAttr, UnitOp
-from comet.dialects.arch.rows import ComputeOp, ContainerOp, MemoryOp
+from comet.dialects.arch.rows import SYSTEM, ComputeOp, ContainerOp, MemoryOp
 
 __all__ = [
     "Arch",
@@ -66,7 +66,7 @@ class SystemOp(ContainerOp):
     ```
     """
 
-    name = "arch.system"
+    name = SYSTEM
     label = prop_def(SymbolNameConstraint())
     extra = opt_prop_def(DictionaryAttr)
     """What the file says at its top that nobody reads."""

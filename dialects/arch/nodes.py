@@ -24,6 +24,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     region_def,
+    traits_def,
 )
 from xdsl.traits import HasParent, NoTerminator
 from xdsl.utils.exceptions import VerifyException
@@ -38,13 +39,14 @@ from comet.dialects.arch.fields import (
     fields_of,
 )
 from comet.dialects.arch.rows import (
+    SYSTEM,
     ComputeOp,
     ContainerOp,
     MemoryOp,
     RowOp,
-    system_op,
 )
 from comet.dialects.arch.schema import LINK, ROOT, mesh_shape, mistakes
+from comet.dialects.parents import HasParentNamed
 
 RowT = TypeVar("RowT", bound=RowOp)
 
@@ -227,7 +229,7 @@ class LevelOp(NodeOp, ContainerOp):
     name = "arch.level"
     axes = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
-    traits = lazy_traits_def(lambda: (HasParent(system_op(), LevelOp), NoTerminator()))
+    traits = traits_def(HasParentNamed((SYSTEM, name)), NoTerminator())
     custom_directives = (FieldsDirective,)
     assembly_format = NODE_FORMAT + "(`axes` $axes^)? attr-dict-with-keyword $body"
 

@@ -6,19 +6,22 @@ from abc import ABC
 from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
-    lazy_traits_def,
     opt_prop_def,
     prop_def,
+    traits_def,
 )
-from xdsl.traits import HasParent
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.arch.fields import Fields, FieldsDirective, dictionary_of, fields_of
 from comet.dialects.arch.schema import COMPUTE, MEMORY, Rules, mistakes
+from comet.dialects.parents import HasParentNamed
+
+SYSTEM = "arch.system"
+"""The name of the op of a whole machine, which holds all others."""
 
 
 def integer_of(attribute: Attribute | None, default: int) -> int:
@@ -55,13 +58,6 @@ class ContainerOp(IRDLOperation, ABC):
         return clone
 
 
-def system_op() -> type[Operation]:
-    """Return `arch.system`, whose module imports this one."""
-    from comet.dialects.arch import SystemOp
-
-    return SystemOp
-
-
 class RowOp(IRDLOperation, ABC):
     """A row of a table: a kind of memory or of compute unit."""
 
@@ -69,7 +65,7 @@ class RowOp(IRDLOperation, ABC):
     fields = prop_def(DictionaryAttr)
     extra = opt_prop_def(DictionaryAttr)
     """What the file says beside the attributes: the class, and what nobody reads."""
-    traits = lazy_traits_def(lambda: (HasParent(system_op()),))
+    traits = traits_def(HasParentNamed((SYSTEM,)))
     custom_directives = (FieldsDirective,)
     assembly_format = (
         "$kind custom<FieldsDirective>($fields) "

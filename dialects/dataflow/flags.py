@@ -25,7 +25,6 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
-    lazy_traits_def,
     operand_def,
     param_def,
     prop_def,
@@ -34,11 +33,12 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, MemoryAllocEffect, SymbolUserOpInterface
+from xdsl.traits import MemoryAllocEffect, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.dataflow.channel import ChannelType, InboxOp, verify_blocks
+from comet.dialects.parents import HasParentNamed
 from comet.dialects.schedule.attributes import LoopAttr, parse_rows, print_rows
 
 
@@ -174,11 +174,8 @@ class FlagsOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op a flag has at least one writer")
 
 
-def in_kernel() -> HasParent:
-    """Return the trait of what stands in a kernel; the kernel's module imports ours."""
-    from comet.dialects.dataflow import KernelOp
-
-    return HasParent(KernelOp)
+KERNEL = "dataflow.kernel"
+"""The name of the op that holds what works on channels, flags and epochs."""
 
 
 @irdl_attr_definition
@@ -200,7 +197,7 @@ class EpochOp(IRDLOperation):
 
     name = "dataflow.epoch"
     result = result_def(EpochType)
-    traits = lazy_traits_def(lambda: (in_kernel(),))
+    traits = traits_def(HasParentNamed((KERNEL,)))
     assembly_format = "attr-dict"
 
     def __init__(self):

@@ -16,30 +16,31 @@ from xdsl.irdl import (
     IRDLOperation,
     base,
     irdl_op_definition,
-    lazy_traits_def,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     result_def,
+    traits_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType
 from comet.dialects.dataflow.flags import (
+    KERNEL,
     EpochType,
     FlagScope,
     FlagsType,
     ScopeAttr,
     Semantics,
     SemanticsAttr,
-    in_kernel,
 )
+from comet.dialects.parents import HasParentNamed
 
 
 class _OnChannel(IRDLOperation, ABC):
     """What works on a channel; `epoch` is there once channels are lowered."""
 
-    traits = lazy_traits_def(lambda: (in_kernel(),))
+    traits = traits_def(HasParentNamed((KERNEL,)))
 
     channel = operand_def(ChannelType)
     epoch = opt_operand_def(EpochType)
@@ -178,7 +179,7 @@ class PullOp(_Consumer):
 class _OnFlags(IRDLOperation, ABC):
     """Works on a channel's flags; these, and how, are there once it is lowered."""
 
-    traits = lazy_traits_def(lambda: (in_kernel(),))
+    traits = traits_def(HasParentNamed((KERNEL,)))
 
     channel = operand_def(ChannelType)
     flags = opt_operand_def(FlagsType)

@@ -1,0 +1,25 @@
+"""The parents of ops whose classes are defined after those of their children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+from xdsl.traits import OpTrait
+from xdsl.utils.exceptions import VerifyException
+
+
+@dataclass(frozen=True)
+class HasParentNamed(OpTrait):
+    """The parent is one of the ops of these names; as `HasParent` for their classes."""
+
+    names: tuple[str, ...]
+
+    def verify(self, op: Operation) -> None:
+        """Raise `VerifyException` for another parent; an op may have none."""
+        parent = op.parent_op()
+        if parent is None or parent.name in self.names:
+            return
+        names = ", ".join(f"'{name}'" for name in self.names)
+        expected = names if len(self.names) == 1 else f"to be one of {names}"
+        raise VerifyException(f"'{op.name}' expects parent op {expected}")
