@@ -8,394 +8,46 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import auto
+from xdsl.ir import Dialect
 
-from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, f64
-from xdsl.dialects.utils import EnumAttribute
-from xdsl.interfaces import HasCanonicalizationPatternsInterface
-from xdsl.ir import (
-    Attribute,
-    Dialect,
-    SpacedOpaqueSyntaxAttribute,
-    SSAValue,
-)
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_attr_definition,
-    irdl_op_definition,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
-from xdsl.pattern_rewriter import RewritePattern
-from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
-
-from comet.dialects.compound.attention import AttentionOp, FlashDecodeOp
-from comet.dialects.compound.dims import (
-    DimsAttr,
-    element_type_of,
-    extents_of,
-    float_type_of,
-    level_of,
-    merged_extents,
-    names_of,
-    tensor,
+from comet.dialects.compound.dims import DimsAttr
+from comet.dialects.compound.elementary import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    ReduceKind,
+    ReduceKindAttr,
+    ReduceOp,
 )
 from comet.dialects.compound.fold import FoldOp, YieldOp
-from comet.dialects.compound.gemm import AgGemmOp, ExpertGemmOp, GemmOp
 from comet.dialects.compound.index import IndexOp
-from comet.dialects.compound.named import (
-    GatedMlpOp,
-    GemmBiasReluOp,
-    GemmGeluOp,
-    GemmGemmOp,
-    GemmLayernormOp,
-    GemmRmsnormOp,
-    GemmSiluOp,
-    GemmSoftmaxOp,
-)
+from comet.dialects.compound.map import MAP_ARITY, MapKind, MapKindAttr, MapOp
+from comet.dialects.compound.named import named_ops
 from comet.dialects.compound.rename import RenameOp
-from comet.dialects.compound.scan import SsmScanOp
 
-
-class MapKind(StrEnum):
-    """What `compound.map` computes for each element."""
-
-    ADD = auto()
-    SUB = auto()
-    MULT = auto()
-    DIV = auto()
-    MAX = auto()
-    MIN = auto()
-    EXP = auto()
-    LOG = auto()
-    SQRT = auto()
-    RSQRT = auto()
-    NEG = auto()
-    TANH = auto()
-    ERF = auto()
-
-
-MAP_ARITY: dict[MapKind, int] = {
-    MapKind.ADD: 2,
-    MapKind.SUB: 2,
-    MapKind.MULT: 2,
-    MapKind.DIV: 2,
-    MapKind.MAX: 2,
-    MapKind.MIN: 2,
-    MapKind.EXP: 1,
-    MapKind.LOG: 1,
-    MapKind.SQRT: 1,
-    MapKind.RSQRT: 1,
-    MapKind.NEG: 1,
-    MapKind.TANH: 1,
-    MapKind.ERF: 1,
-}
-
-
-class ReduceKind(StrEnum):
-    """How partial values are combined, by `compound.reduce` and by collectives."""
-
-    ADD = auto()
-    MAX = auto()
-
-
-@irdl_attr_definition
-class MapKindAttr(EnumAttribute[MapKind], SpacedOpaqueSyntaxAttribute):
-    name = "compound.map_kind"
-
-
-@irdl_attr_definition
-class ReduceKindAttr(EnumAttribute[ReduceKind], SpacedOpaqueSyntaxAttribute):
-    name = "compound.reduce_kind"
-
-
-def _check_names(op: IRDLOperation, result: SSAValue, extents: dict[str, int]) -> None:
-    """Check that every dimension of `result` is one of `extents`, at that extent."""
-    for name, extent in extents_of(result).items():
-        if name not in extents:
-            raise VerifyException(
-                f"'{op.name}' op result has dimension {name}, which no operand has"
-            )
-        if extents[name] != extent:
-            raise VerifyException(
-                f"'{op.name}' op result has extent {extent} for dimension {name}, "
-                f"the operands have {extents[name]}"
-            )
-
-
-def _check_element_types(op: IRDLOperation, *values: SSAValue) -> None:
-    """Check that all values have one element type, a float."""
-    _check_one_type(op, [float_type_of(value) for value in values])
-
-
-def _check_one_type(op: IRDLOperation, types: Sequence[Attribute]) -> None:
-    for type_ in types[1:]:
-        if type_ != types[0]:
-            raise VerifyException(
-                f"'{op.name}' op mixes element types {types[0]} and {type_}; "
-                "make the conversion explicit with compound.cast"
-            )
-
-
-@irdl_op_definition
-class ContractOp(IRDLOperation):
-    """
-    Multiply two tensors and sum over the names that the result lacks.
-
-    The result's element type is the accumulator's: the operands' type or a wider one.
-
-    ```mlir
-    %c = compound.contract %a, %b : tensor<4x8xf16, #compound.dims<M, K>>,
-        tensor<8x2xf16, #compound.dims<K, N>> -> tensor<4x2xf32, #compound.dims<M, N>>
-    ```
-    """
-
-    name = "compound.contract"
-    lhs = operand_def()
-    rhs = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
-    )
-
-    def __init__(self, lhs: SSAValue, rhs: SSAValue, result_type: Attribute):
-        super().__init__(operands=[lhs, rhs], result_types=[result_type])
-
-    @property
-    def contracted(self) -> tuple[str, ...]:
-        """The names that are summed, in the order of the left operand."""
-        kept = names_of(self.result)
-        return tuple(name for name in names_of(self.lhs) if name not in kept)
-
-    @property
-    def batch(self) -> tuple[str, ...]:
-        """The names that stand in all three tensors, in the order of the left one."""
-        shared = set(names_of(self.rhs)) & set(names_of(self.result))
-        return tuple(name for name in names_of(self.lhs) if name in shared)
-
-    def verify_(self) -> None:
-        _check_names(self, self.result, merged_extents(self.operands, self.name))
-        _check_element_types(self, self.lhs, self.rhs)
-        lhs, rhs = set(names_of(self.lhs)), set(names_of(self.rhs))
-        for name in sorted((lhs ^ rhs) - set(names_of(self.result))):
-            raise VerifyException(
-                f"'{self.name}' op sums dimension {name}, which only one operand has; "
-                "keep it in the result, or reduce that operand first"
-            )
-        operand, accumulator = float_type_of(self.lhs), float_type_of(self.result)
-        if accumulator != operand and accumulator.bitwidth <= operand.bitwidth:
-            raise VerifyException(
-                f"'{self.name}' op accumulates {operand} in {accumulator}; the "
-                "accumulator has the operands' type or a wider one"
-            )
-
-
-@irdl_op_definition
-class ReduceOp(IRDLOperation):
-    """
-    Reduce the dimensions that the result lacks.
-
-    ```mlir
-    %m = compound.reduce max %c : tensor<4x2xf32, #compound.dims<M, N>>
-        -> tensor<4xf32, #compound.dims<M>>
-    ```
-    """
-
-    name = "compound.reduce"
-    kind = prop_def(ReduceKindAttr)
-    input = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = "$kind $input attr-dict `:` type($input) `->` type($result)"
-
-    def __init__(self, kind: ReduceKind, input: SSAValue, result_type: Attribute):
-        super().__init__(
-            operands=[input],
-            result_types=[result_type],
-            properties={"kind": ReduceKindAttr(kind)},
-        )
-
-    @property
-    def reduced(self) -> tuple[str, ...]:
-        """The names that are reduced, in the order of the operand."""
-        kept = names_of(self.result)
-        return tuple(name for name in names_of(self.input) if name not in kept)
-
-    def verify_(self) -> None:
-        _check_names(self, self.result, extents_of(self.input))
-        _check_element_types(self, self.input, self.result)
-        if not self.reduced:
-            raise VerifyException(
-                f"'{self.name}' op reduces nothing: the result has every dimension of "
-                "the operand"
-            )
-
-
-@irdl_op_definition
-class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
-    """
-    Compute an elementwise function; operands are broadcast by name.
-
-    ```mlir
-    %s = compound.map sub %c, %m : tensor<4x2xf32, #compound.dims<M, N>>,
-        tensor<4xf32, #compound.dims<M>> -> tensor<4x2xf32, #compound.dims<M, N>>
-    ```
-    """
-
-    name = "compound.map"
-    kind = prop_def(MapKindAttr)
-    inputs = var_operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = "$kind $inputs attr-dict `:` type($inputs) `->` type($result)"
-
-    def __init__(
-        self, kind: MapKind, inputs: Sequence[SSAValue], result_type: Attribute
-    ):
-        super().__init__(
-            operands=[inputs],
-            result_types=[result_type],
-            properties={"kind": MapKindAttr(kind)},
-        )
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from comet.dialects.compound.canonicalize import AbsorbZero, DropNeutralOperand
-
-        return DropNeutralOperand(), AbsorbZero()
-
-    def verify_(self) -> None:
-        arity = MAP_ARITY[self.kind.data]
-        if len(self.inputs) != arity:
-            raise VerifyException(
-                f"'{self.name}' op {self.kind.data} takes {arity} operand(s), "
-                f"got {len(self.inputs)}"
-            )
-        extents = merged_extents(self.inputs, self.name)
-        _check_names(self, self.result, extents)
-        _check_element_types(self, *self.inputs, self.result)
-        if missing := [n for n in extents if n not in names_of(self.result)]:
-            raise VerifyException(
-                f"'{self.name}' op result lacks dimension {missing[0]} of an operand; "
-                "use compound.reduce to drop a dimension"
-            )
-
-
-@irdl_op_definition
-class CastOp(IRDLOperation):
-    """
-    Convert the element type, from counts of i32 too.
-
-    ```mlir
-    %h = compound.cast %p : tensor<4xf32, #compound.dims<M>>
-        -> tensor<4xf16, #compound.dims<M>>
-    ```
-    """
-
-    name = "compound.cast"
-    input = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
-
-    def __init__(self, input: SSAValue, result_type: Attribute):
-        super().__init__(operands=[input], result_types=[result_type])
-
-    def verify_(self) -> None:
-        if extents_of(self.input) != extents_of(self.result):
-            raise VerifyException(f"'{self.name}' op changes only the element type")
-        if names_of(self.input) != names_of(self.result):
-            raise VerifyException(f"'{self.name}' op keeps the order of dimensions")
-        element_type_of(self.input)
-        float_type_of(self.result)
-
-
-@irdl_op_definition
-class FillOp(IRDLOperation):
-    """
-    A constant tensor, of rank 0 too.
-
-    ```mlir
-    %n = compound.fill 1.250000e-01 : tensor<f32, #compound.dims<>>
-    ```
-    """
-
-    name = "compound.fill"
-    value = prop_def(FloatAttr[Float64Type])
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = "$value attr-dict `:` type($result)"
-
-    def __init__(self, value: float, result_type: Attribute):
-        super().__init__(
-            result_types=[result_type], properties={"value": FloatAttr(value, f64)}
-        )
-
-    def verify_(self) -> None:
-        names_of(self.result)
-        float_type_of(self.result)
-
-
-@irdl_op_definition
-class ExtentOp(IRDLOperation):
-    """
-    The real, not padded, number of elements of the value at hand along a dimension.
-
-    ```mlir
-    %n = compound.extent "N" of %c : tensor<4x2xf32, #compound.dims<M, N>>
-        -> tensor<f32, #compound.dims<>>
-    ```
-    """
-
-    name = "compound.extent"
-    dim = prop_def(StringAttr)
-    input = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-    assembly_format = "$dim `of` $input attr-dict `:` type($input) `->` type($result)"
-
-    def __init__(self, dim: str, input: SSAValue, result_type: Attribute | None = None):
-        element, level = element_type_of(input), level_of(input)
-        super().__init__(
-            operands=[input],
-            result_types=[result_type or tensor({}, element, level)],
-            properties={"dim": StringAttr(dim)},
-        )
-
-    def verify_(self) -> None:
-        if self.dim.data not in names_of(self.input):
-            raise VerifyException(
-                f"'{self.name}' op operand has no dimension {self.dim.data}"
-            )
-        float_type_of(self.result)
-        if names_of(self.result):
-            raise VerifyException(f"'{self.name}' op result is of rank 0")
-
+__all__ = [
+    "MAP_ARITY",
+    "CastOp",
+    "Compound",
+    "ContractOp",
+    "ExtentOp",
+    "FillOp",
+    "FoldOp",
+    "IndexOp",
+    "MapKind",
+    "MapOp",
+    "ReduceKind",
+    "ReduceKindAttr",
+    "ReduceOp",
+    "RenameOp",
+    "YieldOp",
+]
 
 Compound = Dialect(
     "compound",
     [
-        GemmOp,
-        AgGemmOp,
-        ExpertGemmOp,
-        GemmSoftmaxOp,
-        GemmLayernormOp,
-        GemmRmsnormOp,
-        GemmGeluOp,
-        GemmSiluOp,
-        GemmBiasReluOp,
-        GemmGemmOp,
-        GatedMlpOp,
-        AttentionOp,
-        FlashDecodeOp,
-        SsmScanOp,
+        *named_ops(),
         ContractOp,
         ReduceOp,
         MapOp,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import AnyFloat, BFloat16Type, Float16Type, Float32Type
 
-from comet.dialects.compound import ReduceKind
+from comet.dialects.compound.elementary import ReduceKind
 
 
 def lowest_finite(element_type: AnyFloat) -> float:

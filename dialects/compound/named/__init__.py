@@ -2,22 +2,23 @@
 The named compound ops: whole patterns of a model on plain tensors (the graph level).
 
 An op says how the dimensions of its operands and its result are called; the shared
-verifier checks shapes against these names, and `decompose` starts from them.
+verifier checks shapes against these names, and `decompose` starts from them. The
+modules of this folder define the ops; they are listed nowhere else.
 """
 
 from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import ClassVar, TypeGuard
 
-from xdsl.dialects.builtin import AnyFloat, Float64Type, FloatAttr, TensorType, f64
+from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     MessageConstraint,
-    irdl_op_definition,
-    prop_def,
     result_def,
     traits_def,
     var_operand_def,
@@ -131,175 +132,19 @@ class CompoundOp(IRDLOperation, ABC):
 
 FORMAT = "$inputs attr-dict `:` functional-type(operands, results)"
 """How ops without properties are written."""
-FORMAT_EPSILON = (
-    "$inputs (`epsilon` $epsilon^)? attr-dict `:` functional-type(operands, results)"
-)
-"""How ops with an epsilon are written."""
 
 
-class NormalisingOp(CompoundOp, ABC):
-    """A named op that adds `epsilon` to a variance or a mean square."""
-
-    epsilon = prop_def(FloatAttr[Float64Type], default_value=FloatAttr(1e-5, f64))
-
-    def __init__(
-        self,
-        inputs: Iterable[SSAValue],
-        result_type: TensorType[AnyFloat],
-        epsilon: float = 1e-5,
-    ):
-        super().__init__(inputs, result_type, {"epsilon": FloatAttr(epsilon, f64)})
-
-    def verify_(self) -> None:
-        """Check the shapes, and that epsilon is positive."""
-        super().verify_()
-        if not self.epsilon.value.data > 0:
-            raise VerifyException(f"'{self.name}' op epsilon is positive")
+def named_ops() -> tuple[type[CompoundOp], ...]:
+    """Return the ops that the modules of this folder define, in alphabetical order."""
+    modules = [
+        import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__)
+    ]
+    kinds = [kind for module in modules for kind in vars(module).values()]
+    return tuple(sorted({k for k in kinds if _is_named_op(k)}, key=lambda k: k.name))
 
 
-@irdl_op_definition
-class GemmSoftmaxOp(CompoundOp):
-    """
-    `softmax(a b)` over the last dimension, N.
-
-    ```mlir
-    %p = compound.gemm_softmax %a, %b : (tensor<256x128xf16>, tensor<128x512xf16>)
-        -> tensor<256x512xf16>
-    ```
-    """
-
-    name = "compound.gemm_softmax"
-    OPERANDS: ClassVar = (("M", "K"), ("K", "N"))
-    RESULT: ClassVar = ("M", "N")
-    assembly_format = FORMAT
-
-
-@irdl_op_definition
-class GemmLayernormOp(NormalisingOp):
-    """
-    LayerNorm of `a b` over the last dimension, N, with scale gamma and shift beta.
-
-    The variance is the biased one; `epsilon` is added to it.
-
-    ```mlir
-    %y = compound.gemm_layernorm %a, %b, %gamma, %beta epsilon 1.000000e-05
-        : (tensor<256x128xf16>, tensor<128x512xf16>, tensor<512xf16>, tensor<512xf16>)
-        -> tensor<256x512xf16>
-    ```
-    """
-
-    name = "compound.gemm_layernorm"
-    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N",), ("N",))
-    RESULT: ClassVar = ("M", "N")
-    assembly_format = FORMAT_EPSILON
-
-
-@irdl_op_definition
-class GemmRmsnormOp(NormalisingOp):
-    """
-    RMSNorm of `a b` over the last dimension, N, with scale gamma.
-
-    The mean of the squares, plus `epsilon`, is under the root.
-
-    ```mlir
-    %y = compound.gemm_rmsnorm %a, %b, %gamma epsilon 1.000000e-05
-        : (tensor<256x128xf16>, tensor<128x512xf16>, tensor<512xf16>)
-        -> tensor<256x512xf16>
-    ```
-    """
-
-    name = "compound.gemm_rmsnorm"
-    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N",))
-    RESULT: ClassVar = ("M", "N")
-    assembly_format = FORMAT_EPSILON
-
-
-@irdl_op_definition
-class GemmGeluOp(CompoundOp):
-    """
-    GELU of `a b`, in the form with tanh.
-
-    `gelu(x) = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`, from Hendrycks and
-    Gimpel, "Gaussian Error Linear Units (GELUs)", section 2.
-
-    ```mlir
-    %y = compound.gemm_gelu %a, %b : (tensor<256x128xf16>, tensor<128x512xf16>)
-        -> tensor<256x512xf16>
-    ```
-    """
-
-    name = "compound.gemm_gelu"
-    OPERANDS: ClassVar = (("M", "K"), ("K", "N"))
-    RESULT: ClassVar = ("M", "N")
-    assembly_format = FORMAT
-
-
-@irdl_op_definition
-class GemmSiluOp(CompoundOp):
-    """
-    SiLU of `a b`: `silu(x) = x / (1 + exp(-x))`.
-
-    ```mlir
-    %y = compound.gemm_silu %a, %b : (tensor<256x128xf16>, tensor<128x512xf16>)
-        -> tensor<256x512xf16>
-    ```
-    """
-
-    name = "compound.gemm_silu"
-    OPERANDS: ClassVar = (("M", "K"), ("K", "N"))
-    RESULT: ClassVar = ("M", "N")
-    assembly_format = FORMAT
-
-
-@irdl_op_definition
-class GemmBiasReluOp(CompoundOp):
-    """
-    `max(a b + bias, 0)`: a linear layer.
-
-    ```mlir
-    %y = compound.gemm_bias_relu %a, %b, %bias : (tensor<256x128xf16>,
-        tensor<128x512xf16>, tensor<512xf16>) -> tensor<256x512xf16>
-    ```
-    """
-
-    name = "compound.gemm_bias_relu"
-    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N",))
-    RESULT: ClassVar = ("M", "N")
-    assembly_format = FORMAT
-
-
-@irdl_op_definition
-class GemmGemmOp(CompoundOp):
-    """
-    `(a b) c`: two products in a row, with N between them.
-
-    ```mlir
-    %y = compound.gemm_gemm %a, %b, %c : (tensor<256x128xf16>, tensor<128x512xf16>,
-        tensor<512x64xf16>) -> tensor<256x64xf16>
-    ```
-    """
-
-    name = "compound.gemm_gemm"
-    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N", "L"))
-    RESULT: ClassVar = ("M", "L")
-    assembly_format = FORMAT
-
-
-@irdl_op_definition
-class GatedMlpOp(CompoundOp):
-    """
-    `(silu(x gate) * (x up)) down`: the feed-forward block of a transformer.
-
-    The SwiGLU form of Shazeer, "GLU Variants Improve Transformer".
-
-    ```mlir
-    %y = compound.gated_mlp %x, %gate, %up, %down : (tensor<256x128xf16>,
-        tensor<128x512xf16>, tensor<128x512xf16>, tensor<512x64xf16>)
-        -> tensor<256x64xf16>
-    ```
-    """
-
-    name = "compound.gated_mlp"
-    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("K", "N"), ("N", "L"))
-    RESULT: ClassVar = ("M", "L")
-    assembly_format = FORMAT
+def _is_named_op(kind: object) -> TypeGuard[type[CompoundOp]]:
+    """Return whether this is the class of an op, not of what several have in common."""
+    return (
+        isinstance(kind, type) and issubclass(kind, CompoundOp) and "name" in vars(kind)
+    )

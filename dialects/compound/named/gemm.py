@@ -1,4 +1,4 @@
-"""The named ops that are one product of matrices, and what ranks make of them."""
+"""The named ops that are products of matrices, and what ranks make of them."""
 
 from __future__ import annotations
 
@@ -68,4 +68,21 @@ class ExpertGemmOp(CompoundOp):
     name = "compound.expert_gemm"
     OPERANDS: ClassVar = (("E", "T", "D"), ("E", "D", "F"))
     RESULT: ClassVar = ("E", "T", "F")
+    assembly_format = FORMAT
+
+
+@irdl_op_definition
+class GemmGemmOp(CompoundOp):
+    """
+    `(a b) c`: two products in a row, with N between them.
+
+    ```mlir
+    %y = compound.gemm_gemm %a, %b, %c : (tensor<256x128xf16>, tensor<128x512xf16>,
+        tensor<512x64xf16>) -> tensor<256x64xf16>
+    ```
+    """
+
+    name = "compound.gemm_gemm"
+    OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N", "L"))
+    RESULT: ClassVar = ("M", "L")
     assembly_format = FORMAT

@@ -43,7 +43,7 @@ from comet.dialects.compound.named import AT_MOST, CompoundOp
 from comet.passes.analysis.levels import IRLevel, functions_at, level_of_function
 from comet.passes.graph.decompose.naming import Naming, name_dimensions
 from comet.passes.graph.decompose.references import keep_reference
-from comet.passes.graph.decompose.rules import DECOMPOSITIONS
+from comet.passes.graph.decompose.rules import DECOMPOSED, decomposition_of
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.emitter import Emitter
 from comet.passes.sharding.shardings import shard_op, sharding_of_op
@@ -103,12 +103,12 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
 
 
 def _check_decomposable(op: Operation) -> None:
-    if isinstance(op, CompoundOp) and type(op) in DECOMPOSITIONS:
+    if isinstance(op, CompoundOp) and op.name in DECOMPOSED:
         return
-    known = ", ".join(sorted(made.name for made in DECOMPOSITIONS))
+    known = ", ".join(sorted(DECOMPOSED))
     raise PassFailedException(
         f"decompose: '{op.name}' has no decomposition; there are ones of {known}, and "
-        "passes/graph/decompose/ takes more"
+        "passes/graph/decompose/rules/ takes more"
     )
 
 
@@ -171,7 +171,7 @@ def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> N
         for value, names in zip(op.inputs, op.OPERANDS, strict=True)
     ]
     site = Site(emit, operands, dims, _accumulator_type(element, accumulator))
-    result = emit.cast(DECOMPOSITIONS[type(op)](op, site), element)
+    result = emit.cast(decomposition_of(op)(op, site), element)
     result.name_hint = op.result.name_hint or result.name_hint
     _copy_sharding(op, dims, before)
     Rewriter.replace_op(op, (), [result])

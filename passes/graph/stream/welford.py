@@ -13,8 +13,8 @@ from math import isclose
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
-from comet.dialects.compound.canonicalize import constant_of
 from comet.dialects.compound.dims import extents_of, float_type_of
+from comet.dialects.compound.map import constant_of
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.form import (
     Carries,

@@ -7,7 +7,6 @@ Nothing imports it at start-up, as it needs numpy.
 from comet.interpreter import (
     collective,
     compound,
-    compound_named,
     dataflow,
     schedule,
 )
@@ -15,7 +14,7 @@ from comet.interpreter.chunking import FoldTree, Merge, Steps
 from comet.interpreter.machine import Machine, evaluate, run
 from comet.interpreter.tensor import Tensor
 
-DIALECTS = (collective, compound, compound_named, dataflow, schedule)
+DIALECTS = (collective, compound, dataflow, schedule)
 """The files that register what the ops of each dialect compute."""
 
 __all__ = ["FoldTree", "Machine", "Merge", "Steps", "Tensor", "evaluate", "run"]

@@ -1,10 +1,11 @@
-"""What the elementary ops of the compound dialect compute, by definition."""
+"""What the ops of the compound dialect compute; `formulas` has the named ones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import numpy as np
 from xdsl.utils.exceptions import InterpretationError
@@ -24,9 +25,11 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.compound.index import IndexOp
+from comet.dialects.compound.named import CompoundOp
+from comet.interpreter import formulas
 from comet.interpreter.chunking import FoldTree, Steps, elements
 from comet.interpreter.instances import chunk, split
-from comet.interpreter.machine import Machine, Values, evaluate
+from comet.interpreter.machine import Machine, Values, dims_of, evaluate
 from comet.interpreter.tensor import (
     Array,
     Tensor,
@@ -62,6 +65,16 @@ MAP: dict[MapKind, Callable[..., Array]] = {
     MapKind.TANH: np.tanh,
     MapKind.ERF: _erf,
 }
+
+
+@evaluate.register
+def _(op: CompoundOp, machine: Machine, args: Values) -> Values:
+    formula: object = getattr(formulas, op.name.removeprefix("compound."), None)
+    if formula is None:
+        raise InterpretationError(f"'{op.name}' op has no meaning in the interpreter")
+    compute = cast(Callable[..., Array], formula)
+    data = compute(op, *(value.data for value in args))
+    return (Tensor((), dims_of(op.result.type), data),)
 
 
 @evaluate.register

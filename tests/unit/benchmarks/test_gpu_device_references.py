@@ -17,7 +17,7 @@ from gpu_device.references import (
 from semantics import parse_module
 from timed_ops import op_of, operands
 
-from comet.dialects.compound.named import NormalisingOp
+from comet.dialects.compound.named.normalise import NormalisingOp
 from comet.interpreter import run
 from comet.runtime import Tensor
 from comet.runtime.check import random_inputs, to_float64

@@ -16,8 +16,6 @@ from comet.dialects.compound import (
     ExtentOp,
     FillOp,
     FoldOp,
-    GemmLayernormOp,
-    GemmSoftmaxOp,
     IndexOp,
     MapKind,
     MapOp,
@@ -39,6 +37,8 @@ from comet.dialects.compound.dims import (
     with_extents,
     with_level,
 )
+from comet.dialects.compound.named.epilogue import GemmSoftmaxOp
+from comet.dialects.compound.named.normalise import GemmLayernormOp
 from comet.dialects.compound.neutral import lowest_finite, neutral_element
 
 MK = tensor({"M": 4, "K": 8}, f16)

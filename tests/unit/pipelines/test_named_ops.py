@@ -2,6 +2,7 @@
 
 import random
 from functools import partial
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,15 @@ from semantics import (
 )
 from trees import random_tree
 from triton_modules import check_all, emitted, hardware
+from xdsl.printer import Printer
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
 from comet.dialects.compound import Compound
 from comet.dialects.compound.named import CompoundOp
-from comet.interpreter import run
-from comet.interpreter.compound_named import MEANINGS
-from comet.passes.graph.decompose.rules import DECOMPOSITIONS
+from comet.interpreter import formulas, run
+from comet.passes.graph.decompose.rules import DECOMPOSED
 
 STRATEGIES = ("none", "partial", "full")
 each_op = pytest.mark.parametrize("op", NAMED_OPS, ids=lambda op: op.title)
@@ -46,10 +47,23 @@ each_tiled_dim = pytest.mark.parametrize(
 )
 
 
-def test_tables_are_total():
+def test_every_op_is_complete():
     kinds = {kind for kind in Compound.operations if issubclass(kind, CompoundOp)}
     assert {op.kind for op in NAMED_OPS} == kinds
-    assert set(MEANINGS) == set(DECOMPOSITIONS) == kinds
+    assert {kind.name for kind in kinds} == DECOMPOSED
+    for kind in kinds:
+        assert hasattr(formulas, kind.name.removeprefix("compound."))
+    for op in NAMED_OPS:
+        assert (SAMPLES / f"{op.title}.mlir").exists()
+
+
+@each_op
+def test_round_trips(op: NamedOp):
+    module = parse_module(op.text(op.odd))
+    assert module.is_structurally_equivalent(parse_module(str(module)))
+    generic = StringIO()
+    Printer(generic, print_generic_format=True).print_op(module)
+    assert module.is_structurally_equivalent(parse_module(generic.getvalue()))
 
 
 @each_op

@@ -7,13 +7,13 @@ from math import sqrt
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
-from comet.dialects.compound.attention import AttentionOp
+from comet.dialects.compound.named.attention import AttentionOp
 from comet.passes.graph.decompose.masking import mask_behind
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.decompose.softmax import softmax
 
 
-def decompose_attention(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, scale, the mask if causal, softmax over the keys, and contract."""
     assert isinstance(named, AttentionOp)
     emit, dims = site.emit, site.dims

@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_expert_gemm(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, with the experts as its batch."""
     x, w = site.operands
     return site.emit.contract(x, w, site.dims["D"], site.accumulator, name="y")

@@ -12,7 +12,7 @@ from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.decompose.softmax import softmax
 
 
-def decompose_flash_decode(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, scale, the mask, softmax over the keys, and contract."""
     emit, dims = site.emit, site.dims
     q, k, v, _ = site.operands

@@ -9,7 +9,7 @@ from comet.passes.graph.decompose.activations import silu
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_gated_mlp(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit two contracts, the gate, and the contract of their product."""
     emit, k = site.emit, site.dims["K"]
     x, gate, up, down = site.operands

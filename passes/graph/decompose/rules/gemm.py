@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_gemm(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract."""
     a, b = site.operands
     return site.emit.contract(a, b, site.dims["K"], site.accumulator, name="c")

@@ -8,7 +8,7 @@ from comet.dialects.compound import MapKind
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_gemm_bias_relu(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, sum and maximum."""
     emit = site.emit
     a, b, bias = site.operands

@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_gemm_gemm(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, the cast that the second one needs, and contract."""
     a, b, c = site.operands
     product = site.emit.contract(a, b, site.dims["K"], site.accumulator, name="ab")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound.named import GemmLayernormOp
+from comet.dialects.compound.named.normalise import GemmLayernormOp
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_gemm_layernorm(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, mean, biased variance, normalisation, scale and shift."""
     assert isinstance(named, GemmLayernormOp)
     emit, n = site.emit, site.dims["N"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound.named import GemmRmsnormOp
+from comet.dialects.compound.named.normalise import GemmRmsnormOp
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_gemm_rmsnorm(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, square, mean, root, normalisation and scale."""
     assert isinstance(named, GemmRmsnormOp)
     emit = site.emit

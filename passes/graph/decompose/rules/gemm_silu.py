@@ -8,7 +8,7 @@ from comet.passes.graph.decompose.activations import silu
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_gemm_silu(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract and the activation."""
     a, b = site.operands
     c = site.emit.contract(a, b, site.dims["K"], site.accumulator, name="c")

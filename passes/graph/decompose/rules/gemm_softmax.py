@@ -8,7 +8,7 @@ from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.decompose.softmax import softmax
 
 
-def decompose_gemm_softmax(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract and the softmax of its rows."""
     a, b = site.operands
     c = site.emit.contract(a, b, site.dims["K"], site.accumulator, name="c")

@@ -14,7 +14,7 @@ from comet.dialects.compound import MapKind
 from comet.passes.graph.decompose.site import Site
 
 
-def decompose_ssm_scan(named: Operation, site: Site) -> SSAValue:
+def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit the decay from u to t, the products of c_t and b_u, and their sum over u."""
     emit, dims = site.emit, site.dims
     x, log_a, b, c = site.operands

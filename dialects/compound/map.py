@@ -1,0 +1,195 @@
+"""
+The elementwise op `map`, and what it is where an operand is neutral or absorbing.
+
+A fold that sees its dimension in one chunk starts from neutral carries; these patterns
+turn it into the plain form. They assume finite values, as neutral elements are finite:
+max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0
+for x = inf or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import auto
+
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
+from xdsl.ir import (
+    Attribute,
+    SpacedOpaqueSyntaxAttribute,
+    SSAValue,
+)
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from comet.dialects.compound.dims import (
+    float_type_of,
+    merged_extents,
+    names_of,
+)
+from comet.dialects.compound.elementary import FillOp, check_element_types, check_names
+from comet.dialects.compound.neutral import lowest_finite
+
+
+class MapKind(StrEnum):
+    """What `compound.map` computes for each element."""
+
+    ADD = auto()
+    SUB = auto()
+    MULT = auto()
+    DIV = auto()
+    MAX = auto()
+    MIN = auto()
+    EXP = auto()
+    LOG = auto()
+    SQRT = auto()
+    RSQRT = auto()
+    NEG = auto()
+    TANH = auto()
+    ERF = auto()
+
+
+MAP_ARITY: dict[MapKind, int] = {
+    MapKind.ADD: 2,
+    MapKind.SUB: 2,
+    MapKind.MULT: 2,
+    MapKind.DIV: 2,
+    MapKind.MAX: 2,
+    MapKind.MIN: 2,
+    MapKind.EXP: 1,
+    MapKind.LOG: 1,
+    MapKind.SQRT: 1,
+    MapKind.RSQRT: 1,
+    MapKind.NEG: 1,
+    MapKind.TANH: 1,
+    MapKind.ERF: 1,
+}
+
+
+@irdl_attr_definition
+class MapKindAttr(EnumAttribute[MapKind], SpacedOpaqueSyntaxAttribute):
+    name = "compound.map_kind"
+
+
+@irdl_op_definition
+class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
+    """
+    Compute an elementwise function; operands are broadcast by name.
+
+    ```mlir
+    %s = compound.map sub %c, %m : tensor<4x2xf32, #compound.dims<M, N>>,
+        tensor<4xf32, #compound.dims<M>> -> tensor<4x2xf32, #compound.dims<M, N>>
+    ```
+    """
+
+    name = "compound.map"
+    kind = prop_def(MapKindAttr)
+    inputs = var_operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$kind $inputs attr-dict `:` type($inputs) `->` type($result)"
+
+    def __init__(
+        self, kind: MapKind, inputs: Sequence[SSAValue], result_type: Attribute
+    ):
+        super().__init__(
+            operands=[inputs],
+            result_types=[result_type],
+            properties={"kind": MapKindAttr(kind)},
+        )
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return DropNeutralOperand(), AbsorbZero()
+
+    def verify_(self) -> None:
+        arity = MAP_ARITY[self.kind.data]
+        if len(self.inputs) != arity:
+            raise VerifyException(
+                f"'{self.name}' op {self.kind.data} takes {arity} operand(s), "
+                f"got {len(self.inputs)}"
+            )
+        extents = merged_extents(self.inputs, self.name)
+        check_names(self, self.result, extents)
+        check_element_types(self, *self.inputs, self.result)
+        if missing := [n for n in extents if n not in names_of(self.result)]:
+            raise VerifyException(
+                f"'{self.name}' op result lacks dimension {missing[0]} of an operand; "
+                "use compound.reduce to drop a dimension"
+            )
+
+
+COMMUTATIVE = (MapKind.ADD, MapKind.MULT, MapKind.MAX, MapKind.MIN)
+
+
+def constant_of(value: SSAValue) -> float | None:
+    """Return the number that every element of `value` is, if a fill says so."""
+    return value.owner.value.value.data if isinstance(value.owner, FillOp) else None
+
+
+def neutral_operand(op: MapOp) -> SSAValue | None:
+    """Return the operand that equals the result because the other is neutral."""
+    neutral = _neutral(op)
+    for kept, other in _pairs(op):
+        constant = constant_of(other)
+        known = constant is not None and constant == neutral
+        if known and kept.type == op.result.type:
+            return kept
+    return None
+
+
+def _pairs(op: MapOp) -> list[tuple[SSAValue, SSAValue]]:
+    """Return (operand that may stay, operand that may be neutral)."""
+    if len(op.inputs) != 2:
+        return []
+    lhs, rhs = op.inputs
+    return [(lhs, rhs)] + ([(rhs, lhs)] if op.kind.data in COMMUTATIVE else [])
+
+
+def _neutral(op: MapOp) -> float | None:
+    """Return the number that changes no other operand, None if there is none."""
+    match op.kind.data:
+        case MapKind.ADD | MapKind.SUB:
+            return 0.0
+        case MapKind.MULT | MapKind.DIV:
+            return 1.0
+        case MapKind.MAX:
+            return lowest_finite(float_type_of(op.result))
+        case MapKind.MIN:
+            return -lowest_finite(float_type_of(op.result))
+        case _:
+            return None
+
+
+class DropNeutralOperand(RewritePattern):
+    """x + 0, x - 0, x * 1, x / 1, max(x, lowest) and min(x, highest finite) are x."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
+        if (kept := neutral_operand(op)) is not None:
+            rewriter.replace(op, (), (kept,))
+
+
+class AbsorbZero(RewritePattern):
+    """0 * x and 0 / x are 0."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
+        absorbing = {MapKind.MULT: op.inputs, MapKind.DIV: op.inputs[:1]}
+        if any(constant_of(v) == 0 for v in absorbing.get(op.kind.data, ())):
+            rewriter.replace(op, FillOp(0.0, op.result.type))
