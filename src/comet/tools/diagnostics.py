@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
@@ -219,15 +220,26 @@ def _pipeline_mistake(error: ArgSpecParseError) -> str:
 
 def _bug(error: BaseException) -> str:
     """Describe an exception that nobody foresaw, and say whose pass or target it is."""
-    *_, frame = traceback.extract_tb(error.__traceback__)
     ran = _running(error)
     if ran is not None and (place := _place_in_plugin(type(ran), error)):
         return brief(_plugin_mistake(ran, place, error))
     return brief(
         f"error: a bug in comet, please report it: {type(error).__name__}: "
-        f"{error} ({frame.filename}:{frame.lineno}); "
+        f"{error} ({_innermost(error)}); "
         "set COMET_TRACEBACK=1 to see the traceback"
     )
+
+
+def _innermost(error: BaseException) -> str:
+    """Return the last line that ran of comet's; of any file, if none of comet's did."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    ours = [each for each in frames if _package(each[0]) == "comet"]
+    frame, line = (ours or frames)[-1]
+    return f"{frame.f_code.co_filename}:{line}"
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _running(error: BaseException) -> ArgSpecConvertible | None:

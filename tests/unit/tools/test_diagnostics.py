@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.arch.fields import dictionary_of
+from comet.runtime.request import request_of
 from comet.tools.diagnostics import (
     LONGEST,
     UsageError,
@@ -64,6 +65,12 @@ def test_a_bug_is_brief(capsys: pytest.CaptureFixture[str]):
     assert len(line) < 800
     assert "a bug in comet" in line
     assert line.endswith("to see the traceback")
+
+
+def test_a_bug_is_where_comet_was(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit), one_sentence_errors("tool"):
+        request_of("no JSON, so that Python's decoder raises")
+    assert "comet/runtime/request.py:" in capsys.readouterr().err
 
 
 def nested(opening: str, closing: str, depth: int = 4000) -> str:
