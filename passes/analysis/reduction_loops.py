@@ -59,7 +59,10 @@ def looped_dims(ops: Sequence[Operation]) -> tuple[str, ...]:
 
 
 def nested_loops(
-    ops: Sequence[Operation], dims: Sequence[str], extents: Mapping[str, int]
+    ops: Sequence[Operation],
+    dims: Sequence[str],
+    extents: Mapping[str, int],
+    parts: Collection[str] = (),
 ) -> tuple[str, ...]:
     """
     Return those of `dims` that can be loops of one nest, outermost first.
@@ -67,7 +70,8 @@ def nested_loops(
     A loop that reduces a value stands inside the loops over what the value keeps: sums
     are carried in registers, of which no tile can be assembled. Else the order stays.
     Where each of two dimensions is kept by what reduces the other, the one with the
-    smallest of `extents` is no loop, and so held whole; one of a fold only if all are.
+    smallest of `extents` is no loop, and so held whole; one of a fold only if all are,
+    and one of `parts`, whose folds ranks do in part, only if all of these are.
     """
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
     outer = {dim: _kept_when_reduced(ops, dim) & set(dims) for dim in dims}
@@ -80,7 +84,9 @@ def nested_loops(
             continue
         blocking = set[str]().union(*(outer[dim] for dim in left))
         cyclic = [dim for dim in left if dim in blocking]
-        left.remove(min(cyclic, key=lambda dim: (dim in folds, extents[dim])))
+        left.remove(
+            min(cyclic, key=lambda dim: (dim in parts, dim in folds, extents[dim]))
+        )
     return tuple(nest)
 
 

@@ -155,32 +155,49 @@ def test_reductions_are_exchanged_before() -> None:
         run_passes(parse_module(TEXTS["rmsnorm"].format(**SIZES["small"])), passes)
 
 
-FOLD_IN_PARTS = """
-!x = tensor<4x32xf32, #compound.dims<N, K>>
-!row = tensor<32xf32, #compound.dims<K>>
-!s = tensor<f32, #compound.dims<>>
-func.func @main(%x: !x) -> (!s, !row) {
-  %l = compound.reduce add %x : !x -> !row
-  %low = compound.fill -3.0e+38 : !s
-  %m = compound.fold over "K" ins(%l : !row) init(%low : !s) step {
-  ^bb0(%chunk: !row, %old: !s):
-    %now = compound.reduce max %chunk : !row -> !s
-    %new = compound.map max %old, %now : !s, !s -> !s
-    compound.yield %new : !s
-  } merge {
-  ^bb1(%x1: !s, %y1: !s):
-    %new1 = compound.map max %x1, %y1 : !s, !s -> !s
-    compound.yield %new1 : !s
-  } -> !s
-  %n = compound.extent "N" of %x : !x -> !s
-  %mean = compound.map div %l, %n : !row, !s -> !row
-  func.return %m, %mean : !s, !row
-}
+FOLD = """
+  %{name} = compound.fold over "{dim}" ins({of} : !{of_type}) init(%{start} : !{type})
+  step {{
+  ^bb0(%chunk: !{of_type}, %old: !{type}):
+    %now = compound.reduce max %chunk : !{of_type} -> !{type}
+    %new = compound.map max %old, %now : !{type}, !{type} -> !{type}
+    compound.yield %new : !{type}
+  }} merge {{
+  ^bb1(%x1: !{type}, %y1: !{type}):
+    %new1 = compound.map max %x1, %y1 : !{type}, !{type} -> !{type}
+    compound.yield %new1 : !{type}
+  }} -> !{type}
 """
-"""Ranks share K, and the count of N is known after a first sweep over it."""
+FOLDED_TYPES = """
+!x = tensor<4x32xf32, #compound.dims<N, K>>
+!n = tensor<4xf32, #compound.dims<N>>
+!k = tensor<32xf32, #compound.dims<K>>
+!s = tensor<f32, #compound.dims<>>
+"""
+AFTER_A_SWEEP = f"""{FOLDED_TYPES}
+func.func @main(%x: !x) -> (!s, !k) {{
+  %l = compound.reduce add %x : !x -> !k
+  %low = compound.fill -3.0e+38 : !s
+  {FOLD.format(name="m", dim="K", of="%l", of_type="k", start="low", type="s")}
+  %n = compound.extent "N" of %x : !x -> !s
+  %mean = compound.map div %l, %n : !k, !s -> !k
+  func.return %m, %mean : !s, !k
+}}
+"""
+"""The extent is known after a sweep over K, in which the fold could be done whole."""
+BESIDE_ANOTHER = f"""{FOLDED_TYPES}
+func.func @main(%x: !x, %i: !n, %j: !k) -> (!n, !k) {{
+  {FOLD.format(name="m", dim="K", of="%x", of_type="x", start="i", type="n")}
+  {FOLD.format(name="l", dim="N", of="%x", of_type="x", start="j", type="k")}
+  func.return %m, %l : !n, !k
+}}
+"""
+"""A loop over either dimension would stand inside that over the other."""
 
 
-def test_a_fold_that_ranks_do_in_parts_is_a_loop() -> None:
-    module = parse_module(FOLD_IN_PARTS)
-    after = run_passes(module, f"{sharded(2, 'K')},fuse{{strategy=none}}")
+@pytest.mark.parametrize("dim", ["K", "N"])
+@pytest.mark.parametrize("text", [AFTER_A_SWEEP, BESIDE_ANOTHER])
+def test_a_fold_that_ranks_do_in_parts_is_a_loop(text: str, dim: str) -> None:
+    module = parse_module(text)
+    after = run_passes(module, f"{sharded(2, dim)},fuse{{strategy=none}}")
     assert_same_meaning(module, after, "main")

@@ -153,7 +153,7 @@ def _plan_kernel(
         if not choice.whole or dim in parts or sweep_count(ops, dim) == 1
     ]
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
-    loops = nested_loops(ops, dims, extents)
+    loops = nested_loops(ops, dims, extents, parts)
     kept = (value for dim in loops for value in costly_crossings(ops, dim))
     spilled = frozenset(kept if choice.spill else ())
     return kernel_tree(ops, outs, _grid(ops, outs), loops, spilled)
