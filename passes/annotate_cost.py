@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, Estimate, ModelName, NodeEstimate
+from comet.cost.from_ir.hardware import device_of
 from comet.cost.from_ir.mapping import estimate_module
 from comet.cost.gpu.taxes import Taxes
 from comet.dialects.arch import SystemOp, attached_system
@@ -188,12 +189,12 @@ def _launched_one_by_one(func: FuncOp, system: SystemOp, model: ModelName) -> Fi
     kernels = [op for op in func.walk() if isinstance(op, SpatialOp)]
     figures = [estimate_of(op) for op in kernels]
     latencies = [each.latency for each in figures if each is not None]
-    if len(latencies) != len(kernels) or system.gpu is None:
+    if len(latencies) != len(kernels):
         raise PassFailedException(
             f"annotate-cost: the kernels of @{func.sym_name.data} have no estimates; "
             "run tile first"
         )
-    launches = system.gpu.launch * 1e9 * len(kernels)
+    launches = device_of(system).launch * 1e9 * len(kernels)
     latency = sum(latencies) + launches
     return Figures(Model(model), TimeUnit.NS, latency, launch_tax=launches)
 

@@ -1,8 +1,8 @@
 """
 A grid node as numbers: the summary of a GPU kernel, read once from its tile tree.
 
-GPUs load up to 16 bytes at a time, if that many are aligned. What a channel holds lies
-in boxes, one for each rank, whose rows are shares of the gathered dimension.
+A thread loads several bytes at a time, if that many are aligned. What a channel holds
+lies in buffers, one for each rank, whose rows are shards of the gathered dimension.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from math import gcd
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from comet.cost.gpu.capacity import REGISTER
+from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.summary import KernelSummary, Term, power_of_two
 from comet.dialects.arch.gpu import rate_name
 from comet.dialects.arch.gpu_levels import GpuLevels
@@ -19,7 +21,6 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
     ContractOp,
     FillOp,
-    MapKind,
     MapOp,
     ReduceOp,
     RenameOp,
@@ -37,34 +38,18 @@ from comet.dialects.dataflow.transfer import PullOp, ReadOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.schedule.transfers import loads, stores
+from comet.dialects.schedule.transfers import Border, loads, stores
 
-REGISTER = 4
-"""Bytes of a register."""
-
-LARGE_PIECE = 8
-"""From so many bytes on, what is loaded at a time needs no registers to speak of."""
-
-COPIED_PIECE = 4
-"""From so many bytes on, what is loaded goes to shared memory by itself."""
-
-VECTOR_WEIGHTS = {
-    MapKind.EXP: 8,
-    MapKind.LOG: 8,
-    MapKind.SQRT: 8,
-    MapKind.RSQRT: 8,
-    MapKind.TANH: 16,
-    MapKind.ERF: 16,
-    MapKind.DIV: 8,
-}
-"""Cost of a map relative to an addition: special functions have fewer lanes."""
+POINTER = 8
+"""Bytes of an address."""
 
 
 class _Walk:
     """Collects the terms of a summary from a tile tree."""
 
-    def __init__(self, levels: GpuLevels):
+    def __init__(self, levels: GpuLevels, gpu: Device):
         self.levels = levels
+        self.gpu = gpu
         self.loads: list[Term] = []
         self.stores: list[Term] = []
         self.dots: list[Term] = []
@@ -75,7 +60,7 @@ class _Walk:
         self.crowded: list[tuple[Term, ...]] = []
         self.fragments: list[tuple[Term, ...]] = []
         self.shared: list[tuple[Term, ...]] = []
-        self.pieces: list[tuple[Term, ...]] = []
+        self.narrow: list[tuple[Term, ...]] = []
         self.held: dict[SSAValue, Term | None] = {}
         self.dot_dims: set[str] = set()
         self.dot_rows: set[str] = set()
@@ -100,8 +85,8 @@ class _Walk:
         self.loads += [_bytes(load.tile, inside) for load in loaded_here]
         if loaded_here:
             self.rounds.append(inside)
-        small = (_pieces(load.outer, load.tile, inside) for load in loaded_here)
-        self.pieces.append(tuple(term for term in small if term is not None))
+        small = (self._addresses(load, inside) for load in loaded_here)
+        self.narrow.append(tuple(term for term in small if term is not None))
         own = (tile for tile in op.tiles if level_of(tile) == self.levels.shared)
         loaded = (*loaded, *own)
         self.shared.append(tuple(_bytes(tile, inside) for tile in loaded))
@@ -154,9 +139,7 @@ class _Walk:
             return
         dims = iteration_dims(op)
         if not isinstance(op, ContractOp):
-            weight = VECTOR_WEIGHTS.get(op.kind.data, 1) if isinstance(op, MapOp) else 1
-            weight = 2 if isinstance(op, ReduceOp) else weight
-            self.vectors.append(Term(dims, weight, loops))
+            self.vectors.append(Term(dims, self._additions(op), loops))
             return
         self.dots.append(Term(dims, 2, loops))
         kept, summed = set(names_of(op.result)), set(names_of(op.lhs))
@@ -172,6 +155,25 @@ class _Walk:
         self.fragments.append((*self._in_registers(together), *operands))
         self.dot_type = rate_name(element_type_of(op.lhs))
         self.dot_reads += reads
+
+    def _additions(self, op: Operation) -> float:
+        """Return what an op other than a product costs an element, in additions."""
+        name = str(op.kind.data) if isinstance(op, MapOp) else "reduce"
+        known = isinstance(op, MapOp | ReduceOp)
+        return self.gpu.function_costs.get(name, 1) if known else 1
+
+    def _addresses(self, load: Border, loops: tuple[str, ...]) -> Term | None:
+        """
+        Return what narrow loads of a tile take of registers, bytes; None for wide ones.
+
+        Each load has an address; the narrowest pass through registers, too.
+        """
+        width, rules = vector_width(load.outer, self.gpu.load_bytes), self.gpu.compiled
+        if width >= rules.free_load_bytes:
+            return None
+        each = POINTER if width >= rules.copy_bytes else POINTER + REGISTER
+        per_element = element_type_of(load.tile).bitwidth / 8 / width
+        return Term(names_of(load.tile), each * per_element, loops)
 
 
 def _batch_dims(op: ContractOp) -> set[str]:
@@ -205,16 +207,6 @@ def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
     return Term(names_of(value), element_type_of(value).bitwidth / 8, loops)
 
 
-def _pieces(value: SSAValue, tile: SSAValue, loops: tuple[str, ...]) -> Term | None:
-    """Return the registers for the pieces of a tile; None if they are large enough."""
-    piece = bytes_at_a_time(value)
-    if piece >= LARGE_PIECE:
-        return None
-    registers = 2 if piece >= COPIED_PIECE else 3
-    pieces = element_type_of(tile).bitwidth / 8 / piece
-    return Term(names_of(tile), registers * REGISTER * pieces, loops)
-
-
 def _tensors(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
     """Yield the tensors in device memory: inputs, results, and what sweeps keep."""
     yield from dict.fromkeys((*node.ins, *node.outs))
@@ -244,9 +236,9 @@ def tile_blocks(node: SpatialOp) -> dict[str, int]:
     return blocks
 
 
-def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
+def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     """Return the summary of the kernel under a grid node, whatever its factors."""
-    walk = _Walk(levels)
+    walk = _Walk(levels, gpu)
     walk.node(node, (), ())
     extents: dict[str, int] = {}
     for value in (*node.ins, *node.outs):
@@ -273,19 +265,15 @@ def summarize(node: SpatialOp, levels: GpuLevels) -> KernelSummary:
         crowded=tuple(walk.crowded),
         fragments=tuple(walk.fragments),
         shared=tuple(walk.shared),
-        pieces=tuple(walk.pieces),
+        narrow=tuple(walk.narrow),
         dot_type=walk.dot_type,
     )
 
 
-LARGEST_LOAD = 16
-"""The most bytes that one thread loads at a time."""
-
-
-def bytes_at_a_time(value: SSAValue) -> int:
-    """Return how many bytes a thread can load at a time from any row of a tensor."""
+def vector_width(value: SSAValue, most: int) -> int:
+    """Return the bytes, at most `most`, that a thread loads at a time from a tensor."""
     row = row_extent(value) * element_type_of(value).bitwidth // 8
-    return gcd(row, LARGEST_LOAD)
+    return gcd(row, most)
 
 
 def row_extent(value: SSAValue) -> int:

@@ -123,7 +123,7 @@ class _Reader:
         return Launch(name, tuple(_in_one_kernel(parts)), tuple(_tells(kernel)))
 
     def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
-        summary, blocks = summarize(node, self.levels), tile_blocks(node)
+        summary, blocks = summarize(node, self.levels, self.device), tile_blocks(node)
         launch, gpu = kernel.launch, self.device
         numbers = DEFAULT_LAUNCH
         if launch is not None:

@@ -15,24 +15,8 @@ from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, longest, product
 
-DATA_REGISTERS = 128
-"""
-Registers of 4 bytes that a thread may fill with tiles; the rest of its 255 are for
-addresses, masks and what the compiler keeps twice.
-"""
-
-EXACT_REGISTERS = 72
-"""The same for f32, whose products each thread computes from operands of its own."""
-
-REGISTER_SHARE = 0.55
-SHARED_SHARE = 0.75
-"""Shares of a multiprocessor's memories that the tiles of one program may fill."""
-
-MIN_DOT_BLOCK = 16
-"""The smallest extent that a tensor core instruction takes along each dimension."""
-
-GROUP_ROWS = 64
-"""From so many rows on, matrix instructions read operands from shared memory."""
+REGISTER = 4
+"""Bytes of a register."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +27,9 @@ class LaunchNumbers:
     stages: Real
 
 
-def shared_need(summary: KernelSummary, blocks: Blocks, stages: Real) -> Real:
+def shared_need(
+    summary: KernelSummary, blocks: Blocks, stages: Real, gpu: Device
+) -> Real:
     """
     Return the bytes of shared memory of one program.
 
@@ -52,51 +38,54 @@ def shared_need(summary: KernelSummary, blocks: Blocks, stages: Real) -> Real:
     loop is always worked on.
     """
     loading = np.maximum(stages - 1, 1)
-    working = reads_shared(summary, blocks)
+    working = reads_shared(summary, blocks, gpu)
     return summary.peak(summary.shared, blocks, loading + working, working)
 
 
-def reads_shared(summary: KernelSummary, blocks: Blocks) -> Real:
+def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     """Return 1 where matrix instructions take groups of rows from shared memory."""
     if summary.dot_type == "f32":
         return 0.0
+    least = gpu.compiled.shared_operand_rows
     return product(
-        np.greater_equal(blocks[dim], GROUP_ROWS) * 1.0 for dim in summary.dot_rows
+        np.greater_equal(blocks[dim], least) * 1.0 for dim in summary.dot_rows
     )
 
 
-def register_need(summary: KernelSummary, blocks: Blocks) -> Real:
+def register_need(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     """
     Return the bytes of registers that the tiles of one program take.
 
     Operands of a contraction pass through registers unless the instruction reads
-    shared memory; those that are loaded before its loop stay there. What is loaded in
-    small pieces takes registers too, on its way to shared memory.
+    shared memory; those that are loaded before its loop stay there. Narrow loads take
+    registers too, on their way to shared memory.
     """
-    pieces = summary.peak(summary.pieces, blocks)
+    narrow = summary.peak(summary.narrow, blocks)
     alive = summary.peak(summary.registers, blocks)
     passing = summary.peak(summary.fragments, blocks, standing=0.0)
     staying = summary.peak(summary.shared, blocks, copies=0.0)
     needed = longest((alive, passing)) + staying
-    direct = np.greater(reads_shared(summary, blocks), 0)
-    return np.where(direct, alive, needed) + pieces
+    direct = np.greater(reads_shared(summary, blocks, gpu), 0)
+    return np.where(direct, alive, needed) + narrow
 
 
 def fits(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
     """Return 1 where the tiles of one program fit a multiprocessor, else 0."""
-    registers = register_need(summary, blocks)
+    rules = gpu.compiled
     exact = summary.dot_type == "f32" and bool(summary.dots)
-    per_thread = 4 * (EXACT_REGISTERS if exact else DATA_REGISTERS)
+    per_thread = rules.tile_registers_f32 if exact else rules.tile_registers
     limit = np.minimum(
-        32 * numbers.warps * per_thread, REGISTER_SHARE * gpu.register_bytes
+        gpu.warp_threads * numbers.warps * (REGISTER * per_thread),
+        rules.register_share * gpu.register_bytes,
     )
+    registers = register_need(summary, blocks, gpu)
     crowded = summary.peak(summary.crowded, blocks)
-    shared = shared_need(summary, blocks, numbers.stages)
+    shared = shared_need(summary, blocks, numbers.stages, gpu)
     return (
         np.less_equal(registers, limit)
         * np.less_equal(crowded, gpu.register_bytes)
-        * np.less_equal(shared, SHARED_SHARE * gpu.shared_bytes)
+        * np.less_equal(shared, rules.shared_share * gpu.shared_bytes)
         * 1.0
     )

@@ -35,6 +35,8 @@ class Interconnect:
     """A barrier of all ranks that arrive together."""
     caches: int
     """Parts of a GPU that each fetch a peer's bytes for themselves and keep them."""
+    flag_bytes: int
+    """What the links carry to set a flag."""
 
     def rate(self, peers: int) -> float:
         """Bytes per second to or from so many peers at the same time."""

@@ -19,8 +19,39 @@ from comet.cost.reals import Real, longest
 
 
 @dataclass(frozen=True)
+class Compiled:
+    """What Triton's compiler makes of tiles; `dialects.arch.schema` has the sources."""
+
+    tile_registers: int
+    """
+    Registers that a thread may fill with tiles; the rest of its 255 are for addresses,
+    masks and what the compiler keeps twice.
+    """
+    tile_registers_f32: int
+    """The same for f32, whose products a thread computes from operands of its own."""
+    thread_registers: int
+    """The fewest registers of a thread."""
+    register_multiple: float
+    """Registers that a program takes in all, as a multiple of its tiles'."""
+    register_share: float
+    shared_share: float
+    """Shares of a multiprocessor's memories that the tiles of one program may fill."""
+    shared_operand_rows: int
+    """From so many rows on, matrix instructions read operands from shared memory."""
+    copy_bytes: int
+    """Loads of at least so many bytes go to shared memory past the registers."""
+    free_load_bytes: int
+    """Loads of at least so many bytes per thread need no registers for addresses."""
+    exposed_share: float
+    """
+    Share of what overlaps by which choices are ranked whose slowest part takes equally
+    long.
+    """
+
+
+@dataclass(frozen=True)
 class Device:
-    """What one GPU does per second, and what its control costs."""
+    """What one GPU does per second, what it holds, and what its control costs."""
 
     clock: float
     multiprocessors: int
@@ -28,22 +59,29 @@ class Device:
     """Dense matrix operations by element type; a fused multiply-add counts two."""
     vector: Mapping[str, float]
     """Other floating-point operations by element type."""
+    function_costs: Mapping[str, float]
+    """What elementwise functions and reductions cost, in additions; others cost one."""
     hbm_bandwidth: float
     l2_bytes: int
     l2_bandwidth: float
     launch: float
-    register_bytes: int = 256 * 1024
+    register_bytes: int
     """Registers of one multiprocessor."""
-    shared_bytes: int = 227 * 1024
+    shared_bytes: int
     """Shared memory of one multiprocessor."""
-    warps: int = 64
+    warps: int
     """Warps that one multiprocessor keeps."""
-    shared_per_clock: int = 128
-    """Bytes one multiprocessor reads from shared memory per clock: 32 banks of 4."""
-    load_latency: float = 0.6e-6
-    """From a load to its use; an order of magnitude, no data sheet gives it."""
-    iteration: float = 0.05e-6
+    warp_threads: int
+    """Threads of a warp."""
+    shared_per_clock: int
+    """Bytes one multiprocessor reads from shared memory per clock."""
+    load_bytes: int
+    """The most bytes that one thread loads at a time."""
+    load_latency: float
+    """From a load to its use."""
+    iteration: float
     """What control and synchronisation add to one iteration of a loop."""
+    compiled: Compiled
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def virtual_ranks(machine: Machine) -> Machine:
         signal=2 * device.load_latency,
         barrier=0.0,
         caches=1,
+        flag_bytes=machine.net.flag_bytes,
     )
     return replace(machine, device=part, net=net, skew=0.0)
 

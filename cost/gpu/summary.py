@@ -79,12 +79,8 @@ class KernelSummary:
     """The same at each contraction, operands from shared memory included."""
     shared: tuple[tuple[Term, ...], ...]
     """What is alive together in shared memory, bytes, in each node."""
-    pieces: tuple[tuple[Term, ...], ...]
-    """
-    What is loaded together in small pieces, in each node: registers for each of them.
-
-    Each has an address; those of 2 bytes pass through registers, too.
-    """
+    narrow: tuple[tuple[Term, ...], ...]
+    """What narrow loads take of registers, bytes, together in each node."""
     dot_type: str
     """Element type of the contractions' operands, the name of their rate."""
 

@@ -10,7 +10,12 @@ from math import prod
 
 import numpy as np
 
-from comet.cost.gpu.capacity import LaunchNumbers, register_need, shared_need
+from comet.cost.gpu.capacity import (
+    REGISTER,
+    LaunchNumbers,
+    register_need,
+    shared_need,
+)
 from comet.cost.gpu.kernel import (
     Device,
     KernelTime,
@@ -21,14 +26,6 @@ from comet.cost.gpu.kernel import (
 )
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, longest, product, total
-
-SPARE_REGISTERS = 1.5
-"""Registers that a program takes in all, as a multiple of its tiles'."""
-
-MIN_THREAD_REGISTERS = 32
-
-EXPOSED = 0.1
-"""Share of what overlaps that ranks choices whose slowest part takes equally long."""
 
 
 def price(
@@ -47,10 +44,9 @@ def kernel_work(
     if summary.dot_type == "f32":
         # Exact f32 products run on vector lanes, two operations an instruction.
         dots, vectors = 0.0, vectors + dots / 2
-    threads = 32 * numbers.warps
-    registers = longest(
-        (register_need(summary, blocks), threads * MIN_THREAD_REGISTERS * 4)
-    )
+    rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
+    least = threads * rules.thread_registers * REGISTER
+    registers = longest((register_need(summary, blocks, gpu), least))
     return KernelWork(
         programs=summary.programs(blocks),
         tensor_operations=dots,
@@ -62,8 +58,8 @@ def kernel_work(
         element=summary.dot_type,
         stages=numbers.stages,
         warps=numbers.warps,
-        registers=np.minimum(registers * SPARE_REGISTERS, gpu.register_bytes),
-        shared=shared_need(summary, blocks, numbers.stages),
+        registers=np.minimum(registers * rules.register_multiple, gpu.register_bytes),
+        shared=shared_need(summary, blocks, numbers.stages, gpu),
     )
 
 
@@ -96,4 +92,4 @@ def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     """
     parts = (time.compute, time.shared, time.l2, time.device, time.latency)
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)
-    return time.seconds + EXPOSED * hidden + programs / gpu.clock
+    return time.seconds + gpu.compiled.exposed_share * hidden + programs / gpu.clock

@@ -43,10 +43,6 @@ MAX_WAVES = 8
 """Waves, and groups of rows, that are played one by one; more are taken together."""
 
 
-FLAG_BYTES = 64
-"""What the links carry to set a flag: the least that memory moves; an assumption."""
-
-
 @dataclass(frozen=True)
 class Segment:
     """What one rank does for a while, seconds."""
@@ -343,7 +339,7 @@ def _waited(part: Part) -> Iterator[Receive]:
 
 def _link_time(send: Send, part: Part, machine: Machine) -> float:
     """Return how long the links carry a part's tiles and flags."""
-    flags = float(part.work.programs) * FLAG_BYTES if send.signals else 0.0
+    flags = float(part.work.programs) * machine.net.flag_bytes if send.signals else 0.0
     tiles = send.message if send.remote else 0.0
     return float(send_time(tiles + flags, machine.net))
 

@@ -24,7 +24,7 @@ from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from comet.dialects.arch.fields import Fields, FieldsDirective, dictionary_of
-from comet.dialects.arch.gpu import GpuOp, GpuRates
+from comet.dialects.arch.gpu import GpuOp
 from comet.dialects.arch.nodes import LevelOp, NodeOp, Path, PathAttr, UnitOp
 from comet.dialects.arch.rows import SYSTEM, ComputeOp, ContainerOp, MemoryOp
 
@@ -33,7 +33,6 @@ __all__ = [
     "ArchError",
     "ComputeOp",
     "GpuOp",
-    "GpuRates",
     "LevelOp",
     "MemoryOp",
     "NodeOp",
@@ -105,10 +104,10 @@ class SystemOp(ContainerOp):
         return tuple(node for node in self.nodes if isinstance(node, LevelOp))
 
     @property
-    def gpu(self) -> GpuRates | None:
-        """The rates of each GPU; None on an accelerator."""
-        found = (op.rates for op in self.body.block.ops if isinstance(op, GpuOp))
-        return next(found, None)
+    def gpu(self) -> GpuOp | None:
+        """The figures of each GPU; None on an accelerator."""
+        ops = self.body.block.ops
+        return next((op for op in ops if isinstance(op, GpuOp)), None)
 
     @property
     def axes(self) -> dict[str, int]:

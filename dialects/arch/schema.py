@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
@@ -10,11 +10,24 @@ from typing import Literal, TypeAlias
 from comet.dialects.arch.fields import Field, Fields, described, fits
 
 Kind: TypeAlias = Literal[
-    "count", "amount", "rate", "flag", "text", "rates", "mesh", "any"
+    "count",
+    "amount",
+    "rate",
+    "flag",
+    "text",
+    "rates",
+    "mesh",
+    "any",
+    "share",
+    "multiple",
+    "costs",
 ]
 
 ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
 """The element types for which rates can be given."""
+
+FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduce")
+"""The vector operations that may cost more than an addition."""
 
 EXPECTED: Mapping[Kind, str] = {
     "count": "a positive integer",
@@ -25,6 +38,9 @@ EXPECTED: Mapping[Kind, str] = {
     "rates": f"a positive number for each of some of {', '.join(ELEMENT_TYPES)}",
     "mesh": "a list of two positive integers",
     "any": "a list or a map",
+    "share": "a number above 0 and at most 1",
+    "multiple": "a number of at least 1",
+    "costs": f"a positive number for each of some of {', '.join(FUNCTIONS)}",
 }
 """How each kind of field is described to the user."""
 
@@ -39,7 +55,9 @@ class Rule:
 
 Rules: TypeAlias = Mapping[str, Rule]
 
-COUNT, AMOUNT, RATE, FLAG, TEXT, RATES, MESH, ANY = (Rule(kind) for kind in EXPECTED)
+COUNT, AMOUNT, RATE, FLAG, TEXT, RATES, MESH, ANY, SHARE, MULTIPLE, COSTS = map(
+    Rule, EXPECTED
+)
 
 COMPUTE: Rules = {
     "computeOpC": Rule("count", required=True),
@@ -145,8 +163,69 @@ GPU: Rules = {
     "remote_caches": COUNT,
     "graph_launch_us": AMOUNT,
     "skew": AMOUNT,
+    "flag_bytes": COUNT,
+    "load_latency_us": RATE,
+    "iteration_us": AMOUNT,
+    "warps": COUNT,
+    "warp_threads": COUNT,
+    "shared_bytes_per_clock": COUNT,
+    "load_bytes": COUNT,
+    "copy_bytes": COUNT,
+    "free_load_bytes": COUNT,
+    "function_costs": COSTS,
+    "tile_registers": COUNT,
+    "tile_registers_f32": COUNT,
+    "thread_registers": COUNT,
+    "register_multiple": MULTIPLE,
+    "register_share": SHARE,
+    "shared_share": SHARE,
+    "shared_operand_rows": COUNT,
+    "exposed_share": SHARE,
 }
-"""Rates of one GPU, in the units of data sheets; `GpuRates` has them in SI units."""
+"""
+Figures of one GPU, in the units of data sheets; docs/tools.md says what they are.
+
+`cost.gpu` has them in SI units.
+"""
+
+GPU_DEFAULTS: Fields = {
+    "links": 1,  # assumed: a switch
+    "skew": 0,  # assumed: all GPUs are equally fast
+    "flag_bytes": 64,  # assumed: the least that memory moves
+    "load_latency_us": 0.6,  # assumed: an order of magnitude
+    "iteration_us": 0.05,  # assumed: an order of magnitude
+    "warps": 64,  # of H100: docs.rs/oxicuda-launch, SmVersion::max_warps_per_sm
+    "warp_threads": 32,  # of NVIDIA: docs.rs/oxicuda-launch, SmVersion::warp_size
+    "shared_bytes_per_clock": 128,  # assumed: 32 banks of 4 bytes
+    "load_bytes": 16,  # assumed: vector loads of at most 128 bits
+    "copy_bytes": 4,  # cp.async takes 4, 8 or 16 bytes: docs.rs/crate/ptx-90-parser
+    "free_load_bytes": 8,  # assumed, from what Triton compiles for sm_90
+    "function_costs": {  # assumed: fewer lanes; a reduction also shuffles
+        "exp": 8,
+        "log": 8,
+        "sqrt": 8,
+        "rsqrt": 8,
+        "tanh": 16,
+        "erf": 16,
+        "div": 8,
+        "reduce": 2,
+    },
+    "tile_registers": 128,  # assumed, from what Triton compiles for sm_90
+    "tile_registers_f32": 72,  # assumed, from what Triton compiles for sm_90
+    "thread_registers": 32,  # assumed
+    "register_multiple": 1.5,  # assumed
+    "register_share": 0.55,  # assumed, from what Triton compiles for sm_90
+    "shared_share": 0.75,  # assumed, from what Triton compiles for sm_90
+    "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
+    "exposed_share": 0.1,  # assumed
+}
+"""
+What files of GPUs mean that lack a field, with its source or the word assumed.
+
+Others follow from the file: `remote_load_us` is the sum of `load_latency_us` and
+`link_latency_us`, `remote_caches` are the multiprocessors, `graph_launch_us` is
+`launch_us`.
+"""
 
 
 def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
@@ -204,6 +283,15 @@ def _number(value: Field) -> float | None:
     return value if fits(value) else None
 
 
+def _are_rates(value: Field, names: Sequence[str]) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and len(value) > 0
+        and all(name in names for name in value)
+        and all(_holds("rate", rate) for rate in value.values())
+    )
+
+
 def _holds(kind: Kind, value: Field) -> bool:
     number = _number(value)
     match kind:
@@ -218,12 +306,13 @@ def _holds(kind: Kind, value: Field) -> bool:
         case "text":
             return isinstance(value, str)
         case "rates":
-            return (
-                isinstance(value, Mapping)
-                and len(value) > 0
-                and all(name in ELEMENT_TYPES for name in value)
-                and all(_holds("rate", rate) for rate in value.values())
-            )
+            return _are_rates(value, ELEMENT_TYPES)
+        case "share":
+            return number is not None and 0 < number <= 1
+        case "multiple":
+            return number is not None and number >= 1
+        case "costs":
+            return _are_rates(value, FUNCTIONS)
         case "mesh":
             return (
                 isinstance(value, list)

@@ -46,6 +46,10 @@ MASK_KINDS = (BinaryKind.AND, BinaryKind.OR)
 INTEGER_KINDS = (BinaryKind.FLOORDIV, BinaryKind.MOD)
 
 
+MIN_DOT_EXTENT = 16
+"""The smallest extent that `tl.dot` takes, along each of its three dimensions."""
+
+
 @irdl_op_definition
 class UnaryOp(IRDLOperation):
     """

@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
+from comet.cost.from_ir.collective import Pricer, pricer_for
 from comet.dialects.arch import find_system
 from comet.dialects.collective import (
     AllGatherOp,
@@ -59,7 +60,6 @@ from comet.passes.sharding.place_collectives.levels import (
     plan_steps,
     split_by_level,
 )
-from comet.passes.sharding.place_collectives.prices import Pricer, pricer_for
 from comet.passes.sharding.place_collectives.separate_names import separate_names
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.from_ir.collective import Price, Pricer, payload_of
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
@@ -26,7 +27,6 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.cost import annotate
 from comet.passes.sharding.place_collectives.gather_to_root import ROOT
-from comet.passes.sharding.place_collectives.prices import Price, Pricer, payload_of
 from comet.passes.sharding.shardings import part_dim
 
 Kind = Literal["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"]

@@ -23,9 +23,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
-
-MIN_DOT_EXTENT = 16
-"""The smallest extent that `tl.dot` takes, along each of its three dimensions."""
+from comet.dialects.tl.math import MIN_DOT_EXTENT
 
 
 @dataclass(frozen=True)

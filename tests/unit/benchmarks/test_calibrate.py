@@ -15,7 +15,8 @@ from gpu_device.calibrate import Calibration, sizes_for
 from paths import SUPPORT
 from semantics import parse_module, run_passes
 
-from comet.dialects.arch.gpu import GpuOp
+from comet.cost.from_ir.hardware import machine_of
+from comet.dialects.arch import attached_system
 
 SCRIPT = Path(calibrate.__file__)
 KERNELS = SUPPORT / "device_kernels.py"
@@ -101,11 +102,11 @@ def test_the_file_can_be_attached(tmp_path: Path) -> None:
     module = run_passes(
         parse_module("builtin.module {}"), f'attach-hardware{{path="{out}"}}'
     )
-    (gpu,) = (op for op in module.walk() if isinstance(op, GpuOp))
-    assert gpu.rates.tensor["bf16"] == pytest.approx(791.2e12)
-    assert gpu.rates.tensor["f32"] == pytest.approx(494.7e12)
-    assert gpu.rates.hbm_bandwidth == pytest.approx(4313e9)
-    assert gpu.rates.graph_launch == pytest.approx(1.125e-6)
+    machine = machine_of(attached_system(module), 1, graph=True)
+    assert machine.device.tensor["bf16"] == pytest.approx(791.2e12)
+    assert machine.device.tensor["f32"] == pytest.approx(494.7e12)
+    assert machine.device.hbm_bandwidth == pytest.approx(4313e9)
+    assert machine.launch == pytest.approx(1.125e-6)
 
 
 def test_the_file_lies_beside_the_base(tmp_path: Path) -> None:

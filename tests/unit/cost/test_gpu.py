@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hardware import H200
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comet.cost.estimate import CostError
 from comet.cost.gpu.kernel import (
-    Device,
     KernelWork,
     device_traffic,
     kernel_time,
@@ -17,16 +17,7 @@ from comet.cost.gpu.kernel import (
     wave_count,
 )
 
-GPU = Device(
-    clock=1.83e9,
-    multiprocessors=132,
-    tensor={"f16": 989.4e12},
-    vector={"f32": 66.9e12},
-    hbm_bandwidth=4.8e12,
-    l2_bytes=52428800,
-    l2_bandwidth=9.37e12,
-    launch=4e-6,
-)
+GPU = replace(H200, tensor={"f16": 989.4e12}, vector={"f32": 66.9e12})
 IDLE = KernelWork(132, 0, 0, 0, 0, 0, 0)
 
 

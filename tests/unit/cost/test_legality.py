@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from paths import COST_DATA, HARDWARE
+from hardware import system_of
+from paths import COST_DATA
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.codegen.comet.reader import read_files
@@ -33,7 +34,6 @@ from comet.cost.from_ir.mapping import (
     problem_of,
     system_hardware,
 )
-from comet.dialects.arch import SystemOp
 
 ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
 RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
@@ -291,14 +291,6 @@ def test_the_root_memory_holds_everything() -> None:
 def test_a_module_without_a_machine() -> None:
     with pytest.raises(CostError, match=r"0 ops .* where one is needed"):
         estimate_module(ModuleOp([]))
-
-
-def system_of(name: str) -> SystemOp:
-    """The system of a hardware sample."""
-    from comet.codegen.comet.arch import read_arch
-
-    text = (HARDWARE / f"{name}.yaml").read_text()
-    return read_arch(text, f"{name}.yaml")
 
 
 def test_devices_come_from_gpu_hardware_only() -> None:

@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from hardware import H200
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comet.cost.estimate import CostError
 from comet.cost.gpu.interconnect import Interconnect, remote_traffic, send_time
-from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
+from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.launch_plan import (
     Barrier,
     Exchange,
@@ -22,7 +23,8 @@ from comet.cost.gpu.launch_plan import (
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import part_time, play
 
-GPU = Device(
+GPU = replace(
+    H200,
     clock=2.1e9,
     multiprocessors=304,
     tensor={"f16": 1307.4e12},
@@ -41,6 +43,7 @@ NET = Interconnect(
     signal=3e-6,
     barrier=10e-6,
     caches=8,
+    flag_bytes=64,
 )
 NODE = Machine(GPU, NET, 6e-6, skew=0.03)
 MESSAGE = 2.0**18
@@ -101,7 +104,7 @@ def make_machine(
     ranks: int, bandwidth: float, latency: float, signal: float, launch: float
 ) -> Machine:
     load = GPU.load_latency + latency
-    net = Interconnect(ranks, bandwidth, 7, latency, load, signal, 2 * signal, 8)
+    net = Interconnect(ranks, bandwidth, 7, latency, load, signal, 2 * signal, 8, 64)
     return Machine(GPU, net, launch, skew=launch * 1e3)
 
 

@@ -9,15 +9,18 @@ from paths import HARDWARE
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.arch import (
     Arch,
     ArchError,
+    GpuOp,
     SystemOp,
     attached_system,
     find_system,
 )
-from comet.dialects.arch.fields import Fields, attribute_of, field_of
+from comet.dialects.arch.fields import Field, Fields, attribute_of, field_of
+from comet.dialects.arch.schema import GPU, GPU_DEFAULTS
 from comet.dialects.arch.yaml import fields_of_system, system_of_fields
 
 FILES = sorted(HARDWARE.glob("*.yaml"))
@@ -111,17 +114,49 @@ def test_links_and_routes():
     assert edge.route("OB", "DRAM") == ("OB", "GB", "DRAM")
 
 
-def test_gpu_rates_are_in_si_units():
+def test_levels_of_a_gpu_have_capacities_and_instances():
     h200 = system("h200x8")
-    rates = h200.gpu
-    assert rates is not None
-    assert rates.multiprocessors == 132
-    assert rates.hbm_bandwidth == pytest.approx(4.8e12)
-    assert rates.tensor["f16"] == pytest.approx(989.4e12)
-    assert rates.launch == pytest.approx(4e-6)
     assert h200.level("HBM").capacity == 141 * 10**9
     assert h200.level("SMEM").total_instances == 8 * 132
     assert system("edge").gpu is None
+
+
+def gpu(**fields: Field) -> GpuOp:
+    """Return the figures of a GPU without those that files may lack, and these."""
+    required = {name for name, rule in GPU.items() if rule.required}
+    figures = cast(Fields, cast(Fields, load("h200x1")["comet"])["gpu"])
+    return GpuOp({k: v for k, v in figures.items() if k in required} | fields)
+
+
+def test_a_figure_that_a_file_lacks_is_the_default():
+    assert gpu().figures["register_share"] == 0.55
+    assert gpu(register_share=0.5).figures["register_share"] == 0.5
+
+
+def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
+    derived = {"remote_load_us", "remote_caches", "graph_launch_us"}
+    optional = {name for name, rule in GPU.items() if not rule.required}
+    assert optional == {*GPU_DEFAULTS, *derived}
+    gpu(**GPU_DEFAULTS).verify_()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wanted"),
+    [
+        ("register_share", 0, "above 0 and at most 1"),
+        ("shared_share", 1.5, "above 0 and at most 1"),
+        ("exposed_share", "much", "above 0 and at most 1"),
+        ("register_multiple", 0.5, "at least 1"),
+        ("warps", 0, "a positive integer"),
+        ("load_latency_us", 0, "a positive number"),
+        ("function_costs", {"exp": 0}, "some of exp, log,"),
+        ("function_costs", {"sin": 8}, "some of exp, log,"),
+        ("function_costs", {}, "some of exp, log,"),
+    ],
+)
+def test_figures_out_of_range_are_rejected(field: str, value: Field, wanted: str):
+    with pytest.raises(VerifyException, match=f"'{field}' is .*{wanted}"):
+        gpu(**{field: value}).verify_()
 
 
 def test_a_missing_level_names_those_there_are():

@@ -6,6 +6,7 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.hardware import device_of
 from comet.dialects.arch import ArchError, LevelOp, SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
@@ -94,11 +95,10 @@ def test_auto_takes_the_cheapest_strategy() -> None:
 
     def nanoseconds(options: str) -> float:
         module = fused(text, options, "decompose,stream")
-        rates = attached_system(module).gpu
-        assert rates is not None
+        gpu = device_of(attached_system(module))
         estimates = [estimate_of(kernel) for kernel in kernels(module)]
         running = sum(figures.latency for figures in estimates if figures is not None)
-        return running + len(estimates) * rates.launch * 1e9
+        return running + len(estimates) * gpu.launch * 1e9
 
     assert nanoseconds("strategy=auto") == min(map(nanoseconds, OPTIONS[:-1]))
 

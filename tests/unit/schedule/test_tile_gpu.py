@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, MI300X8, SHARED_TEXTS
+from hardware import H200 as GPU
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.hardware import device_of
-from comet.cost.from_ir.kernel import bytes_at_a_time, summarize
+from comet.cost.from_ir.kernel import summarize, vector_width
 from comet.cost.gpu.capacity import LaunchNumbers, fits, register_need, shared_need
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price, rank
@@ -177,19 +178,18 @@ def product_summary(depth: int) -> KernelSummary:
         f"{H200},select-ranks{{ranks=1}},decompose,fuse{{strategy=full}}",
     )
     (function,) = compute_functions(module)
-    return summarize(grid_nodes(function)[0], gpu_levels(attached_system(module)))
+    levels = gpu_levels(attached_system(module))
+    return summarize(grid_nodes(function)[0], levels, GPU)
 
 
 @pytest.mark.parametrize(
     ("rows", "registers"), [(2048, 0), (2052, 0), (2050, 32), (2049, 96)]
 )
-def test_rows_that_are_loaded_in_small_pieces_take_registers(
-    rows: int, registers: int
-) -> None:
-    """Of 8192 numbers for 256 threads; pieces have 16, 8, 4 and 2 bytes."""
+def test_narrow_loads_take_registers(rows: int, registers: int) -> None:
+    """Of 8192 numbers for 256 threads; loads have 16, 8, 4 and 2 bytes."""
     blocks = {"M": 128, "N": 256, "K": 64}
     whole, odd = (product_summary(extent) for extent in (2048, rows))
-    more = register_need(odd, blocks) - register_need(whole, blocks)
+    more = register_need(odd, blocks, GPU) - register_need(whole, blocks, GPU)
     assert more == 4 * 256 * registers
 
 
@@ -204,7 +204,7 @@ def test_what_a_channel_holds_has_the_rows_of_a_share() -> None:
                 f"place-collectives,fuse{{strategy=full}},tile,{passes}",
             )
             *_, product = (op for op in module.walk() if isinstance(op, SpatialOp))
-            assert [bytes_at_a_time(tile) for tile in product.tiles] == [piece, 16]
+            assert [vector_width(tile, 16) for tile in product.tiles] == [piece, 16]
 
 
 def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
@@ -217,7 +217,7 @@ def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
     (node,) = grid_nodes(function)
     best = best_tiling(node, levels, gpu)
     assert best is not None
-    summary = summarize(node, levels)
+    summary = summarize(node, levels, gpu)
     numbers = LaunchNumbers(best.launch.warps, best.launch.stages)
 
     def ranked(blocks: Mapping[str, int]) -> float:
@@ -237,7 +237,7 @@ def test_many_choices_are_priced_at_once_as_one_by_one() -> None:
     (function,) = compute_functions(module)
     levels = gpu_levels(attached_system(module))
     gpu = device_of(attached_system(module))
-    summary = summarize(grid_nodes(function)[0], levels)
+    summary = summarize(grid_nodes(function)[0], levels, gpu)
     rows = np.array([16.0, 32.0, 64.0])
     numbers = LaunchNumbers(8, 2)
     together = price(summary, {"M": rows, "N": 64, "K": 32}, numbers, gpu).seconds
@@ -255,7 +255,7 @@ def test_summary_counts_the_work_of_all_programs() -> None:
     )
     (function,) = compute_functions(module)
     (node,) = grid_nodes(function)
-    summary = summarize(node, gpu_levels(attached_system(module)))
+    summary = summarize(node, gpu_levels(attached_system(module)), GPU)
     blocks = {"M": 16, "N": 32, "K": 16}
     programs = summary.programs(blocks)
     assert programs == 4
@@ -272,7 +272,7 @@ def attention_summary() -> KernelSummary:
     module = run_passes(parse_module(ATTENTION), passes)
     (function,) = compute_functions(module)
     (node,) = grid_nodes(function)
-    return summarize(node, gpu_levels(attached_system(module)))
+    return summarize(node, gpu_levels(attached_system(module)), GPU)
 
 
 HEAD = {"B": 1, "H": 1, "M": 64, "N": 64, "D": 128, "E": 128}
@@ -293,15 +293,15 @@ def test_queries_are_loaded_once_unless_a_loop_inside_cuts_them(
 def test_tiles_loaded_before_a_loop_have_no_stages() -> None:
     summary = attention_summary()
     # So much Triton takes of an H100: four stages of keys and values, the queries once.
-    assert shared_need(summary, HEAD, 4) == (4 + 4 + 1) * TILE
-    assert shared_need(summary, {**HEAD, "M": 16}, 4) == (3 + 3) * TILE
+    assert shared_need(summary, HEAD, 4, GPU) == (4 + 4 + 1) * TILE
+    assert shared_need(summary, {**HEAD, "M": 16}, 4, GPU) == (3 + 3) * TILE
 
 
 def test_queries_stay_in_registers_unless_instructions_read_shared_memory() -> None:
     summary, few = attention_summary(), {**HEAD, "M": 16}
     passing = summary.peak(summary.fragments, few, standing=0.0)
-    assert register_need(summary, few) == passing + TILE / 4
-    assert register_need(summary, HEAD) == summary.peak(summary.registers, HEAD)
+    assert register_need(summary, few, GPU) == passing + TILE / 4
+    assert register_need(summary, HEAD, GPU) == summary.peak(summary.registers, HEAD)
 
 
 def test_an_infeasible_whole_row_is_explained() -> None:

@@ -18,7 +18,6 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.hardware import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.gpu.capacity import (
-    MIN_DOT_BLOCK,
     LaunchNumbers,
     fits,
     register_need,
@@ -34,6 +33,7 @@ from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.plan_string import Rows, format_plan
 from comet.passes.schedule.tile.gpu.plan import plan_entries
@@ -109,12 +109,12 @@ def plan_of(tilings: Mapping[SpatialOp, KernelTiling]) -> str:
 
 def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
     """Say why no tiling of a kernel fits."""
-    summary = summarize(node, levels)
+    summary = summarize(node, levels, gpu)
     smallest = {
         dim: min(_block_sizes(summary, dim, SHORT_DEPTHS)) for dim in summary.extents
     }
-    registers = int(register_need(summary, smallest))
-    shared = int(shared_need(summary, smallest, 1))
+    registers = int(register_need(summary, smallest, gpu))
+    shared = int(shared_need(summary, smallest, 1, gpu))
     made = ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
     return (
         f"the kernel that makes {made} needs {registers} bytes of {levels.registers} "
@@ -134,7 +134,7 @@ def _rows(node: NodeOp, blocks: Mapping[str, int]) -> Rows:
 
 def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling | None:
     """Return the tiling of a kernel with the smallest time, None if none fits."""
-    summary = summarize(node, levels)
+    summary = summarize(node, levels, gpu)
     dims = tuple(summary.extents)
     for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
         sizes = [_block_sizes(summary, dim, depths) for dim in dims]
@@ -145,7 +145,7 @@ def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling
 
 def tilings(node: SpatialOp, levels: GpuLevels, gpu: Device) -> Iterator[KernelTiling]:
     """Yield the best tiling of a kernel for each block size along each grid dim."""
-    summary = summarize(node, levels)
+    summary = summarize(node, levels, gpu)
     sizes = {dim: _block_sizes(summary, dim) for dim in summary.extents}
     for dim in summary.grid:
         for size in sizes[dim]:
@@ -203,7 +203,7 @@ def _block_sizes(
     whole = power_of_two(summary.extents[dim])
     in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
     if in_dot:
-        whole = max(whole, MIN_DOT_BLOCK)
+        whole = max(whole, MIN_DOT_EXTENT)
     if not in_grid and dim not in summary.loops:
         return (whole,)
     if dim in summary.batch_dims:
@@ -232,7 +232,7 @@ def finish_kernels(func: FuncOp, system: SystemOp) -> None:
 
 def finish_kernel(node: SpatialOp, levels: GpuLevels, gpu: Device) -> None:
     """Do that for one kernel."""
-    summary, blocks = summarize(node, levels), tile_blocks(node)
+    summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
     if node.launch is None:
         node.launch = _best_launch(summary, blocks, gpu)
     numbers = LaunchNumbers(node.launch.warps, node.launch.stages)

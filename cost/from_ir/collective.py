@@ -27,7 +27,7 @@ from comet.cost.collectives.algorithms import (
     switch,
 )
 from comet.cost.collectives.formulas import Exchange, exchange_cycles
-from comet.cost.from_ir.hardware import hardware_of
+from comet.cost.from_ir.hardware import hardware_of, machine_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import Algorithm
 from comet.dialects.compound.dims import element_type_of, extents_of
@@ -170,9 +170,9 @@ def pricer_for(
     """
     if system is None or not set(axes) <= set(system.axes) | {"rank"}:
         return Unpriced(algorithm)
-    if (gpu := system.gpu) is not None:
-        ranks = system.axes.get("rank", 1)
-        fabric = switch(ranks, gpu.link_latency * 1e9, gpu.link_bandwidth * 1e-9)
+    if system.gpu is not None:
+        net = machine_of(system, system.axes.get("rank", 1)).net
+        fabric = switch(net.ranks, net.latency * 1e9, net.bandwidth * 1e-9)
         return ByAlgorithm(fabric, TimeUnit.NS, algorithm)
     if algorithm is not None:
         return ByAlgorithm(mesh_fabric(system, axes, at), TimeUnit.CYCLES, algorithm)
