@@ -25,6 +25,7 @@ from comet.passes.schedule.fuse.accelerator.auto import STRATEGIES as FUSIONS
 from comet.passes.schedule.fuse.notes import STRATEGY
 from comet.passes.schedule.tile.accelerator import search
 from comet.passes.schedule.tile.template import Template, make_template
+from comet.passes.sharding.distribute.auto import SHARED_DIMS
 
 MODELS: tuple[ModelName, ...] = ("paper", "tool")
 
@@ -123,17 +124,15 @@ def decided(module: ModuleOp, options: CometAcceleratorPass) -> CometAccelerator
     """Return the options with what `auto` decides for `dim` and `strategy` in them."""
     if options.strategy != "auto":
         return options
-    trial, context = module.clone(), new_context()
-    dims = options.shared(context, trial, stream=False)
-    for part in parts_of(trial, replace(options, dim=dims)):
-        part.apply(context, trial)
-        if isinstance(part, FusePass):
-            break
-    chosen = next(compute_functions(trial)).attributes[STRATEGY]
+    options, context = replace(options, stream=options.stream is True), new_context()
+    sharings = tuple(options.sharings(context, module))
+    notes = options.cheapest(context, module, sharings).notes
+    if isinstance(dims := notes.get(SHARED_DIMS), StringAttr):
+        options = replace(options, dim=tuple(dims.data.split(",")))
     return next(
-        replace(options, dim=dims, strategy=strategy)
+        replace(options, strategy=strategy)
         for strategy in FUSIONS
-        if chosen == StringAttr(strategy)
+        if notes[STRATEGY] == StringAttr(strategy)
     )
 
 
@@ -149,10 +148,8 @@ def template_of(module: ModuleOp, options: CometAcceleratorPass) -> Template:
 
 def parts_of(module: ModuleOp, options: CometAcceleratorPass) -> tuple[ModulePass, ...]:
     """Return the passes after `decompose`, with `stream` only where it is asked for."""
-    system, stream = attached_system(module), options.stream is True
-    dims = options.shared(new_context(), module, stream=stream)
-    spread = options.spread(module, system, dims, stream=stream)
-    return (*spread, *options.map())
+    options = replace(options, stream=options.stream is True)
+    return options.passes_for(module, next(options.sharings(new_context(), module)))
 
 
 def price_files(

@@ -16,17 +16,17 @@ from comet.cost.accelerator.legality import check_tool
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, Estimate
 from comet.passes.schedule.tile.accelerator import (
-    Choice,
     Plan,
+    TilePlan,
     neighbours,
     samples,
 )
 from comet.passes.schedule.tile.template import Candidates, Template, Values
 
 
-def search_tool(template: Template, start: Choice, budget: int) -> Choice:
+def search_tool(template: Template, start: TilePlan, budget: int) -> TilePlan:
     """Return the best mapping under `tool` among `budget` ones, half of them random."""
-    found = Choice(start.plan, tool_price(template, start.plan) or start.estimate)
+    found = TilePlan(start.plan, tool_price(template, start.plan) or start.estimate)
     for plan in _take(fitting(template, samples(template, start.plan)), budget // 2):
         found = _better(template, found, plan)
     left = budget - budget // 2
@@ -69,10 +69,10 @@ def fitting(template: Template, values: Values) -> Iterator[Plan]:
         }
 
 
-def _better(template: Template, found: Choice, plan: Plan) -> Choice:
+def _better(template: Template, found: TilePlan, plan: Plan) -> TilePlan:
     estimate = tool_price(template, plan)
     if estimate is not None and _rank(estimate) < _rank(found.estimate):
-        return Choice(plan, estimate)
+        return TilePlan(plan, estimate)
     return found
 
 

@@ -76,6 +76,20 @@ class Figures:
         named = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
         return {name: value for name, value in named.items() if value is not None}
 
+    @property
+    def limit(self) -> str:
+        """What takes the most time, empty where the model does not say."""
+        parts = {
+            "compute": self.memory_window,
+            "memory traffic": self.optional_stalls,
+            "fill, drain and collectives": self.compulsory_stalls,
+            "launches": self.launch_tax,
+            "synchronization": self.synchronization_tax,
+            "intermediates": self.locality_tax,
+        }
+        known = {name: part for name, part in parts.items() if part is not None}
+        return max(known, key=lambda name: known[name], default="")
+
 
 FIGURE_NAMES = tuple(field.name for field in fields(Figures)[2:])
 """The names that an estimate may give numbers for."""

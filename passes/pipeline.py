@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.search.record import session
 
 AUTO = "auto"
 """The value of an option that leaves the choice to the pass."""
@@ -73,12 +74,13 @@ def run_passes(
     around: Around = _unobserved,
 ) -> None:
     """Run passes, and those that pipelines are made of, each inside `around`."""
-    for each in passes:
-        with around(each, module):
-            if isinstance(each, Pipeline):
-                run_passes(each.parts(ctx, module), ctx, module, around)
-            else:
-                each.apply(ctx, module)
+    with session():
+        for each in passes:
+            with around(each, module):
+                if isinstance(each, Pipeline):
+                    run_passes(each.parts(ctx, module), ctx, module, around)
+                else:
+                    each.apply(ctx, module)
 
 
 def run_settled(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from functools import partial
 from typing import Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
@@ -31,6 +30,7 @@ from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
 from comet.passes.schedule.plan_string import FOLD, check_plan, parse_plan
 from comet.passes.schedule.tile import TilePass
+from comet.passes.search import Candidate, Cost, Found, Goal, cheapest
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     assign_axes,
@@ -38,12 +38,7 @@ from comet.passes.sharding.dim_axes import (
     parse_dims,
 )
 from comet.passes.sharding.distribute import DistributePass
-from comet.passes.sharding.distribute.auto import (
-    SHARED_DIMS,
-    STRATEGIES,
-    candidates,
-    cheapest_dims,
-)
+from comet.passes.sharding.distribute.auto import SHARED_DIMS, candidates
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.levels import explicit_level
@@ -51,24 +46,34 @@ from comet.passes.sharding.place_collectives.levels import explicit_level
 STREAM = "comet.stream"
 """The attribute of a mapping that says whether the cheaper way was the streamed one."""
 
-SHARED = ("N",)
-"""The dimension that is shared if none is named."""
-
-SHARED_BY_FOLDS = ("B", "H", "M")
-"""Those that are shared if none is named and N is streamed."""
-
 AUTO = ("auto",)
 
 Dims: TypeAlias = tuple[DimAxes, ...]
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to compile what `decompose` has made."""
+class Sharing:
+    """Whether statistics are streamed, and what clusters and cores share."""
+
+    stream: bool
+    dims: Dims
+    notes: Mapping[str, Attribute]
+    """What of it no option says, as attributes of the functions."""
+
+    @property
+    def label(self) -> str:
+        """The sharing as options."""
+        stream = "true" if self.stream else "false"
+        return f"stream={stream} dim={','.join(each.dim for each in self.dims)}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Passes that have made a mapping, with the choices that they made."""
 
     passes: tuple[ModulePass, ...]
     notes: Mapping[str, Attribute]
-    """What a search has decided, for the attributes of the functions."""
+    """These choices, as attributes of the functions."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +91,10 @@ class CometAcceleratorPass(Pipeline):
     """
     The dimensions that clusters and cores share, as in H,M, each of which takes as many
     of the outermost axes left as divide it; or with axes, as in "M:cx,cy;N:kx,ky".
-    `auto` takes N or the result's other dimensions, whichever is cheaper, as does none
-    at all where `op`, `at`, `kind`, `strategy` and `factors` are left open too.
-    Otherwise it is N, and B, H and M where N is streamed.
+    `auto` takes the columns of the first product or the result's other dimensions,
+    whichever is cheaper, as does none at all where `op`, `at`, `kind`, `strategy` and
+    `factors` are left open too. Otherwise it is the columns, and what all results of a
+    fold have where something is streamed.
     """
 
     op: str | None = None
@@ -99,8 +105,8 @@ class CometAcceleratorPass(Pipeline):
 
     stream: bool | Literal["auto"] = "auto"
     """
-    Whether to run `stream`; `auto` compiles attention both ways, keeps the one that
-    `model` finds cheaper, and streams nothing else.
+    Whether to run `stream`; `auto` compiles softmax times a matrix both ways, keeps
+    the cheaper one, and streams nothing else.
     """
 
     at: str | None = None
@@ -128,7 +134,10 @@ class CometAcceleratorPass(Pipeline):
     """See `bind`."""
 
     model: Literal["tool", "paper", "ideal"] = "paper"
-    """See `annotate-cost`."""
+    """See `annotate-cost`; all choices are made by it."""
+
+    objective: Literal["latency", "energy", "edp"] = "latency"
+    """See `fuse`."""
 
     def __post_init__(self) -> None:
         """Check the options that are text, as the passes that they are for do."""
@@ -141,13 +150,16 @@ class CometAcceleratorPass(Pipeline):
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")
         self.check_names(module, attached_system(module))
-        if self.stream == "auto" and has_attention(module):
-            way = self.cheaper(ctx, module)
+        sharings = list(self.sharings(ctx, module))
+        if len(sharings) == 1:
+            (sharing,) = sharings
+            passes, notes = self.passes_for(module, sharing), sharing.notes
         else:
-            way = self.way(ctx, module, stream=self.stream is True)
+            trial = self.cheapest(ctx, module, sharings)
+            passes, notes = trial.passes, trial.notes
         for func in compute_functions(module):
-            func.attributes.update(way.notes)
-        yield from way.passes
+            func.attributes.update(notes)
+        yield from passes
 
     def check_names(self, module: ModuleOp, system: SystemOp) -> None:
         """
@@ -163,37 +175,62 @@ class CometAcceleratorPass(Pipeline):
             dims = tuple(sorted(dims_in(module)))
             check_plan(parse_plan(self.factors), (*levels, FOLD), dims)
 
-    def cheaper(self, ctx: Context, module: ModuleOp) -> Way:
-        """
-        Return the cheaper way to compile `module`: with `stream` or without.
-
-        Raises PassFailedException with the reason of the latter if neither has a
-        mapping.
-        """
-        tried: list[tuple[tuple[float, float], Way]] = []
-        failure: PassFailedException | None = None
-        for stream in (True, False):
+    def sharings(self, ctx: Context, module: ModuleOp) -> Iterator[Sharing]:
+        """Yield what options leave open, at least one sharing; changes nothing."""
+        streams = (True, False) if self.stream == "auto" else (self.stream,)
+        if self.stream == "auto" and not has_attention(module):
+            streams = (False,)
+        for stream in streams:
             trial = module.clone()
-            try:
-                way = self.way(ctx, trial, stream=stream)
-                passes = run_settled(way.passes, ctx, trial)
-            except PassFailedException as error:
-                failure = error
-                continue
-            notes = {STREAM: BoolAttr.from_bool(stream), **way.notes}
-            tried.append((figures_of(trial), Way(passes, notes | fusion_of(trial))))
-        if not tried:
-            raise failure or PassFailedException(f"{self.name}: there is no mapping")
-        return min(tried, key=lambda each: each[0])[1]
+            if stream:
+                StreamPass().apply(ctx, trial)
+            open_dims = self.open_dims(trial)
+            for dims in open_dims:
+                notes: dict[str, Attribute] = {}
+                if len(streams) > 1:
+                    notes[STREAM] = BoolAttr.from_bool(stream)
+                if len(open_dims) > 1:
+                    notes[SHARED_DIMS] = StringAttr(",".join(each.dim for each in dims))
+                yield Sharing(stream, dims, notes)
 
-    def way(self, ctx: Context, module: ModuleOp, *, stream: bool) -> Way:
-        """Return the passes after `decompose`; changes nothing."""
-        dims = self.shared(ctx, module, stream=stream)
-        notes: dict[str, Attribute] = {}
-        if dims and self.stated(module, stream=stream) is None:
-            notes[SHARED_DIMS] = StringAttr(",".join(each.dim for each in dims))
-        spread = self.spread(module, attached_system(module), dims, stream=stream)
-        return Way((*spread, *self.map()), notes)
+    def open_dims(self, module: ModuleOp) -> Sequence[Dims]:
+        """Return the dimensions that may be shared, at least one choice of them."""
+        if self.dim is not None and self.dim != AUTO:
+            return (parse_dims(self.dim),)
+        found = [tuple(map(DimAxes, names)) for names in candidates(module)] or [()]
+        return found[:1] if self.dim is None and self.is_pinned() else found
+
+    def cheapest(
+        self, ctx: Context, module: ModuleOp, sharings: Sequence[Sharing]
+    ) -> Trial:
+        """
+        Return the passes that make the cheapest mapping.
+
+        Raises PassFailedException with the reason of the last sharing if none has one.
+        """
+        candidates = [
+            Candidate(sharing.label, partial(self.tried, ctx, module, sharing))
+            for sharing in sharings
+        ]
+        goal = Goal(self.model, self.objective)
+        return cheapest("sharing", place_of(module), candidates, goal).made
+
+    def tried(self, ctx: Context, module: ModuleOp, sharing: Sharing) -> Found[Trial]:
+        """Compile a copy of `module`, and return what did it and what it costs."""
+        copy = module.clone()
+        passes = run_settled(self.passes_for(copy, sharing), ctx, copy)
+        (mapping,) = (op for op in copy.body.block.ops if isinstance(op, MappingOp))
+        figures = estimate_of(mapping)
+        assert figures is not None
+        cost = Cost(figures.latency, figures.energy or 0.0)
+        notes = {**sharing.notes, **fusion_of(mapping)}
+        return Found(Trial(passes, notes), cost, figures.limit)
+
+    def passes_for(self, module: ModuleOp, sharing: Sharing) -> tuple[ModulePass, ...]:
+        """Return the passes after `decompose`."""
+        system, stream = attached_system(module), sharing.stream
+        spread = self.spread(module, system, sharing.dims, stream=stream)
+        return (*spread, *self.map())
 
     def spread(
         self, module: ModuleOp, system: SystemOp, dims: Dims, *, stream: bool
@@ -213,55 +250,23 @@ class CometAcceleratorPass(Pipeline):
 
     def map(self) -> Iterator[ModulePass]:
         """Yield the passes that make a mapping of what is shared."""
-        yield FusePass(strategy=self.strategy, chunks=self.chunks)
-        yield TilePass(factors=self.factors)
-        yield BindPass(kind=self.bind)
+        model, objective = self.model, self.objective
+        yield FusePass(
+            strategy=self.strategy,
+            chunks=self.chunks,
+            model=model,
+            objective=objective,
+        )
+        yield TilePass(factors=self.factors, model=model, objective=objective)
+        yield BindPass(kind=self.bind, model=model, objective=objective)
         yield AnnotateCostPass(model=self.model)
         yield LowerToCometPass()
-
-    def shared(self, ctx: Context, module: ModuleOp, *, stream: bool) -> Dims:
-        """Return the dimensions to share: the stated ones, or else the cheapest."""
-        stated = self.stated(module, stream=stream)
-        return self.cheapest(ctx, module) if stated is None else stated
-
-    def stated(self, module: ModuleOp, *, stream: bool) -> Dims | None:
-        """Return the dimensions that options say, None if the cost decides."""
-        if self.dim is not None and self.dim != AUTO:
-            return parse_dims(self.dim)
-        known = dims_in(module)
-        if stream:
-            return as_dims(dim for dim in SHARED_BY_FOLDS if dim in known)
-        if self.dim is None and self.is_pinned():
-            return as_dims(dim for dim in SHARED if dim in known)
-        return None
 
     def is_pinned(self) -> bool:
         """Return whether options that depend on what is shared are given."""
         unset = self.op is None and self.at is None
         open_ = self.kind == self.strategy == self.factors == "auto"
         return not (unset and open_)
-
-    def cheapest(self, ctx: Context, module: ModuleOp) -> Dims:
-        """Return the dimensions whose sharing costs least, none if there are none."""
-        system, known = attached_system(module), dims_in(module)
-        choices = [
-            dims for dims in candidates(module) if all(dim in known for dim in dims)
-        ]
-        if not choices:
-            return ()
-        best = cheapest_dims(
-            ctx,
-            module,
-            choices,
-            lambda dims: self.spread(module, system, as_dims(dims), stream=False),
-            STRATEGIES if self.strategy == "auto" else (self.strategy,),
-        )
-        return as_dims(best)
-
-
-def as_dims(names: Iterable[str]) -> Dims:
-    """Return dimensions that take the outermost axes left, in their order."""
-    return tuple(map(DimAxes, names))
 
 
 def has_attention(module: ModuleOp) -> bool:
@@ -270,21 +275,12 @@ def has_attention(module: ModuleOp) -> bool:
     return any(isinstance(fold.form, AttentionForm) for fold in found)
 
 
-def figures_of(module: ModuleOp) -> tuple[float, float]:
-    """Return latency and energy of the mapping in `module`; infinite if not priced."""
-    mappings = (op for op in module.body.block.ops if isinstance(op, MappingOp))
-    figures = next((estimate_of(mapping) for mapping in mappings), None)
-    if figures is None:
-        return inf, inf
-    return figures.latency, inf if figures.energy is None else figures.energy
+def fusion_of(mapping: MappingOp) -> dict[str, Attribute]:
+    """Return what a search in `fuse` has noted, as a mapping has it."""
+    noted = (name for name in (STRATEGY, CHUNKS) if name in mapping.attributes)
+    return {name: mapping.attributes[name] for name in noted}
 
 
-def fusion_of(module: ModuleOp) -> dict[str, Attribute]:
-    """Return what a search in `fuse` has noted, as the mapping in `module` has it."""
-    return {
-        name: op.attributes[name]
-        for op in module.ops
-        if isinstance(op, MappingOp)
-        for name in (STRATEGY, CHUNKS)
-        if name in op.attributes
-    }
+def place_of(module: ModuleOp) -> str:
+    """Name the functions of a module."""
+    return ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import pairwise
 from typing import Literal, Self
 
@@ -13,7 +15,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.estimate import CostError
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
@@ -21,9 +22,13 @@ from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.annotate_cost import lowered_copy
+from comet.passes.annotate_cost import lowered_copy, total_figures
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.pipeline import ChoosingPass
+from comet.passes.search import Candidate, Cost, Found, Goal, cheapest
+
+KINDS = (BindingKind.SEQUENTIAL, BindingKind.PIPELINE, BindingKind.PARALLEL)
+"""What `auto` tries; of equals the first is taken."""
 
 BIND = "schedule.bind"
 """The attribute of a node that says when its next sibling runs."""
@@ -47,10 +52,18 @@ class BindPass(ChoosingPass):
     body the cheapest of these.
     """
 
+    model: Literal["tool", "paper", "ideal"] = "paper"
+    """The cost model that decides what is `auto`, see `annotate-cost`."""
+
+    objective: Literal["latency", "energy", "edp"] = "latency"
+    """What of the cost decides: cycles, pJ, or their product."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):
             if self.kind == "auto":
-                bind_by_cost(func, attached_system(op))
+                bind_by_cost(
+                    func, attached_system(op), Goal(self.model, self.objective)
+                )
             else:
                 kind = BindingKind(self.kind)
                 bind(list(plan_bindings(func.body.block, kind)), kind)
@@ -74,61 +87,76 @@ def bind(firsts: Sequence[Operation], kind: BindingKind) -> None:
         first.attributes[BIND] = BindingAttr(kind)
 
 
-def bind_by_cost(func: FuncOp, system: SystemOp) -> None:
+def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
     """
     Bind the siblings of each body by the kind that makes `func` cheapest.
 
     Bodies are decided one after the other, outermost first, from all sequential. A kind
     whose files `lower-to-comet` or the COMET tool rejects, for capacity say, is not
-    taken.
+    taken; where these reject all, siblings stay sequential.
     """
-    bind(
-        list(plan_bindings(func.body.block, BindingKind.SEQUENTIAL)),
-        BindingKind.SEQUENTIAL,
-    )
-    best = _price(func, system)
-    for block in [func.body.block, *(op.body.block for op in _nodes(func))]:
-        taken = BindingKind.SEQUENTIAL
-        for kind in (BindingKind.PIPELINE, BindingKind.PARALLEL):
-            if not (firsts := _siblings(block)) or not _allowed(block, kind):
-                continue
-            bind(firsts, kind)
-            found = _price(func, system)
-            if found is not None and (best is None or found < best):
-                best, taken = found, kind
-            bind(firsts, taken)
+    nodes = [op for op in func.walk() if isinstance(op, NodeOp)]
+    blocks = [func.body.block, *(node.body.block for node in nodes)]
+    several = [block for block in blocks if len(siblings_in(block)) > 1]
+
+    @cache
+    def price(kinds: tuple[BindingKind, ...]) -> Found[tuple[BindingKind, ...]]:
+        for block, kind in zip(several, kinds, strict=True):
+            bind(bound_siblings(block, kind), kind)
+        return _price(func, system, goal, kinds)
+
+    best = (BindingKind.SEQUENTIAL,) * len(several)
+    for index, block in enumerate(several):
+        options = [(*best[:index], kind, *best[index + 1 :]) for kind in KINDS]
+        candidates = [
+            Candidate(str(kinds[index]), partial(price, kinds)) for kinds in options
+        ]
+        with suppress(PassFailedException):
+            best = cheapest("bind", _place(block), candidates, goal).made
+    for block, kind in zip(several, best, strict=True):
+        bind(siblings_in(block)[:-1], kind)
 
 
-def _nodes(func: FuncOp) -> list[NodeOp]:
-    return [op for op in func.walk() if isinstance(op, NodeOp)]
+def _price(
+    func: FuncOp, system: SystemOp, goal: Goal, kinds: tuple[BindingKind, ...]
+) -> Found[tuple[BindingKind, ...]]:
+    """Price `func` as it is bound; raises where no legal files say it."""
+    files = lowered_copy(func, system, absorb=True)
+    check_legality(files)
+    estimate_module(files, "tool")
+    estimate = estimate_module(files, goal.model)
+    cost = Cost(estimate.latency, estimate.energy)
+    return Found(kinds, cost, total_figures(estimate).limit)
 
 
-def _siblings(block: Block) -> Sequence[Operation]:
-    """Return the nodes and collectives of `block` that have a next one."""
-    return [op for op in block.ops if isinstance(op, NodeOp | CollectiveOp)][:-1]
+def _place(block: Block) -> str:
+    """Name what the op makes whose body is `block`."""
+    op = block.parent_op()
+    if op is None or isinstance(op, FuncOp):
+        return "the function"
+    made = ", ".join(f"%{result.name_hint}" for result in op.results)
+    return f"the node that makes {made}"
 
 
-def _allowed(block: Block, kind: BindingKind) -> bool:
-    """Return whether the siblings of `block` may be bound by `kind`."""
-    siblings = [op for op in block.ops if isinstance(op, NodeOp | CollectiveOp)]
-    dependent = any(_feeds(first, second) for first, second in pairwise(siblings))
-    return kind is not BindingKind.PARALLEL or not dependent
+def siblings_in(block: Block) -> list[Operation]:
+    """Return the nodes and collectives of `block`."""
+    return [op for op in block.ops if isinstance(op, NodeOp | CollectiveOp)]
 
 
-def _feeds(first: Operation, second: Operation) -> bool:
-    return bool(set(first.results) & set(second.operands))
+def bound_siblings(block: Block, kind: BindingKind) -> list[Operation]:
+    """
+    Return the siblings in `block` that are bound to the next one.
 
-
-def _price(func: FuncOp, system: SystemOp) -> tuple[float, float] | None:
-    """Return latency and energy of `func`, None where no legal files say it."""
-    try:
-        files = lowered_copy(func, system, absorb=True)
-        check_legality(files)
-        estimate_module(files, "tool")
-        estimate = estimate_module(files, "paper")
-    except (CostError, PassFailedException):
-        return None
-    return estimate.latency, estimate.energy
+    Raises PassFailedException if they cannot run in parallel and `kind` says so.
+    """
+    siblings = siblings_in(block)
+    for first, second in pairwise(siblings):
+        if kind is BindingKind.PARALLEL and set(first.results) & set(second.operands):
+            raise PassFailedException(
+                f"bind: {second.name} uses what the {first.name} before it makes; they "
+                "cannot run in parallel, take kind=pipeline or kind=sequential"
+            )
+    return siblings[:-1]
 
 
 def plan_bindings(block: Block, kind: BindingKind) -> Iterator[Operation]:
@@ -137,14 +165,7 @@ def plan_bindings(block: Block, kind: BindingKind) -> Iterator[Operation]:
 
     Raises PassFailedException if siblings cannot run in parallel.
     """
-    siblings = [op for op in block.ops if isinstance(op, NodeOp | CollectiveOp)]
-    for first, second in pairwise(siblings):
-        if kind is BindingKind.PARALLEL and _feeds(first, second):
-            raise PassFailedException(
-                f"bind: {second.name} uses what the {first.name} before it makes; they "
-                "cannot run in parallel, take kind=pipeline or kind=sequential"
-            )
-        yield first
-    for op in siblings:
+    yield from bound_siblings(block, kind)
+    for op in siblings_in(block):
         if isinstance(op, NodeOp):
             yield from plan_bindings(op.body.block, kind)

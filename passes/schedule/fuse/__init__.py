@@ -21,6 +21,7 @@ from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.analysis.reduction_loops import reduced_dims
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.fuse.notes import BETWEEN, CHUNKS, STRATEGY
+from comet.passes.search.goal import Goal
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,23 @@ class FusePass(ChoosingPass):
     twice, or keep it in device memory; the cheaper of these.
     """
 
+    model: Literal["tool", "paper", "ideal"] = "paper"
+    """The cost model that decides what is `auto`, see `annotate-cost`."""
+
+    objective: Literal["latency", "energy", "edp"] = "latency"
+    """What of the cost decides: cycles, pJ, or their product."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
+        goal = Goal(self.model, self.objective)
+        goal.check(self.name, system)
         on_gpu = system.gpu is not None
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             prepare(func, on_gpu=on_gpu)
             if on_gpu:
                 self._fuse_on_gpu(func, system)
             else:
-                self._fuse_on_accelerator(func, system)
+                self._fuse_on_accelerator(func, system, goal)
 
     def _fuse_on_gpu(self, func: FuncOp, system: SystemOp) -> None:
         from comet.passes.schedule.fuse.gpu.choice import fuse_function
@@ -80,13 +89,13 @@ class FusePass(ChoosingPass):
             )
         fuse_function(func, system, self.strategy, self.between)
 
-    def _fuse_on_accelerator(self, func: FuncOp, system: SystemOp) -> None:
+    def _fuse_on_accelerator(self, func: FuncOp, system: SystemOp, goal: Goal) -> None:
         from comet.passes.schedule.fuse import accelerator as fuse_accelerator
         from comet.passes.schedule.fuse.accelerator import auto as fuse_auto
 
-        first, *others = fuse_auto.ways(func, self.strategy, self.chunks)
+        first, *others = fuse_auto.forms(func, self.strategy, self.chunks)
         if others:
-            fuse_auto.fuse_function(func, system, (first, *others))
+            fuse_auto.fuse_function(func, system, (first, *others), goal)
         else:
             fuse_accelerator.fuse_function(func, system, *first)
 

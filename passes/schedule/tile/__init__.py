@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -33,6 +33,7 @@ from comet.passes.schedule.plan_string import (
 from comet.passes.schedule.retile import aligned_tile, retile, set_rows
 from comet.passes.schedule.tile import accelerator, gpu
 from comet.passes.schedule.tile.gpu import finish_kernels
+from comet.passes.search.goal import Goal
 
 
 @dataclass(frozen=True)
@@ -54,27 +55,38 @@ class TilePass(ChoosingPass):
     that the cost model ranks first.
     """
 
+    model: Literal["tool", "paper", "ideal"] = "paper"
+    """The cost model that decides what is `auto`, see `annotate-cost`."""
+
+    objective: Literal["latency", "energy", "edp"] = "latency"
+    """What of the cost decides: cycles, pJ, or their product."""
+
     def __post_init__(self) -> None:
         if self.factors != "auto":
             parse_plan(self.factors)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
+        goal = Goal(self.model, self.objective)
+        goal.check(self.name, system)
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):
-            text = self.factors if self.factors != "auto" else chosen_plan(func, system)
+            text = self.factors
+            if text == "auto":
+                text = chosen_plan(func, system, goal)
             apply_plan(func, parse_plan(text), system)
             func.attributes[PLAN] = StringAttr(text)
             if system.gpu is not None:
                 finish_kernels(func, system)
 
 
-def chosen_plan(func: FuncOp, system: SystemOp) -> str:
+def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> str:
     """Return the function's own plan, or the best one a search finds."""
     own = func.attributes.get(PLAN)
     if isinstance(own, StringAttr):
         return own.data
-    machine = accelerator if system.gpu is None else gpu
-    return machine.choose(func, system)
+    if system.gpu is not None:
+        return gpu.choose(func, system)
+    return accelerator.choose(func, system, goal)
 
 
 def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:

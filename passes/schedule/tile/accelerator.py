@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.bounds import root_bound
 from comet.cost.accelerator.factors import Rows
 from comet.cost.accelerator.legality import check_summed, check_tool
 from comet.cost.accelerator.model import price, price_many, room_many
-from comet.cost.estimate import CostError, Estimate, ModelName
+from comet.cost.estimate import CostError, Estimate
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp
 from comet.passes.analysis.levels import compute_block
+from comet.passes.annotate_cost import total_figures
 from comet.passes.schedule.plan_string import PlanEntry, format_plan
 from comet.passes.schedule.tile.template import (
     Candidates,
@@ -35,6 +37,7 @@ from comet.passes.schedule.tile.template import (
     Values,
     make_template,
 )
+from comet.passes.search import LATENCY, Cost, Found, Goal, descend
 
 CHOICES = 12
 """How many divisors of an extent the search tries."""
@@ -49,8 +52,8 @@ Plan: TypeAlias = Mapping[Key, Rows]
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The outcome of a search."""
+class TilePlan:
+    """Factors and loop orders, and what they cost."""
 
     plan: Plan
     estimate: Estimate
@@ -64,31 +67,23 @@ class Choice:
         return format_plan([entry for entry in entries if entry.rows])
 
 
-def choose(func: FuncOp, system: SystemOp) -> str:
+def choose(func: FuncOp, system: SystemOp, goal: Goal = LATENCY) -> str:
     """
     Return the best plan that the search finds for the tile tree of `func`.
 
     Raises PassFailedException if no factors make the tiles fit.
     """
-    return search(make_template(func, system)).text()
+    return search(make_template(func, system), goal).text()
 
 
-def search(template: Template, model: ModelName = "paper") -> Choice:
+def search(template: Template, goal: Goal = LATENCY) -> TilePlan:
     """
     Return the best plan that the search finds, with its estimate.
 
     Raises PassFailedException if even the finest tiles do not fit, naming the level.
     """
-    descent = _Descent(template, model)
-    plan = finest(template)
-    best = descent.estimate(plan) if _fits(template, plan) else None
-    if best is None:
-        raise _failure(template, plan)
-    found = Choice(plan, best)
-    found = descent.best(found, samples(template, plan)) or found
-    while (better := descent.step(found)) is not None:
-        found = better
-    return found
+    place = f"@{template.func.sym_name.data}"
+    return descend("tile factors", place, _Factors(template, goal), goal).made
 
 
 def finest(template: Template) -> Plan:
@@ -118,63 +113,91 @@ def divisors(extent: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Descent:
+class _Factors:
+    """The numeric space of a template: factors and loop orders."""
+
     template: Template
-    model: ModelName
+    goal: Goal
     known: dict[tuple[tuple[Key, Rows], ...], Estimate | None] = field(
         default_factory=dict[tuple[tuple[Key, Rows], ...], Estimate | None]
     )
     """What `estimate` has returned: every step tries the same loop orders again."""
 
-    def step(self, current: Choice) -> Choice | None:
+    def bound(self) -> Cost:
+        """Return what the transfers of the root memory cost at least."""
+        template = self.template
+        return Cost(*root_bound(template.problem, template.hardware, self.goal.model))
+
+    def start(self) -> Found[TilePlan]:
+        """Return the finest tiles; raises PassFailedException if these do not fit."""
+        plan = finest(self.template)
+        estimate = self.estimate(plan) if _fits(self.template, plan) else None
+        if estimate is None:
+            raise _failure(self.template, plan)
+        return _found(plan, estimate)
+
+    def sample(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
+        """Return the best of many random plans, None where none is better."""
+        return self.best(current, samples(self.template, current.made.plan))
+
+    def neighbour(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best neighbour of `current`, None where none is better."""
-        trials = neighbours(self.template, current.plan)
+        trials = neighbours(self.template, current.made.plan)
         return self.best(current, trials) or self.reordered(current)
 
-    def best(self, current: Choice, trials: Values) -> Choice | None:
+    def best(self, current: Found[TilePlan], trials: Values) -> Found[TilePlan] | None:
         """Return the best legal one of `trials`, None where none beats `current`."""
         every = Candidates(self.template, trials)
         legal = every.divide() & every.multiply()
         kept = {factor: array[legal] for factor, array in trials.items()}
         if not legal.any():
             return None
+        plan = current.made.plan
         better = self.better(current, kept)
-        for index in np.flatnonzero(self.room(current, better)):
-            plan = _chosen(current.plan, better, int(index))
-            found = self.estimate(plan)
-            if found is not None and _rank(found) < _rank(current.estimate):
-                return Choice(plan, found)
+        for index in np.flatnonzero(self.room(plan, better)):
+            found = self.priced(_chosen(plan, better, int(index)))
+            if found is not None and self.is_better(found, current):
+                return found
         return None
 
-    def better(self, current: Choice, trials: Values) -> Values:
+    def better(self, current: Found[TilePlan], trials: Values) -> Values:
         """Return those of `trials` that cost less than `current`, cheapest first."""
-        mappings = Candidates(self.template, trials).mappings(current.plan)
-        prices = price_many(mappings, self.template.hardware, self.model)
+        mappings = Candidates(self.template, trials).mappings(current.made.plan)
+        prices = price_many(mappings, self.template.hardware, self.goal.model)
         shape = next(iter(trials.values())).shape
-        latency = np.broadcast_to(prices.latency, shape)
-        energy = np.broadcast_to(prices.energy, shape)
-        most, spent = _rank(current.estimate)
-        less = (latency < most) | ((latency == most) & (energy < spent))
-        order = np.lexsort((energy, latency))
+        first, second = (
+            np.broadcast_to(figure, shape)
+            for figure in self.goal.rank(prices.latency, prices.energy)
+        )
+        most, then = self.goal.rank(current.cost.latency, current.cost.energy)
+        less = (first < most) | ((first == most) & (second < then))
+        order = np.lexsort((second, first))
         chosen = order[less[order]]
         return {factor: array[chosen] for factor, array in trials.items()}
 
-    def room(self, current: Choice, trials: Values) -> NDArray[np.bool_]:
+    def room(self, plan: Plan, trials: Values) -> NDArray[np.bool_]:
         """Return which of `trials` fit, by the liveness of values and by the tool."""
         candidates = Candidates(self.template, trials)
-        mappings = candidates.mappings(current.plan)
-        tool = room_many(mappings, self.template.hardware).summed
+        tool = room_many(candidates.mappings(plan), self.template.hardware).summed
         return np.broadcast_to(candidates.fit(), tool.shape) & tool
 
-    def reordered(self, current: Choice) -> Choice | None:
+    def reordered(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best other loop order of one key, None where none is better."""
-        best = current
-        for key in current.plan:
-            for plan in _orders(current.plan, key):
-                found = self.estimate(plan)
-                if found is not None and _rank(found) < _rank(best.estimate):
-                    best = Choice(plan, found)
+        best, plan = current, current.made.plan
+        for ordered in (order for key in plan for order in _orders(plan, key)):
+            found = self.priced(ordered)
+            if found is not None and self.is_better(found, best):
+                best = found
         return None if best is current else best
+
+    def is_better(self, found: Found[TilePlan], than: Found[TilePlan]) -> bool:
+        """Return whether one plan costs less than another."""
+        return self.goal.order(found.cost) < self.goal.order(than.cost)
+
+    def priced(self, plan: Plan) -> Found[TilePlan] | None:
+        """Return a plan that fits with its cost, None where the tool rejects it."""
+        estimate = self.estimate(plan)
+        return None if estimate is None else _found(plan, estimate)
 
     def estimate(self, plan: Plan) -> Estimate | None:
         """Return what a plan that fits costs, None where the tool rejects it."""
@@ -188,9 +211,14 @@ class _Descent:
         try:
             problem = self.template.problem_for(plan)
             check_tool(problem, hardware)
-            return price(problem, hardware, self.model)
+            return price(problem, hardware, self.goal.model)
         except CostError:
             return None
+
+
+def _found(plan: Plan, estimate: Estimate) -> Found[TilePlan]:
+    cost = Cost(estimate.latency, estimate.energy)
+    return Found(TilePlan(plan, estimate), cost, total_figures(estimate).limit)
 
 
 def factors_of(plan: Plan) -> dict[Factor, int]:
@@ -251,10 +279,6 @@ def _single(template: Template, plan: Plan) -> Candidates:
     rows = ((key, dim, f) for key, rows in plan.items() for dim, f in rows)
     values = {(key, dim): np.asarray([factor]) for key, dim, factor in rows}
     return Candidates(template, values)
-
-
-def _rank(estimate: Estimate) -> tuple[float, float]:
-    return estimate.latency, estimate.energy
 
 
 def _failure(template: Template, plan: Plan) -> PassFailedException:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound import FoldOp
@@ -20,26 +19,19 @@ from comet.passes.schedule.fuse import accelerator as fuse_accelerator
 from comet.passes.schedule.fuse.accelerator import Chunks, Strategy
 from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
 from comet.passes.schedule.plan_string import PLAN
-from comet.passes.schedule.tile.accelerator import Choice, search
+from comet.passes.schedule.tile.accelerator import TilePlan, search
 from comet.passes.schedule.tile.template import make_template
+from comet.passes.search import LATENCY, Candidate, Cost, Found, Goal, cheapest
 
 STRATEGIES: tuple[Strategy, ...] = ("full", "partial", "apart", "none")
 
-Way: TypeAlias = tuple[Strategy, Chunks]
+Form: TypeAlias = tuple[Strategy, Chunks]
 """A strategy, and where the loops of folds stand."""
 
 
-@dataclass(frozen=True)
-class FusionChoice:
-    """The cheapest way, and the factors it is cheapest with."""
-
-    way: Way
-    choice: Choice
-
-
-def ways(
+def forms(
     func: FuncOp, strategy: Strategy | Literal["auto"], chunks: Chunks | Literal["auto"]
-) -> tuple[Way, ...]:
+) -> tuple[Form, ...]:
     """Return the ways to fuse `func` that options leave open, at least one."""
     has_folds = any(isinstance(op, FoldOp) for op in func.walk())
     strategies = STRATEGIES if strategy == "auto" else (strategy,)
@@ -49,57 +41,45 @@ def ways(
     return tuple(product(strategies, places))
 
 
-def fuse_function(func: FuncOp, system: SystemOp, open_ways: Sequence[Way]) -> None:
+def fuse_function(
+    func: FuncOp, system: SystemOp, open_forms: Sequence[Form], goal: Goal = LATENCY
+) -> None:
     """
-    Fuse `func` the way whose best mapping is cheapest, and note it and its plan.
+    Fuse `func` in the form whose best mapping is cheapest, and note it and its plan.
 
     Raises PassFailedException if none has a mapping that fits.
     """
-    best = choose_way(func, system, open_ways)
-    strategy, chunks = best.way
+    several_places = len({chunks for _, chunks in open_forms}) > 1
+    place = f"@{func.sym_name.data}"
+    candidates = [
+        Candidate(
+            f"{strategy} chunks={chunks}" if several_places else strategy,
+            partial(price_form, func, system, (strategy, chunks), goal),
+        )
+        for strategy, chunks in open_forms
+    ]
+    (strategy, chunks), plan = cheapest("strategy", place, candidates, goal).made
     fuse_accelerator.fuse_function(func, system, strategy, chunks)
     func.attributes[STRATEGY] = StringAttr(strategy)
-    if len({place for _, place in open_ways}) > 1:
+    if several_places:
         func.attributes[CHUNKS] = StringAttr(chunks)
-    func.attributes[PLAN] = StringAttr(best.choice.text())
-    annotate(func, total_figures(best.choice.estimate))
+    func.attributes[PLAN] = StringAttr(plan.text())
+    annotate(func, total_figures(plan.estimate))
 
 
-def choose_way(
-    func: FuncOp, system: SystemOp, open_ways: Sequence[Way]
-) -> FusionChoice:
-    """
-    Return the way whose best mapping has the lowest latency, then energy.
-
-    Raises PassFailedException with the reason of the last one if none fits.
-    """
-    found: list[FusionChoice] = []
-    failure: PassFailedException | None = None
-    for way in open_ways:
-        try:
-            found.append(FusionChoice(way, price_strategy(func, system, *way)))
-        except PassFailedException as error:
-            failure = error
-    if not found:
-        raise failure or PassFailedException("fuse: there is no strategy")
-    return min(
-        found, key=lambda c: (c.choice.estimate.latency, c.choice.estimate.energy)
-    )
-
-
-def price_strategy(
-    func: FuncOp, system: SystemOp, strategy: Strategy, chunks: Chunks = "shared"
-) -> Choice:
+def price_form(
+    func: FuncOp, system: SystemOp, form: Form, goal: Goal = LATENCY
+) -> Found[tuple[Form, TilePlan]]:
     """
     Return the best factors of a fused copy of `func`.
 
-    Raises PassFailedException if the strategy has no mapping that fits.
+    Raises PassFailedException if the form has no mapping that fits.
     """
     module = func.get_toplevel_object()
     assert isinstance(module, ModuleOp)
     copy = module.clone()
-    for other in compute_functions(copy):
-        if other.sym_name == func.sym_name:
-            fuse_accelerator.fuse_function(other, system, strategy, chunks)
-            return search(make_template(other, system))
-    raise PassFailedException(f"fuse: there is no function @{func.sym_name.data}")
+    other = next(f for f in compute_functions(copy) if f.sym_name == func.sym_name)
+    fuse_accelerator.fuse_function(other, system, *form)
+    plan = search(make_template(other, system), goal)
+    cost = Cost(plan.estimate.latency, plan.estimate.energy)
+    return Found((form, plan), cost, total_figures(plan.estimate).limit)

@@ -1,0 +1,41 @@
+"""What every mapping of a template costs at least, whatever its factors are."""
+
+from __future__ import annotations
+
+from math import prod
+
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.problem import Problem
+from comet.cost.estimate import ModelName
+
+
+def root_bound(
+    problem: Problem, hardware: Hardware, model: ModelName
+) -> tuple[float, float]:
+    """
+    Return the least latency (cycles) and energy (pJ) of the root memory's transfers.
+
+    Each tensor that the tree reads from the root memory, or writes there, crosses its
+    port as a whole at least once: tiles are moved again if a loop comes back to them,
+    and never in part. Reads and writes take turns on one bus, otherwise the busier port
+    counts. Transfers may hide all other work, so that nothing is added to them. The
+    model `tool` has no bound: it loses stalls of reads and wraps at 32 bits.
+    """
+    if model == "tool":
+        return 0.0, 0.0
+    root = hardware.levels[0]
+    moved: dict[tuple[str, bool], float] = {}
+    for entry in problem.root.entries:
+        if entry.source == root.name:
+            axes = problem.projection(entry.tensor, entry.tag)
+            writes = problem.writes(entry.tensor, entry.tag)
+            # Axes that add up dimensions overlap: the longest one is there in any case.
+            elements = prod(max(problem.dims[dim] for dim in axis) for axis in axes)
+            moved[entry.tensor, writes] = elements * entry.bits / 8
+    read = sum(size for (_, writes), size in moved.items() if not writes)
+    written = sum(size for (_, writes), size in moved.items() if writes)
+    memory = root.memory
+    times = read / memory.child_read_bandwidth, written / memory.child_write_bandwidth
+    energy = read * memory.child_read_energy + written * memory.child_write_energy
+    latency = sum(times) if memory.one_bus or model == "ideal" else max(times)
+    return latency, energy / memory.width

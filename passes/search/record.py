@@ -1,0 +1,68 @@
+"""
+What searches note while they run: each choice, and what came of its candidates.
+
+`run_passes` opens one session for all passes that it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from comet.passes.search.goal import Cost
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate of a choice."""
+
+    label: str
+    cost: Cost | None
+    """None if the candidate was refused or skipped."""
+    limit: str
+    """The resource that bounds the price, or why there is none."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice, and what became of each of its candidates."""
+
+    name: str
+    """The option that is chosen, such as `fuse strategy`."""
+    place: str
+    """The function or op that it is about."""
+    within: tuple[str, ...]
+    """The candidates of outer choices that were being tried, outermost first."""
+    rows: tuple[Row, ...]
+    chosen: int | None
+    """The row that was taken, None if no candidate has a price."""
+
+
+@dataclass
+class Session:
+    """What one run of passes has searched."""
+
+    choices: list[Choice] = field(default_factory=list[Choice])
+    within: tuple[str, ...] = ()
+    """The candidates that are being tried, outermost first."""
+    ceiling: Cost | None = None
+    """What the best candidate of an outer choice costs: nothing dearer is of use."""
+
+
+_OPEN: ContextVar[Session | None] = ContextVar("search session", default=None)
+
+
+@contextmanager
+def session() -> Generator[Session]:
+    """Enter the session that is open, or else a new one."""
+    if (current := _OPEN.get()) is not None:
+        yield current
+        return
+    opened = Session()
+    token = _OPEN.set(opened)
+    try:
+        yield opened
+    finally:
+        _OPEN.reset(token)

@@ -1,0 +1,140 @@
+"""The search driver: ties, refusals, bounds, and what is noted of them."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from programs import graph_text
+from semantics import parse_module, run_passes
+from tile_trees import fused, only_function
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.accelerator.bounds import root_bound
+from comet.cost.accelerator.model import price
+from comet.cost.estimate import ModelName
+from comet.dialects.arch import attached_system
+from comet.dialects.comet import MappingOp
+from comet.dialects.cost import Figures, estimate_of
+from comet.passes.schedule.tile.accelerator import finest, search
+from comet.passes.schedule.tile.template import make_template
+from comet.passes.search import (
+    FREE,
+    Candidate,
+    Cost,
+    Found,
+    Goal,
+    Objective,
+    cheapest,
+    session,
+)
+
+HARDWARE = Path(__file__).parents[3] / "samples" / "hardware"
+SOFTMAX = graph_text("gemm_softmax", (64, 16, 256))
+
+
+def priced(label: str, latency: float, energy: float = 0.0) -> Candidate[str]:
+    def price() -> Found[str]:
+        return Found(label, Cost(latency, energy), "compute")
+
+    return Candidate(label, price)
+
+
+def refused(label: str, reason: str) -> Candidate[str]:
+    def price() -> Found[str]:
+        raise PassFailedException(reason)
+
+    return Candidate(label, price)
+
+
+def test_of_equals_the_first_is_taken():
+    candidates = [priced("a", 3, 2), priced("b", 2, 2), priced("c", 2, 2)]
+    assert cheapest("choice", "@f", candidates).made == "b"
+
+
+@pytest.mark.parametrize(
+    ("objective", "expected"), [("latency", "a"), ("energy", "b"), ("edp", "c")]
+)
+def test_the_objective_decides(objective: Objective, expected: str):
+    candidates = [priced("a", 1, 100), priced("b", 60, 1), priced("c", 5, 5)]
+    found = cheapest("choice", "@f", candidates, Goal(objective=objective))
+    assert found.made == expected
+
+
+def test_each_candidate_is_noted():
+    with session() as current:
+        cheapest("choice", "@f", [refused("a", "too large"), priced("b", 1)])
+    (choice,) = current.choices
+    assert [(row.label, row.cost, row.limit) for row in choice.rows] == [
+        ("a", None, "too large"),
+        ("b", Cost(1), "compute"),
+    ]
+    assert choice.chosen == 1
+
+
+def test_the_reason_of_the_last_refusal_is_raised():
+    with pytest.raises(PassFailedException, match="too small"):
+        cheapest("choice", "@f", [refused("a", "too large"), refused("b", "too small")])
+
+
+def test_what_cannot_be_cheaper_is_not_realised():
+    def fail() -> Found[str]:
+        raise AssertionError("realised")
+
+    candidates = [priced("a", 10), Candidate("b", fail, Cost(11))]
+    assert cheapest("choice", "@f", candidates).made == "a"
+
+
+def test_an_outer_candidate_bounds_an_inner_choice():
+    inner = [priced("slow", 30), priced("fast", 20)]
+    bounded = [Candidate(each.label, each.price, Cost(15)) for each in inner]
+    nested: Callable[[], Found[str]] = partial(cheapest, "inner", "@f", bounded)
+    with session() as current:
+        found = cheapest("outer", "@f", [priced("a", 10), Candidate("b", nested, FREE)])
+    assert found.made == "a"
+    assert current.choices[0].within == ("outer=b",)
+    assert [row.cost for row in current.choices[0].rows] == [None, None]
+
+
+@pytest.mark.parametrize("model", ["paper", "ideal", "tool"])
+@pytest.mark.parametrize("strategy", ["none", "apart", "partial", "full"])
+def test_no_plan_is_below_the_bound(strategy: str, model: ModelName):
+    module = fused(strategy, sizes=(24, 16, 64))
+    template = make_template(only_function(module), attached_system(module))
+    least = root_bound(template.problem, template.hardware, model)
+    for plan in (finest(template), search(template).plan):
+        found = price(template.problem_for(plan), template.hardware, model)
+        assert least[0] <= found.latency
+        assert least[1] <= found.energy
+    assert least[0] > 0 or model == "tool"
+
+
+def figures(options: str) -> Figures:
+    hardware = f'attach-hardware{{path="{HARDWARE}/edge.yaml"}}'
+    module = run_passes(
+        parse_module(SOFTMAX), f"{hardware},comet-accelerator{{{options}}}"
+    )
+    (mapping,) = (op for op in module.walk() if isinstance(op, MappingOp))
+    found = estimate_of(mapping)
+    assert found is not None
+    return found
+
+
+def test_energy_and_latency_are_traded():
+    fast, frugal, both = (
+        figures(f"objective={objective}") for objective in ("latency", "energy", "edp")
+    )
+    assert fast.energy is not None
+    assert frugal.energy is not None
+    assert both.energy is not None
+    assert fast.latency <= min(frugal.latency, both.latency)
+    assert frugal.energy <= min(fast.energy, both.energy)
+    assert both.latency * both.energy <= fast.latency * fast.energy
+
+
+@pytest.mark.parametrize("option", ["objective=energy", "model=tool"])
+def test_gpus_have_neither_energies_nor_the_tool(option: str):
+    hardware = f'attach-hardware{{path="{HARDWARE}/h200x1.yaml"}}'
+    pipeline = f"{hardware},decompose,fuse{{strategy=auto {option}}}"
+    with pytest.raises(PassFailedException, match=option):
+        run_passes(parse_module(SOFTMAX), pipeline)
