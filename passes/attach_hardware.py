@@ -21,6 +21,7 @@ from comet.dialects.arch import ArchError, LevelOp, Path, SystemOp, find_system
 from comet.dialects.arch.yaml import system_of_fields
 from comet.dialects.collective import MeshOp
 from comet.hardware_file import read_hardware_file
+from comet.passes.analysis.hardware_mesh import check_mesh, mesh_of
 
 
 @dataclass(frozen=True)
@@ -78,26 +79,12 @@ def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
     """Return the machine's mesh unless the module has it, the same in all."""
     if not system.axes:
         return None
-    mesh = MeshOp(system.system_name, system.axes, system.axis_levels)
+    mesh = mesh_of(system)
     for op in module.ops:
-        if not isinstance(op, MeshOp) or op.sym_name != mesh.sym_name:
-            continue
-        if op.properties != mesh.properties:
-            raise PassFailedException(
-                f"the module's mesh @{system.system_name} is {_described(op)}, but the "
-                f"hardware has {_described(mesh)}; remove the mesh or correct it"
-            )
-        return None
+        if isinstance(op, MeshOp) and op.sym_name == mesh.sym_name:
+            check_mesh(op, system)
+            return None
     return mesh
-
-
-def _described(mesh: MeshOp) -> str:
-    levels = mesh.axis_levels
-    axes = (
-        f"{axis} = {extent}" + (f" at {levels[axis]}" if axis in levels else "")
-        for axis, extent in mesh.axis_extents.items()
-    )
-    return "{" + ", ".join(axes) + "}"
 
 
 @dataclass(frozen=True)

@@ -141,10 +141,22 @@ def test_what_all_gather_every_instance_has_whole():
 
 
 def test_rejects_ops_that_are_spread_differently():
-    text = "distribute{dim=N axes=cx op=contract},distribute{dim=M axes=cx op=reduce}"
+    text = (
+        "distribute{dim=M axes=cx op=contract},distribute{dim=N axes=cx skip=contract}"
+    )
     module = parse_module(graph_text("gemm_softmax", (8, 4, 16)))
-    with pytest.raises(PassFailedException, match=r"axis .cx. splits M and M1 and N"):
+    with pytest.raises(PassFailedException, match=r"axis .cx. splits M and N"):
         run_passes(module, spread(text))
+
+
+@pytest.mark.parametrize("strategy", ["apart", "full"])
+def test_rejects_a_mesh_that_the_hardware_does_not_span(strategy: str):
+    placed = spread("distribute{dim=N axes=cx,cy,kx,ky}").rpartition(",")[0]
+    module = run_passes(parse_module(graph_text("gemm_softmax", (8, 4, 16))), placed)
+    text = str(module).replace('axes ["kx", "ky"]', 'axes ["kx", "kz"]')
+    message = "mesh @.* kx = 2 at OB, ky = 2 at OB}, but the hardware has .* kz = 2 at"
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(parse_module(text), f"fuse{{strategy={strategy}}}")
 
 
 def test_rejects_collectives_without_a_level():

@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -30,6 +31,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
+from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.schedule.fuse.accelerator.borders import (
     dissolved_collectives,
@@ -83,6 +85,7 @@ def plan_fusion(
     _check_views(func)
     chain = memory_chain(system)
     program = with_steps(flatten(func, system.system_name))
+    check_mesh(lookup_mesh(func, program.mesh), system)
     for op in program.ops:
         _check_placed(op)
     dissolved = dissolved_collectives(program, chain)
