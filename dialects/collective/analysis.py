@@ -1,109 +1,51 @@
 """
 The forward analysis of an SPMD region: how each value relates to the global one.
 
-What can be known of a value is in `collective_state`.
+What can be known of a value is in `collective/state.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import singledispatch
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects import collective, compound
-from comet.dialects.collective.mesh import MeshOp
-from comet.dialects.collective.roots import Roots
-from comet.dialects.collective.spmd import Sharding, SpmdOp, YieldOp
-from comet.dialects.collective.state import FOLD, State, States, state_of_sharding
+from comet.dialects import compound
+from comet.dialects.collective import ops
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.collective.state import FOLD, State, States
 from comet.dialects.compound.dims import names_of
 
 
-def verify_spmd(op: Operation, mesh: MeshOp) -> None:
-    """
-    Check that the body of the `spmd` op computes what it would on one device.
-
-    Raises VerifyException for a map on a partial value, a wrong reduction kind or axis,
-    operands that are sharded differently, or a yield that does not match.
-    """
-    assert isinstance(op, SpmdOp)
-    for inner in op.body.block.ops:
-        if isinstance(inner, collective.CollectiveOp) and inner.mesh != op.mesh:
-            raise VerifyException(
-                f"'{inner.name}' op is on mesh {inner.mesh}, the region on {op.mesh}"
-            )
-    verify_results(op, mesh, region_states(op))
-
-
-def verify_results(op: SpmdOp, mesh: MeshOp, states: States) -> None:
-    """
-    Check that what `op` yields matches the shardings of its results.
-
-    Raises VerifyException where it does not.
-    """
-    for _, value, sharding in op.boundary()[len(op.ins) :]:
-        if value not in states:
-            raise VerifyException(
-                f"'{op.name}' op yields a value from outside of its region; hand it in "
-                "as an operand"
-            )
-        _verify_yield(op, mesh, states[value], sharding)
-
-
-def region_states(op: SpmdOp, roots: Mapping[SSAValue, Roots] | None = None) -> States:
-    """
-    Return the state of every value in the body of `op`; of `roots` only a root has it.
-
-    Raises VerifyException for a body that does not compute what one device would.
-    """
-    from comet.dialects.dataflow.analysis import states_after
-
-    states: States = {}
-    for _, argument, sharding in op.boundary()[: len(op.ins)]:
-        states[argument] = state_of_sharding(sharding)
-    for inner in op.body.block.ops:
-        if not isinstance(inner, YieldOp):
-            states |= states_after(inner, states)
-        for result in (roots or {}).keys() & set(inner.results):
-            rooted = {**states[result].rooted, **(roots or {})[result]}
-            states[result] = replace(states[result], rooted=rooted)
-    return states
-
-
-def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) -> None:
-    _verify_root_is_whole(op, state)
-    for dim, axes in sharding.items():
-        if set(state.splits(dim)) == set(axes) and state.splits(dim) != axes:
-            raise VerifyException(
-                f"'{op.name}' op yields {dim} split over {', '.join(state.splits(dim))}"
-                f" where its sharding says {', '.join(axes)}; the order counts"
-            )
-    expected = state_of_sharding(sharding)
-    for axis in mesh.axis_extents:
-        if state.uniform and axis not in state.partial:
-            continue
-        if state.describe(axis) != expected.describe(axis):
-            raise VerifyException(
-                f"'{op.name}' op yields a value that is {state.describe(axis)} over "
-                f"axis '{axis}' where its sharding says {expected.describe(axis)}"
-                + (_forgotten(state.partial[axis]) if axis in state.partial else "")
-            )
-
-
-def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
-    """Check that what only a root holds is instance 0's, and no share or term."""
-    for group, root in state.rooted.items():
-        for axis in group:
-            if root != 0 or axis in state.sharded or axis in state.partial:
-                _reject_rooted(op, state, [axis])
-
-
-def _forgotten(kind: str) -> str:
+def forgotten(kind: str) -> str:
+    """Say what a partial value of that kind still needs."""
     if kind == FOLD:
         return "; an all_gather and a fold of its merge are missing"
     return f"; a collective.all_reduce {kind} is missing"
+
+
+def states_after(op: Operation, states: States) -> States:
+    """
+    Return the states of the results of an op of any level, and of all it holds.
+
+    Raises VerifyException where `op` uses a value as what it is not, or one from
+    outside of the region.
+    """
+    if any(value not in states for value in op.operands):
+        raise VerifyException(
+            f"'{op.name}' op uses a value from outside of its region; hand it in as an "
+            "operand of the op around it"
+        )
+    return op_states(op, states)
+
+
+@singledispatch
+def op_states(op: Operation, states: States) -> States:
+    """Do so for an op whose operands are known; dialects with regions register it."""
+    return result_states(op, states)
 
 
 def result_states(op: Operation, states: States) -> States:
@@ -135,11 +77,11 @@ def _reject_partials(op: Operation, states: States) -> None:
         for axis, kind in states[value].partial.items():
             raise VerifyException(
                 f"'{op.name}' op operand {index} is partial({kind}) over axis "
-                f"'{axis}'{_forgotten(kind)}"
+                f"'{axis}'{forgotten(kind)}"
             )
 
 
-def _reject_rooted(op: Operation, state: State, axes: Iterable[str]) -> None:
+def reject_rooted(op: Operation, state: State, axes: Iterable[str]) -> None:
     """Raise VerifyException if only a root along one of `axes` holds the value."""
     for axis in axes:
         for group, root in state.rooted.items():
@@ -224,7 +166,7 @@ def _(op: compound.ReduceOp, states: States) -> State:
         if pending != kind:
             raise VerifyException(
                 f"'{op.name}' op {kind} of a value that is partial({pending}) over "
-                f"axis '{axis}'{_forgotten(pending)}"
+                f"axis '{axis}'{forgotten(pending)}"
             )
     return _reduced(state, op.reduced, kind)
 
@@ -274,26 +216,26 @@ def _(op: compound.FoldOp, states: States) -> State:
 
 
 @transfer.register
-def _(op: collective.AllReduceOp, states: States) -> State:
+def _(op: ops.AllReduceOp, states: States) -> State:
     return _finished(op, states[op.input], str(op.kind.data))
 
 
 @transfer.register
-def _(op: collective.RootReduceOp, states: States) -> State:
+def _(op: ops.RootReduceOp, states: States) -> State:
     state = _finished(op, states[op.input], str(op.kind.data))
     root = {op.axis_names: op.root.value.data}
     return replace(state, rooted={**state.rooted, **root})
 
 
 @transfer.register
-def _(op: collective.ReduceScatterOp, states: States) -> State:
+def _(op: ops.ReduceScatterOp, states: States) -> State:
     state = _finished(op, states[op.input], str(op.kind.data))
     return _scattered(op, state, op.dim.data)
 
 
-def _finished(op: collective.CollectiveOp, state: State, kind: str) -> State:
+def _finished(op: CollectiveOp, state: State, kind: str) -> State:
     """Return `state` after its partials over the op's axes were combined by `kind`."""
-    _reject_rooted(op, state, op.axis_names)
+    reject_rooted(op, state, op.axis_names)
     for axis in op.axis_names:
         if state.partial.get(axis) != kind:
             raise VerifyException(
@@ -305,24 +247,24 @@ def _finished(op: collective.CollectiveOp, state: State, kind: str) -> State:
 
 
 @transfer.register
-def _(op: collective.AllGatherOp, states: States) -> State:
+def _(op: ops.AllGatherOp, states: States) -> State:
     return _gathered(op, states[op.input], op.dim.data)
 
 
 @transfer.register
-def _(op: collective.GatherOp, states: States) -> State:
+def _(op: ops.GatherOp, states: States) -> State:
     state = _gathered(op, states[op.input], op.dim.data)
     root = {op.axis_names: op.root.value.data}
     return replace(state, rooted={**state.rooted, **root})
 
 
-def _gathered(op: collective.CollectiveOp, state: State, dim: str) -> State:
+def _gathered(op: CollectiveOp, state: State, dim: str) -> State:
     """
     Return `state` after laying `dim` side by side.
 
     Partials stacked along a new dimension are a whole value of that dimension.
     """
-    _reject_rooted(op, state, op.axis_names)
+    reject_rooted(op, state, op.axis_names)
     if dim in names_of(op.input):
         _require_shares(op, state, dim)
         return _without(state, op.axis_names)
@@ -337,27 +279,27 @@ def _gathered(op: collective.CollectiveOp, state: State, dim: str) -> State:
 
 
 @transfer.register
-def _(op: collective.ScatterOp, states: States) -> State:
+def _(op: ops.ScatterOp, states: States) -> State:
     state = _from_root(op, states[op.input], op.root.value.data)
     return _scattered(op, state, op.dim.data)
 
 
 @transfer.register
-def _(op: collective.BroadcastOp, states: States) -> State:
+def _(op: ops.BroadcastOp, states: States) -> State:
     state = _from_root(op, states[op.input], op.root.value.data)
     _require_whole(op, state, "copies its operand")
     return replace(state, uniform=False)
 
 
-def _from_root(op: collective.CollectiveOp, state: State, root: int) -> State:
+def _from_root(op: CollectiveOp, state: State, root: int) -> State:
     """Return `state` once the instance `root` of the op's groups gave its value."""
     kept = {a: r for a, r in state.rooted.items() if (a, r) != (op.axis_names, root)}
     state = replace(state, rooted=kept)
-    _reject_rooted(op, state, op.axis_names)
+    reject_rooted(op, state, op.axis_names)
     return state
 
 
-def _scattered(op: collective.CollectiveOp, state: State, dim: str) -> State:
+def _scattered(op: CollectiveOp, state: State, dim: str) -> State:
     """Return `state` once the op's axes split `dim`, as the minor ones."""
     _require_whole(op, state, f"splits {dim}")
     sharded = {**state.sharded, **dict.fromkeys(op.axis_names, dim)}
@@ -365,23 +307,23 @@ def _scattered(op: collective.CollectiveOp, state: State, dim: str) -> State:
 
 
 @transfer.register
-def _(op: collective.AllToAllOp, states: States) -> State:
+def _(op: ops.AllToAllOp, states: States) -> State:
     state = _gathered(op, states[op.input], op.concat.data)
     return _scattered(op, state, op.split.data)
 
 
 @transfer.register
-def _(op: collective.SendOp, states: States) -> State:
-    _reject_rooted(op, states[op.input], op.axis_names)
+def _(op: ops.SendOp, states: States) -> State:
+    reject_rooted(op, states[op.input], op.axis_names)
     return states[op.input]
 
 
 @transfer.register
-def _(op: collective.RecvOp, states: States) -> State:
+def _(op: ops.RecvOp, states: States) -> State:
     return states[op.token]
 
 
-def _require_shares(op: collective.CollectiveOp, state: State, dim: str) -> None:
+def _require_shares(op: CollectiveOp, state: State, dim: str) -> None:
     holders = state.splits(dim)
     for axis in op.axis_names:
         if axis not in holders:
@@ -396,7 +338,7 @@ def _require_shares(op: collective.CollectiveOp, state: State, dim: str) -> None
         )
 
 
-def _require_whole(op: collective.CollectiveOp, state: State, does: str) -> None:
+def _require_whole(op: CollectiveOp, state: State, does: str) -> None:
     for axis in op.axis_names:
         if axis in state.sharded or axis in state.partial:
             raise VerifyException(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from comet.dialects.collective import BroadcastOp, GatherOp, RootReduceOp, ScatterOp
+from comet.dialects.collective.ops import BroadcastOp, GatherOp, RootReduceOp, ScatterOp
 
 Roots = Mapping[tuple[str, ...], int]
 """The one instance that holds a value, of each group that is given by its axes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -25,7 +26,11 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.collective.analysis import forgotten, reject_rooted, states_after
+from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh, verify_axes
+from comet.dialects.collective.roots import Roots
+from comet.dialects.collective.state import State, States
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 
 NAMES = irdl_to_attr_constraint(ArrayAttr[StringAttr])
@@ -64,8 +69,6 @@ class SpmdShardings(SymbolUserOpInterface):
     """Checks the shardings of an SPMD region against its mesh and its types."""
 
     def verify(self, op: Operation) -> None:
-        from comet.dialects.collective.analysis import verify_spmd
-
         assert isinstance(op, SpmdOp)
         op.verify_counts()
         mesh = lookup_mesh(op, op.mesh.string_value())
@@ -206,3 +209,84 @@ class SpmdOp(IRDLOperation):
                 f"'{self.name}' op yields one value, with one sharding, per result "
                 "in a final collective.yield"
             )
+
+
+def state_of_sharding(sharding: Sharding) -> State:
+    """Return the state of a value that comes in under `sharding`."""
+    return State({axis: dim for dim, axes in sharding.items() for axis in axes}, {})
+
+
+def verify_spmd(op: SpmdOp, mesh: MeshOp) -> None:
+    """
+    Check that the body of the `spmd` op computes what it would on one device.
+
+    Raises VerifyException for a map on a partial value, a wrong reduction kind or axis,
+    operands that are sharded differently, or a yield that does not match.
+    """
+    for inner in op.body.block.ops:
+        if isinstance(inner, CollectiveOp) and inner.mesh != op.mesh:
+            raise VerifyException(
+                f"'{inner.name}' op is on mesh {inner.mesh}, the region on {op.mesh}"
+            )
+    verify_results(op, mesh, region_states(op))
+
+
+def verify_results(op: SpmdOp, mesh: MeshOp, states: States) -> None:
+    """
+    Check that what `op` yields matches the shardings of its results.
+
+    Raises VerifyException where it does not.
+    """
+    for _, value, sharding in op.boundary()[len(op.ins) :]:
+        if value not in states:
+            raise VerifyException(
+                f"'{op.name}' op yields a value from outside of its region; hand it in "
+                "as an operand"
+            )
+        _verify_yield(op, mesh, states[value], sharding)
+
+
+def region_states(op: SpmdOp, roots: Mapping[SSAValue, Roots] | None = None) -> States:
+    """
+    Return the state of every value in the body of `op`; of `roots` only a root has it.
+
+    Raises VerifyException for a body that does not compute what one device would.
+    """
+    states: States = {}
+    for _, argument, sharding in op.boundary()[: len(op.ins)]:
+        states[argument] = state_of_sharding(sharding)
+    for inner in op.body.block.ops:
+        if not isinstance(inner, YieldOp):
+            states |= states_after(inner, states)
+        for result in (roots or {}).keys() & set(inner.results):
+            rooted = {**states[result].rooted, **(roots or {})[result]}
+            states[result] = replace(states[result], rooted=rooted)
+    return states
+
+
+def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) -> None:
+    _verify_root_is_whole(op, state)
+    for dim, axes in sharding.items():
+        if set(state.splits(dim)) == set(axes) and state.splits(dim) != axes:
+            raise VerifyException(
+                f"'{op.name}' op yields {dim} split over {', '.join(state.splits(dim))}"
+                f" where its sharding says {', '.join(axes)}; the order counts"
+            )
+    expected = state_of_sharding(sharding)
+    for axis in mesh.axis_extents:
+        if state.uniform and axis not in state.partial:
+            continue
+        if state.describe(axis) != expected.describe(axis):
+            raise VerifyException(
+                f"'{op.name}' op yields a value that is {state.describe(axis)} over "
+                f"axis '{axis}' where its sharding says {expected.describe(axis)}"
+                + (forgotten(state.partial[axis]) if axis in state.partial else "")
+            )
+
+
+def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
+    """Check that what only a root holds is instance 0's, and no share or term."""
+    for group, root in state.rooted.items():
+        for axis in group:
+            if root != 0 or axis in state.sharded or axis in state.partial:
+                reject_rooted(op, state, [axis])

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from comet.dialects.collective.roots import Roots
-from comet.dialects.collective.spmd import Sharding
 
 FOLD = "fold"
 """The reduction kind of the partials of a fold: only its own merge combines them."""
@@ -49,8 +48,3 @@ class State:
 
 REPLICATED = State({}, {})
 States = dict[SSAValue, State]
-
-
-def state_of_sharding(sharding: Sharding) -> State:
-    """Return the state of a value that comes in under `sharding`."""
-    return State({axis: dim for dim, axes in sharding.items() for axis in axes}, {})

@@ -10,51 +10,27 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.collective.analysis import result_states
+from comet.dialects.collective.analysis import op_states, states_after
 from comet.dialects.collective.state import State, States
 from comet.dialects.compound.dims import names_of
-from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelOp, InboxOp, behind
-from comet.dialects.dataflow.transfer import PullOp, PushOp, ReadOp, StageOp
-from comet.dialects.schedule.analysis import node_states
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.dataflow.flags import EpochOp, FlagsOp
+from comet.dialects.dataflow.program import BarrierOp, BufferOp, KernelOp, ProgramOp
+from comet.dialects.dataflow.transfer import (
+    PullOp,
+    PushOp,
+    ReadOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+)
 
 UNSAID = State({}, {}, uniform=True)
 """What is known of a buffer that nothing has been written to."""
 
 
-def states_after(op: Operation, states: States) -> States:
-    """
-    Return the states of the results of an op of any level, and of all it holds.
-
-    Raises VerifyException where `op` uses a value as what it is not, or one from
-    outside of the region.
-    """
-    if any(value not in states for value in op.operands):
-        raise VerifyException(
-            f"'{op.name}' op uses a value from outside of its region; hand it in as an "
-            "operand of the op around it"
-        )
-    match op:
-        case NodeOp():
-            return node_states(op, states)
-        case ProgramOp() | KernelOp():
-            return _region_states(op, states)
-        case PushOp() | StageOp():
-            made = behind(op.channel).owner
-            assert isinstance(made, ChannelOp | InboxOp)
-            return {made.result: _received(op, made, op.value, states)}
-        case ChannelOp() | InboxOp() if op.input is not None:
-            return {op.result: _received(op, op, op.input, states)}
-        case ReadOp() | PullOp():
-            return {op.result: states[behind(op.channel)]}
-        case _ if op.dialect_name() == "dataflow":
-            return dict.fromkeys(op.results, UNSAID)
-        case _:
-            return result_states(op, states)
-
-
-def _region_states(op: ProgramOp | KernelOp, states: States) -> States:
+@op_states.register
+def _(op: ProgramOp | KernelOp, states: States) -> States:
     """Return the states of everything in a region, and of the op's results."""
     block = op.body.block
     inner = dict(states)
@@ -64,6 +40,31 @@ def _region_states(op: ProgramOp | KernelOp, states: States) -> States:
         inner |= states_after(each, inner)
     yielded = [inner[value] for value in terminator.operands]
     return inner | dict(zip(op.results_, yielded, strict=True))
+
+
+@op_states.register
+def _(op: PushOp | StageOp, states: States) -> States:
+    made = behind(op.channel).owner
+    assert isinstance(made, ChannelOp | InboxOp)
+    return {made.result: _received(op, made, op.value, states)}
+
+
+@op_states.register
+def _(op: ChannelOp | InboxOp, states: States) -> States:
+    state = UNSAID if op.input is None else _received(op, op, op.input, states)
+    return {op.result: state}
+
+
+@op_states.register
+def _(op: ReadOp | PullOp, states: States) -> States:
+    return {op.result: states[behind(op.channel)]}
+
+
+@op_states.register
+def _(
+    op: BufferOp | BarrierOp | FlagsOp | EpochOp | SignalOp | WaitOp, states: States
+) -> States:
+    return dict.fromkeys(op.results, UNSAID)
 
 
 def _received(

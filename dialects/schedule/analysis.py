@@ -15,7 +15,7 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.collective.analysis import result_states
+from comet.dialects.collective.analysis import op_states, result_states
 from comet.dialects.collective.state import FOLD, REPLICATED, State, States
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import Combiner
@@ -59,6 +59,7 @@ def assign_combiners(root: NodeOp) -> None:
     _run(root, {value: REPLICATED for value in root.operands}, 0, assign)
 
 
+@op_states.register
 def node_states(root: NodeOp, states: States) -> States:
     """Return the states of the results of a node, given those of its operands."""
     outs = _run(root, states, 0, lambda op, needed: None)

@@ -13,9 +13,8 @@ from typing import TypeAlias
 from xdsl.ir import SSAValue
 
 from comet.dialects.collective import AllGatherOp, AllToAllOp
-from comet.dialects.collective.analysis import region_states
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
-from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.collective.spmd import SpmdOp, region_states
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.compound.index import IndexOp

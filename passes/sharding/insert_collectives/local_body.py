@@ -23,8 +23,8 @@ from comet.dialects.collective import (
 )
 from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.mesh import MeshOp
-from comet.dialects.collective.spmd import Sharding
-from comet.dialects.collective.state import State, States, state_of_sharding
+from comet.dialects.collective.spmd import Sharding, state_of_sharding
+from comet.dialects.collective.state import State, States
 from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
 from comet.dialects.compound.dims import extents_of, names_of, with_extents
 from comet.passes.analysis.dependence import is_constant

@@ -31,10 +31,9 @@ from comet.dialects.collective import (
     ReduceScatterOp,
     RootReduceOp,
 )
-from comet.dialects.collective.analysis import region_states
 from comet.dialects.collective.base import Algorithm, CollectiveOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
-from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.collective.spmd import SpmdOp, region_states
 from comet.dialects.collective.state import States
 from comet.dialects.compound.dims import extents_of
 from comet.passes.analysis.functions import compute_functions

@@ -5,9 +5,8 @@ from __future__ import annotations
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective import AllGatherOp, GatherOp
-from comet.dialects.collective.analysis import region_states, verify_results
 from comet.dialects.collective.mesh import lookup_mesh
-from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.collective.spmd import SpmdOp, region_states, verify_results
 
 ROOT = 0
 """The instance of a group that does what the others leave to it."""

@@ -27,8 +27,9 @@ from comet.dialects.collective.spmd import (
     YieldOp,
     sharding_attr,
     sharding_of,
+    state_of_sharding,
 )
-from comet.dialects.collective.state import REPLICATED, State, States, state_of_sharding
+from comet.dialects.collective.state import REPLICATED, State, States
 from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
 from comet.dialects.compound.dims import tensor
 

@@ -12,8 +12,13 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.mesh import lookup_mesh
-from comet.dialects.collective.spmd import SpmdOp, YieldOp, sharding_of
-from comet.dialects.collective.state import REPLICATED, States, state_of_sharding
+from comet.dialects.collective.spmd import (
+    SpmdOp,
+    YieldOp,
+    sharding_of,
+    state_of_sharding,
+)
+from comet.dialects.collective.state import REPLICATED, States
 from comet.dialects.compound import FillOp
 
 Inputs: TypeAlias = Mapping[SSAValue, SSAValue]

@@ -1,0 +1,283 @@
+"""What is launched: programs, their kernels, buffers and barriers."""
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    base,
+    irdl_op_definition,
+    lazy_traits_def,
+    opt_attr_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    MemoryAllocEffect,
+    RecursiveMemoryEffect,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.dataflow.channel import ChannelType
+from comet.dialects.dataflow.flags import FlagsType
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import LaunchAttr
+
+
+def _verify_types(
+    op: Operation, what: str, found: Sequence[SSAValue], expected: Sequence[SSAValue]
+) -> None:
+    """Raise `VerifyException` unless both lists of values have the same types."""
+    types = [[str(value.type) for value in values] for values in (found, expected)]
+    if types[0] != types[1]:
+        raise VerifyException(
+            f"'{op.name}' op {what} ({', '.join(types[0])}), "
+            f"expected ({', '.join(types[1])})"
+        )
+
+
+def _yielded(op: Operation, block: Block) -> Sequence[SSAValue]:
+    """Return what the block yields; raise `VerifyException` if it does not."""
+    if not isinstance(block.last_op, YieldOp):
+        raise VerifyException(f"'{op.name}' op region ends in dataflow.yield")
+    return block.last_op.values
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """
+    The results of a program or a kernel.
+
+    ```mlir
+    dataflow.yield %c : tensor<4x8xf16, #compound.dims<M, N @HBM>>
+    ```
+    """
+
+    name = "dataflow.yield"
+    values = var_operand_def()
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(KernelOp, ProgramOp)))
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+
+    def __init__(self, *values: SSAValue):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class BufferOp(IRDLOperation):
+    """
+    A buffer in device memory that lives as long as the program; its contents are
+    undefined until the one kernel that names it in `outs` has written it.
+
+    ```mlir
+    %scores = dataflow.buffer : tensor<4x8xf32, #compound.dims<M, N @HBM>>
+    ```
+    """
+
+    name = "dataflow.buffer"
+    result = result_def(base(TensorType))
+    traits = traits_def(MemoryAllocEffect())
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, type: Attribute):
+        super().__init__(result_types=[type])
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """
+    Every kernel before it has ended, on every rank, before one after it starts.
+
+    `local` orders the kernels of one rank only; launches on one stream do.
+
+    ```mlir
+    dataflow.barrier
+    dataflow.barrier local
+    ```
+    """
+
+    name = "dataflow.barrier"
+    local = opt_prop_def(UnitAttr)
+    traits = lazy_traits_def(lambda: (HasParent(ProgramOp),))
+    assembly_format = "(`local` $local^)? attr-dict"
+
+    def __init__(self, local: bool = False):
+        super().__init__(properties={"local": UnitAttr() if local else None})
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """
+    One kernel and its launch: the schedule nodes of `body` computed from `ins`, their
+    results written to the buffers `outs`. A result is its buffer, filled.
+
+    Channels stand among the `ins`, each once; a kernel that only gives to channels has
+    no `outs`. Of a node that splits a dimension named in `dataflow.sources` twice, the
+    first row runs over the ranks that sent it; the rows of one named in
+    `dataflow.destinations` begin with the ranks that receive it. `dataflow.shares` has
+    the extent over all ranks of dimensions whose shares are not all equal.
+
+    ```mlir
+    %c = dataflow.kernel @gemm ins(%a, %b : tensor<..>, tensor<..>)
+        outs(%buffer : tensor<..>) {
+    ^bb0(%a1: tensor<..>, %b1: tensor<..>):
+      %c1 = schedule.spatial on grid [g0: M = 8] ...
+      dataflow.yield %c1 : tensor<..>
+    } -> tensor<..>
+    ```
+    """
+
+    name = "dataflow.kernel"
+    sym_name = prop_def(SymbolNameConstraint())
+    ins = var_operand_def()
+    outs = var_operand_def()
+    body = region_def("single_block")
+    results_ = var_result_def()
+    sources = opt_attr_def(ArrayAttr[StringAttr], attr_name="dataflow.sources")
+    destinations = opt_attr_def(
+        ArrayAttr[StringAttr], attr_name="dataflow.destinations"
+    )
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = lazy_traits_def(
+        lambda: (IsolatedFromAbove(), RecursiveMemoryEffect(), HasParent(ProgramOp))
+    )
+    assembly_format = (
+        "$sym_name (`ins` `(` $ins^ `:` type($ins) `)`)? (`outs` `(` $outs^ `:` "
+        "type($outs) `)`)? attr-dict-with-keyword $body (`->` type($results_)^)?"
+    )
+
+    def __init__(
+        self,
+        name: str,
+        ins: Sequence[SSAValue],
+        outs: Sequence[SSAValue],
+        body: Region,
+    ):
+        super().__init__(
+            operands=[ins, outs],
+            result_types=[[out.type for out in outs]],
+            properties={"sym_name": StringAttr(name)},
+            regions=[body],
+        )
+
+    @property
+    def nodes(self) -> tuple[SpatialOp, ...]:
+        """The nodes on the launch grid, in order."""
+        return tuple(op for op in self.body.block.ops if isinstance(op, SpatialOp))
+
+    @property
+    def launch(self) -> LaunchAttr | None:
+        """
+        The launch numbers: the most that a node has, None if none has any yet.
+
+        One launch has the same numbers for all programs.
+        """
+        wanted = [node.launch for node in self.nodes if node.launch is not None]
+        if not wanted:
+            return None
+        warps = max(launch.warps for launch in wanted)
+        return LaunchAttr(warps, max(launch.stages for launch in wanted))
+
+    def verify_(self) -> None:
+        block = self.body.block
+        _verify_types(self, "region takes", block.args, self.ins)
+        _verify_types(self, "region yields", _yielded(self, block), self.outs)
+        _verify_types(self, "results are", self.results_, self.outs)
+        memory = [v for v in self.ins if isinstance(v.type, ChannelType | FlagsType)]
+        if len(set(memory)) < len(memory):
+            raise VerifyException(
+                f"'{self.name}' op @{self.sym_name.data} takes a channel or flags "
+                "twice; one argument each is enough"
+            )
+        for out in self.outs:
+            self._verify_buffer(out)
+
+    def _verify_buffer(self, out: SSAValue) -> None:
+        if not isinstance(out.owner, BufferOp):
+            raise VerifyException(
+                f"'{self.name}' op @{self.sym_name.data} writes to a value that is no "
+                "dataflow.buffer"
+            )
+        if len(list(out.uses)) > 1:
+            raise VerifyException(
+                f"'{self.name}' op @{self.sym_name.data} shares its output buffer; "
+                "read the kernel's result, and give other kernels their own buffers"
+            )
+
+
+@irdl_op_definition
+class ProgramOp(IRDLOperation):
+    """
+    A launch plan: buffers, kernels in launch order, and barriers between them.
+
+    A kernel that reads what an earlier one wrote stands behind a barrier.
+
+    ```mlir
+    %c = dataflow.program ins(%a, %b : tensor<..>, tensor<..>) {
+    ^bb0(%a1: tensor<..>, %b1: tensor<..>):
+      %buffer = dataflow.buffer : tensor<..>
+      %c1 = dataflow.kernel @gemm ins(%a1, %b1 : ..) outs(%buffer : ..) { .. } -> ..
+      dataflow.yield %c1 : tensor<..>
+    } -> tensor<..>
+    ```
+    """
+
+    name = "dataflow.program"
+    ins = var_operand_def()
+    body = region_def("single_block")
+    results_ = var_result_def()
+    traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect())
+    assembly_format = (
+        "`ins` `(` $ins `:` type($ins) `)` attr-dict-with-keyword "
+        "$body `->` type($results_)"
+    )
+
+    def __init__(
+        self, ins: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region
+    ):
+        super().__init__(operands=[ins], result_types=[result_types], regions=[body])
+
+    def kernels(self) -> Iterator[KernelOp]:
+        """Iterate over the kernels, in launch order."""
+        return (op for op in self.body.block.ops if isinstance(op, KernelOp))
+
+    def verify_(self) -> None:
+        block = self.body.block
+        _verify_types(self, "region takes", block.args, self.ins)
+        _verify_types(self, "region yields", _yielded(self, block), self.results_)
+        names: set[str] = set()
+        unfinished: set[SSAValue] = set()
+        for op in block.ops:
+            if isinstance(op, BarrierOp):
+                unfinished.clear()
+            if isinstance(op, KernelOp):
+                self._verify_kernel(op, names, unfinished)
+
+    def _verify_kernel(
+        self, kernel: KernelOp, names: set[str], unfinished: set[SSAValue]
+    ) -> None:
+        name = kernel.sym_name.data
+        if name in names:
+            raise VerifyException(f"'{self.name}' op has two kernels @{name}")
+        if any(value in unfinished for value in kernel.ins):
+            raise VerifyException(
+                f"'{self.name}' op kernel @{name} reads what an earlier kernel writes; "
+                "put a dataflow.barrier between them"
+            )
+        names.add(name)
+        unfinished.update(kernel.results_)

@@ -1,0 +1,233 @@
+"""The structure of the source tree: no circles of imports, and layers that hold."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+FOLDERS = {"comet": ROOT / "src" / "comet"} | {
+    f"comet.{name}": ROOT / name for name in ("dialects", "passes", "cost", "codegen")
+}
+
+LAYERS = (
+    ("registry", "runtime"),
+    ("dialects",),
+    ("yaml_file", "hardware_file"),
+    ("cost",),
+    ("passes.analysis", "passes.search", "passes.pipeline"),
+    (
+        "passes.attach_hardware",
+        "passes.annotate_cost",
+        "passes.graph",
+        "passes.sharding",
+        "passes.schedule",
+        "passes.dataflow",
+        "passes.triton",
+        "passes.comet",
+    ),
+    ("passes.pipelines",),
+    ("passes",),
+    ("codegen", "interpreter"),
+    ("universe",),
+    ("tools",),
+)
+"""Modules by layer, lowest first: a module imports none of a layer above its own."""
+
+APART = {
+    "codegen": ("passes",),
+    "interpreter": ("passes", "cost", "codegen"),
+    "cost.accelerator": ("dialects",),
+    "cost.gpu": ("dialects",),
+    "cost.collectives": ("dialects",),
+    "runtime": ("dialects", "passes", "cost", "codegen", "interpreter", "tools"),
+}
+"""What some modules do not import although it is no layer above them."""
+
+MACHINE = "one machine's passes need not load those of the other"
+FLAGS = "flags are checked before numpy is loaded"
+TORCH = "torch takes seconds, and only some runs need it"
+BACKEND = "a back end is loaded when it is asked for"
+
+LATE = {
+    "comet.passes.annotate_cost:_program_estimates": MACHINE,
+    "comet.passes.annotate_cost:lowered_copy": MACHINE,
+    "comet.passes.dataflow.bsp_to_dataflow:_cheapest": "see CIRCLES",
+    "comet.passes.schedule.fuse:_fuse_on_accelerator": MACHINE,
+    "comet.passes.schedule.fuse:_fuse_on_gpu": MACHINE,
+    "comet.runtime.child:_report_of_one": TORCH,
+    "comet.runtime.child:_report_of_ranks": TORCH,
+    "comet.runtime.child:expect_gpu": TORCH,
+    "comet.runtime.child:outcome": TORCH,
+    "comet.runtime.peer_memory:__init__": BACKEND,
+    "comet.runtime.peer_memory:_iris": BACKEND,
+    "comet.runtime.rank_backends:_distributed": BACKEND,
+    "comet.runtime.rank_backends:_gpu": BACKEND,
+    "comet.runtime.rank_backends:_processes": BACKEND,
+    "comet.runtime.rank_backends:_scheduler": BACKEND,
+    "comet.runtime.rank_backends:_virtual": BACKEND,
+    "comet.tools.comet_cost:_located": FLAGS,
+    "comet.tools.comet_cost:_module": FLAGS,
+    "comet.tools.comet_cost:_price": FLAGS,
+    "comet.tools.comet_cost:_print_files": FLAGS,
+    "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
+}
+"""The functions that import something, and why they do so late."""
+
+CIRCLES = {
+    "comet.passes.dataflow.bsp_to_dataflow": (
+        "comet.passes.dataflow.bsp_to_dataflow.choose_pattern"
+    )
+}
+"""Imports that close a circle: the choice tries the pass that it is a part of."""
+
+LINES = 500
+"""A file is shorter."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import statement of one of our modules."""
+
+    module: str
+    function: str | None
+    """The function that it stands in, None at the top of the file."""
+    targets: tuple[str, ...]
+    """Our modules that it names; none if it is of another package."""
+
+    @property
+    def place(self) -> str:
+        """The module, and the function if there is one."""
+        return f"{self.module}:{self.function}"
+
+
+@cache
+def modules() -> Mapping[str, Path]:
+    """Return the file of each module of comet, by its full name."""
+    found: dict[str, Path] = {}
+    for package, folder in FOLDERS.items():
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            found[".".join((package, *parts)).removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    """Return every import statement of comet, those inside functions too."""
+    return tuple(
+        each
+        for module, path in modules().items()
+        for each in _imports(module, ast.parse(path.read_text()), None)
+    )
+
+
+def _imports(module: str, tree: ast.AST, function: str | None) -> Iterator[Import]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield Import(module, function, tuple(_targets(node)))
+        elif isinstance(node, ast.FunctionDef):
+            yield from _imports(module, node, node.name)
+        else:
+            yield from _imports(module, node, function)
+
+
+def _targets(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Yield our modules that a statement names: `from package import module` too."""
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            candidates = (alias.name,)
+        else:
+            candidates = (f"{node.module}.{alias.name}", node.module or "")
+        yield from [name for name in candidates if name in modules()][:1]
+
+
+@cache
+def graph() -> Mapping[str, frozenset[str]]:
+    """Return the modules that each module imports, at any time."""
+    found: dict[str, set[str]] = {module: set() for module in modules()}
+    for each in imports():
+        found[each.module].update(each.targets)
+    return {module: frozenset(targets) for module, targets in found.items()}
+
+
+def circle() -> list[str]:
+    """Return the modules of one circle of imports, empty if there is none."""
+    left: dict[str, frozenset[str]] = dict(graph())
+    for module, target in CIRCLES.items():
+        left[module] = left[module] - {target}
+    while leaves := [module for module, targets in left.items() if not targets]:
+        for leaf in leaves:
+            del left[leaf]
+        left = {module: targets.difference(leaves) for module, targets in left.items()}
+    path: list[str] = []
+    module = next(iter(left), None)
+    while module is not None and module not in path:
+        path.append(module)
+        module = next(iter(left[module]))
+    return [] if module is None else path[path.index(module) :]
+
+
+def is_in(module: str, part: str) -> bool:
+    """Return whether a module is `part` of comet, or lies below it."""
+    return f"{module}.".startswith(f"comet.{part}.")
+
+
+def layer_of(module: str) -> int:
+    """Return the number of a module's layer, that of the longest name that fits."""
+    fits = [
+        (len(part), number)
+        for number, parts in enumerate(LAYERS)
+        for part in parts
+        if is_in(module, part)
+    ]
+    assert fits, f"{module} is in no layer"
+    return max(fits)[1]
+
+
+def test_no_circle_of_imports():
+    assert circle() == []
+    for module, target in CIRCLES.items():
+        assert target in graph()[module], "no longer a circle"
+
+
+def test_no_import_goes_up():
+    wrong = [
+        f"{module} imports {target}"
+        for module in modules().keys() - {"comet"}
+        for target in graph()[module]
+        if layer_of(target) > layer_of(module)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("part", APART)
+def test_some_parts_know_nothing_of_others(part: str):
+    wrong = [
+        f"{module} imports {target}"
+        for module, targets in graph().items()
+        if is_in(module, part)
+        for target in targets
+        if any(is_in(target, other) for other in APART[part])
+    ]
+    assert wrong == []
+
+
+def test_imports_inside_functions_are_listed():
+    late = {each.place for each in imports() if each.function is not None}
+    assert late - LATE.keys() == set(), "import at the top, or list it with its reason"
+    assert LATE.keys() - late == set(), "no longer inside a function"
+
+
+def test_files_are_short():
+    long = {
+        module: lines
+        for module, path in modules().items()
+        if (lines := len(path.read_text().splitlines())) > LINES
+    }
+    assert long == {}
