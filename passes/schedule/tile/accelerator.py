@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations, permutations
 from typing import TypeAlias
 
@@ -96,20 +97,21 @@ def finest(template: Template) -> Plan:
             template.keys[n] for node in nodes for n in template.above[node.body.block]
         }
         plan[key] = tuple(
-            (dim, 1 if cut & {(k, dim) for k in above} else template.extent((key, dim)))
+            (dim, 1 if cut & {(k, dim) for k in above} else template.extent[key, dim])
             for dim in dims
         )
         cut |= {(key, dim) for dim in dims}
     return plan
 
 
-def divisors(extent: int) -> list[int]:
+@cache
+def divisors(extent: int) -> tuple[int, ...]:
     """Return divisors of an extent, both ends included, at most CHOICES of them."""
-    found = [n for n in range(1, extent + 1) if extent % n == 0]
+    found = tuple(n for n in range(1, extent + 1) if extent % n == 0)
     if len(found) <= CHOICES:
         return found
     places = np.linspace(0, len(found) - 1, CHOICES).round().astype(int)
-    return [found[place] for place in places]
+    return tuple(found[int(place)] for place in places)
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,7 @@ def samples(template: Template, plan: Plan) -> Values:
     """Return random factors for the rows of a plan; the same ones at every call."""
     random = np.random.default_rng(0)
     return {
-        factor: random.choice(divisors(template.extent(factor)), SAMPLES)
+        factor: random.choice(divisors(template.extent[factor]), SAMPLES)
         for factor in factors_of(plan)
     }
 
@@ -243,14 +245,17 @@ def neighbours(template: Template, plan: Plan) -> Values:
         for pair in combinations(current, 2)
         if pair[0][1] == pair[1][1] or pair[0][0] == pair[1][0]
     ]
-    columns: dict[Factor, list[Numbers]] = {factor: [] for factor in current}
-    for move in moves:
-        grid = np.meshgrid(*(divisors(template.extent(factor)) for factor in move))
-        changed = dict(zip(move, (axis.ravel() for axis in grid), strict=True))
-        for factor, value in current.items():
-            kept = np.full(grid[0].size, value)
-            columns[factor].append(changed.get(factor, kept))
-    return {factor: np.concatenate(parts) for factor, parts in columns.items()}
+    choices = {factor: divisors(template.extent[factor]) for factor in current}
+    grids = [np.meshgrid(*(choices[factor] for factor in move)) for move in moves]
+    rows = sum(grid[0].size for grid in grids)
+    columns = {factor: np.full(rows, value) for factor, value in current.items()}
+    first = 0
+    for move, grid in zip(moves, grids, strict=True):
+        last = first + grid[0].size
+        for factor, axis in zip(move, grid, strict=True):
+            columns[factor][first:last] = axis.ravel()
+        first = last
+    return columns
 
 
 def _orders(plan: Plan, key: Key) -> Iterator[Plan]:

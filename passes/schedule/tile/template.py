@@ -110,19 +110,19 @@ class Template:
                 found[op.body.block] = (*found[op.parent], *own)
         return found
 
-    def extent(self, factor: Factor) -> int:
+    @cached_property
+    def extent(self) -> Mapping[Factor, int]:
         """
-        Return the most tiles that a row can make, no other factor applied.
+        The most tiles that each loop can make, no other factor applied.
 
         That is the smallest extent below, where a spatial node may have split more.
         """
-        key, dim = factor
-        owners = {node for node, own in self.keys.items() if own == key}
-        return min(
-            extents[dim]
-            for node, extents in self.extents.items()
-            if dim in extents and owners & set(self.above[node.body.block])
-        )
+        most: dict[Factor, int] = {}
+        for node, extents in self.extents.items():
+            for key in {self.keys[above] for above in self.above[node.body.block]}:
+                for dim, extent in extents.items():
+                    most[key, dim] = min(extent, most.get((key, dim), extent))
+        return most
 
     def rows(self, node: TemporalOp, plan: Mapping[Key, Rows]) -> Rows:
         """Return the rows of `node` under a plan, in the problem's letters."""

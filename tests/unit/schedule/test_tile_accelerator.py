@@ -30,9 +30,9 @@ def template_of(
 
 @pytest.mark.parametrize(
     ("extent", "expected"),
-    [(1, [1]), (7, [1, 7]), (12, [1, 2, 3, 4, 6, 12]), (13, [1, 13])],
+    [(1, (1,)), (7, (1, 7)), (12, (1, 2, 3, 4, 6, 12)), (13, (1, 13))],
 )
-def test_divisors(extent: int, expected: list[int]):
+def test_divisors(extent: int, expected: tuple[int, ...]):
     assert divisors(extent) == expected
 
 
