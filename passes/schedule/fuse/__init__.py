@@ -93,11 +93,11 @@ class FusePass(ChoosingPass):
         from comet.passes.schedule.fuse import accelerator as fuse_accelerator
         from comet.passes.schedule.fuse.accelerator import auto as fuse_auto
 
-        first, *others = fuse_auto.forms(func, self.strategy, self.chunks)
+        first, *others = fuse_auto.open_strategies(func, self.strategy, self.chunks)
         if others:
             fuse_auto.fuse_function(func, system, (first, *others), goal)
         else:
-            fuse_accelerator.fuse_function(func, system, *first)
+            fuse_accelerator.fuse_function(func, system, first)
 
 
 def prepare(func: FuncOp, *, on_gpu: bool) -> None:

@@ -18,7 +18,8 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.fuse.gpu import trial
 from comet.passes.schedule.fuse.gpu.cut import added_bytes, cheapest_cut
-from comet.passes.schedule.fuse.gpu.plan import Choice, plan_steps
+from comet.passes.schedule.fuse.gpu.plan import plan_steps
+from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
 
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
@@ -87,7 +88,7 @@ def test_a_kernel_that_is_not_lowered_is_cut(monkeypatch: pytest.MonkeyPatch):
 def test_a_kernel_is_cut_where_least_goes_through_memory():
     """Behind the root of a row, which is shorter than the row that it scales."""
     func = function(norm_and_mlp())
-    choice = Choice(apart=False, whole=True, spill=False)
+    choice = Strategy("full", whole=True)
     (kernel,) = planned(func, choice)
     place = cheapest_cut(func, choice, kernel)
     assert place is not None
@@ -96,7 +97,7 @@ def test_a_kernel_is_cut_where_least_goes_through_memory():
     assert made == [["h_scale"], ["z"]]
 
 
-def planned(func: FuncOp, choice: Choice) -> list[Spatial]:
+def planned(func: FuncOp, choice: Strategy) -> list[Spatial]:
     """Return the kernels that a choice makes of a function."""
     steps = plan_steps(func, choice)
     return [step for step in steps if isinstance(step, Spatial)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import product
-from typing import Literal, TypeAlias
+from itertools import product, starmap
+from typing import Literal
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -16,70 +16,67 @@ from comet.dialects.cost import annotate
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.annotate_cost import total_figures
 from comet.passes.schedule.fuse import accelerator as fuse_accelerator
-from comet.passes.schedule.fuse.accelerator import Chunks, Strategy
 from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
+from comet.passes.schedule.fuse.strategy import Chunks, Name, Strategy
 from comet.passes.schedule.plan_string import PLAN
 from comet.passes.schedule.tile.accelerator import TilePlan, search
 from comet.passes.schedule.tile.template import make_template
 from comet.passes.search import LATENCY, Candidate, Cost, Found, Goal, cheapest
 
-STRATEGIES: tuple[Strategy, ...] = ("full", "partial", "apart", "none")
-
-Form: TypeAlias = tuple[Strategy, Chunks]
-"""A strategy, and where the loops of folds stand."""
+STRATEGIES: tuple[Name, ...] = ("full", "partial", "apart", "none")
 
 
-def forms(
-    func: FuncOp, strategy: Strategy | Literal["auto"], chunks: Chunks | Literal["auto"]
-) -> tuple[Form, ...]:
+def open_strategies(
+    func: FuncOp, strategy: Name | Literal["auto"], chunks: Chunks | Literal["auto"]
+) -> tuple[Strategy, ...]:
     """Return the ways to fuse `func` that options leave open, at least one."""
     has_folds = any(isinstance(op, FoldOp) for op in func.walk())
     strategies = STRATEGIES if strategy == "auto" else (strategy,)
     places: tuple[Chunks, ...] = ("shared", "root") if has_folds else ("shared",)
     if chunks != "auto":
         places = (chunks,)
-    return tuple(product(strategies, places))
+    return tuple(starmap(Strategy, product(strategies, places)))
 
 
 def fuse_function(
-    func: FuncOp, system: SystemOp, open_forms: Sequence[Form], goal: Goal = LATENCY
+    func: FuncOp, system: SystemOp, choices: Sequence[Strategy], goal: Goal = LATENCY
 ) -> None:
     """
-    Fuse `func` in the form whose best mapping is cheapest, and note it and its plan.
+    Fuse `func` the way whose best mapping is cheapest, and note it and its plan.
 
     Raises PassFailedException if none has a mapping that fits.
     """
-    several_places = len({chunks for _, chunks in open_forms}) > 1
+    several_places = len({choice.chunks for choice in choices}) > 1
     place = f"@{func.sym_name.data}"
     candidates = [
         Candidate(
-            f"{strategy} chunks={chunks}" if several_places else strategy,
-            partial(price_form, func, system, (strategy, chunks), goal),
+            f"{each.name} chunks={each.chunks}" if several_places else each.name,
+            partial(price_strategy, func, system, each, goal),
         )
-        for strategy, chunks in open_forms
+        for each in choices
     ]
-    (strategy, chunks), plan = cheapest("strategy", place, candidates, goal).made
-    fuse_accelerator.fuse_function(func, system, strategy, chunks)
-    func.attributes[STRATEGY] = StringAttr(strategy)
+    strategy, plan = cheapest("strategy", place, candidates, goal).made
+    fuse_accelerator.fuse_function(func, system, strategy)
+    func.attributes[STRATEGY] = StringAttr(strategy.name)
     if several_places:
-        func.attributes[CHUNKS] = StringAttr(chunks)
+        func.attributes[CHUNKS] = StringAttr(strategy.chunks)
     func.attributes[PLAN] = StringAttr(plan.text())
     annotate(func, total_figures(plan.estimate))
 
 
-def price_form(
-    func: FuncOp, system: SystemOp, form: Form, goal: Goal = LATENCY
-) -> Found[tuple[Form, TilePlan]]:
+def price_strategy(
+    func: FuncOp, system: SystemOp, strategy: Strategy, goal: Goal = LATENCY
+) -> Found[tuple[Strategy, TilePlan]]:
     """
     Return the best factors of a fused copy of `func`.
 
-    Raises PassFailedException if the form has no mapping that fits.
+    Raises PassFailedException if the strategy has no mapping that fits.
     """
     module = func.get_toplevel_object()
     assert isinstance(module, ModuleOp)
     copy = module.clone()
     other = next(f for f in compute_functions(copy) if f.sym_name == func.sym_name)
-    fuse_accelerator.fuse_function(other, system, *form)
+    fuse_accelerator.fuse_function(other, system, strategy)
     plan = search(make_template(other, system), goal)
     cost = Cost(plan.estimate.latency, plan.estimate.energy)
-    return Found((form, plan), cost, total_figures(plan.estimate).limit)
+    return Found((strategy, plan), cost, total_figures(plan.estimate).limit)

@@ -13,11 +13,11 @@ from comet.dialects.collective import (
 )
 from comet.dialects.compound import FillOp, RenameOp
 from comet.passes.analysis.memory_chain import MemoryChain
-from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram
+from comet.passes.schedule.fuse.program import Program
 
 
 def dissolved_collectives(
-    program: FlatProgram, chain: MemoryChain
+    program: Program, chain: MemoryChain
 ) -> dict[SSAValue, SSAValue]:
     """
     Return the collectives over cores that leave the cores, or enter them.

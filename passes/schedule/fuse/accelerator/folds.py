@@ -10,34 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.analysis import result_states
-from comet.dialects.compound import ContractOp, FillOp, FoldOp, YieldOp
-from comet.dialects.compound.dims import names_of
-from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram
+from comet.dialects.collective.state import States
+from comet.dialects.compound import FillOp, FoldOp, YieldOp
+from comet.passes.schedule.fuse.program import Program
 from comet.passes.schedule.tile_tree import Aliases, carries_of, resolve, users_of
 
-Unit: TypeAlias = tuple[Operation, ...]
-"""What one leaf holds: an op, and the casts of its result."""
 
-
-@dataclass(frozen=True)
-class Segment:
-    """Units that share a node at the shared buffer; those of a fold are its loop."""
-
-    units: tuple[Unit, ...]
-    fold: FoldOp | None = None
-
-
-def with_steps(program: FlatProgram) -> FlatProgram:
+def states_in_steps(program: Program) -> States:
     """
-    Return `program` with the states of the values in the steps of its folds.
+    Return the states of all values, those in the steps of folds among them.
 
     Raises PassFailedException for a fold that no loop over one instance's chunks runs.
     """
@@ -50,10 +36,10 @@ def with_steps(program: FlatProgram) -> FlatProgram:
             states |= {a: states[v] for v, a in zip(outer, inner, strict=True)}
             for op in list(fold.step.block.ops)[:-1]:
                 states |= result_states(op, states)
-    return replace(program, states=states)
+    return states
 
 
-def _check_fold(fold: FoldOp, program: FlatProgram) -> None:
+def _check_fold(fold: FoldOp, program: Program) -> None:
     dim = fold.dim.data
     axes = (a for v in fold.ins for a in program.states[v].splits(dim))
     spread = tuple(dict.fromkeys(axes))
@@ -69,7 +55,7 @@ def _check_fold(fold: FoldOp, program: FlatProgram) -> None:
         )
 
 
-def check_carries(program: FlatProgram, resident: AbstractSet[SSAValue]) -> None:
+def check_carries(program: Program, resident: AbstractSet[SSAValue]) -> None:
     """Raise PassFailedException for a fold whose carries do not stay in the cores."""
     for fold in program.ops:
         if isinstance(fold, FoldOp) and not set(carries_of(fold)) <= resident:
@@ -78,50 +64,6 @@ def check_carries(program: FlatProgram, resident: AbstractSet[SSAValue]) -> None
                 "the cores and would cross the outermost level in every step; use "
                 "chunks=shared, or a strategy that fuses more"
             )
-
-
-def has_contraction(op: Operation) -> bool:
-    """Return whether `op` is a contraction, or a fold that needs one in every step."""
-    return any(isinstance(inner, ContractOp) for inner in op.walk())
-
-
-def segments(units: Sequence[Unit]) -> Iterator[Segment]:
-    """Part `units` into the loops of folds and what stands between them."""
-    waiting = list(units)
-    while (place := _first_fold(waiting)) is not None:
-        fold = waiting[place][0]
-        assert isinstance(fold, FoldOp)
-        taken = _absorbed(fold, waiting[:place])
-        before = tuple(unit for unit in waiting[:place] if unit not in taken)
-        if before:
-            yield Segment(before)
-        yield Segment(tuple(taken), fold)
-        del waiting[: place + 1]
-    if waiting:
-        yield Segment(tuple(waiting))
-
-
-def _first_fold(units: Sequence[Unit]) -> int | None:
-    folds = (i for i, unit in enumerate(units) if isinstance(unit[0], FoldOp))
-    return next(folds, None)
-
-
-def _absorbed(fold: FoldOp, units: Sequence[Unit]) -> list[Unit]:
-    """Return the ones of `units` that make chunks which only the loop needs."""
-    inside: set[Operation] = {fold}
-    taken: list[Unit] = []
-    for unit in reversed(units):
-        results = [result for op in unit for result in op.results]
-        users = {use.operation for result in results for use in result.uses}
-        looped = all(fold.dim.data in names_of(result) for result in results)
-        if looped and users <= {*inside, *unit} and not _exchanges(unit):
-            inside |= set(unit)
-            taken.insert(0, unit)
-    return taken
-
-
-def _exchanges(unit: Unit) -> bool:
-    return isinstance(unit[0], CollectiveOp)
 
 
 def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:

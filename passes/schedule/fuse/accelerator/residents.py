@@ -10,8 +10,8 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
-from comet.passes.schedule.fuse.accelerator.flat_program import FlatProgram
 from comet.passes.schedule.fuse.accelerator.folds import readers_of
+from comet.passes.schedule.fuse.program import Program
 from comet.passes.schedule.tile_tree import (
     Aliases,
     Spatial,
@@ -27,16 +27,16 @@ def resident_values(
     trees: Sequence[Temporal],
     core: str,
     aliases: Aliases,
-    program: FlatProgram,
-    partial: frozenset[SSAValue],
+    program: Program,
+    completed: frozenset[SSAValue],
     *,
     spills: bool,
 ) -> Iterator[SSAValue]:
     """
     Yield the values that stay in the cores between two nodes of one nest.
 
-    Both nodes have to spread them alike, and nobody else may want them. `partial` are
-    the values that the end of a node completes; with `spills`, products do not stay.
+    Both nodes have to spread them alike, and nobody else may want them. `completed`
+    are those that the end of a node completes; with `spills`, products do not stay.
     """
     for tree in trees:
         home = dict(_homes(tree, core))
@@ -45,7 +45,7 @@ def resident_values(
                 continue
             for value in op.results:
                 if (
-                    value not in partial
+                    value not in completed
                     and value not in program.outputs
                     and all(
                         _reads_in_core(value, user, maker, home.get(user))

@@ -25,21 +25,21 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.schedule.fuse.gpu import simplify
 from comet.passes.schedule.fuse.gpu.cut import cheapest_cut
-from comet.passes.schedule.fuse.gpu.plan import Choice, Step, plan_kernels, plan_steps
+from comet.passes.schedule.fuse.gpu.plan import Step, plan_kernels, plan_steps
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.notes import BETWEEN, STRATEGY
 from comet.passes.schedule.fuse.rewrite import rewrite
+from comet.passes.schedule.fuse.strategy import Name, Strategy
 from comet.passes.schedule.tile.gpu import grid_nodes, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
 
-Strategy: TypeAlias = Literal["none", "partial", "full", "auto"]
 Between: TypeAlias = Literal["recompute", "spill", "auto"]
 
 
 def fuse_function(
     func: FuncOp,
     system: SystemOp,
-    strategy: Strategy = "auto",
+    strategy: Name | Literal["auto"] = "auto",
     between: Between = "auto",
 ) -> None:
     """
@@ -59,14 +59,16 @@ def fuse_function(
     rewrite(func, plan_kernels(func, best.steps, levels))
     simplify(func)
     if strategy == "auto":
-        func.attributes[STRATEGY] = StringAttr(best.choice.strategy)
+        func.attributes[STRATEGY] = StringAttr(best.choice.name)
     if strategy == between == "auto":
         func.attributes[BETWEEN] = StringAttr(_between(best.choice, ranks))
     for node, kernel in zip(grid_nodes(func), _kernels(best.steps), strict=True):
         set_estimate(node, trials.seconds(kernel) - trials.gpu.launch)
 
 
-def _choices(strategy: Strategy, between: Between, ranks: bool) -> Iterator[Choice]:
+def _choices(
+    strategy: Name | Literal["auto"], between: Between, ranks: bool
+) -> Iterator[Strategy]:
     """
     Yield the choices that the options of the pass leave open.
 
@@ -76,24 +78,24 @@ def _choices(strategy: Strategy, between: Between, ranks: bool) -> Iterator[Choi
     agains = {"recompute": (True,), "spill": (False,), "auto": (False, True)}[between]
     for again in agains if ranks else (False,):
         if strategy in ("full", "auto"):
-            yield Choice(apart=False, whole=True, spill=False, again=again)
+            yield Strategy("full", whole=True, again=again)
         if strategy in ("partial", "auto"):
-            yield from (Choice(False, False, spill, again) for spill in spills)
+            yield from (Strategy("partial", spill=s, again=again) for s in spills)
     if strategy in ("none", "auto"):
-        yield from (Choice(True, whole, False) for whole in (True, False))
+        yield from (Strategy("none", whole=whole) for whole in (True, False))
 
 
-def _between(choice: Choice, ranks: bool) -> Between:
+def _between(choice: Strategy, ranks: bool) -> Between:
     """Return the first value of the option that allows a choice, the closest first."""
     whole = replace(choice, cuts=frozenset())
     values: tuple[Between, ...] = ("recompute", "spill")
     for value in values:
-        if whole in _choices(choice.strategy, value, ranks):
+        if whole in _choices(choice.name, value, ranks):
             return value
     return "auto"
 
 
-def _different(func: FuncOp, choices: Iterable[Choice]) -> Iterator[Choice]:
+def _different(func: FuncOp, choices: Iterable[Strategy]) -> Iterator[Strategy]:
     """Yield the choices that give different kernels; of equal ones the first."""
     seen: set[tuple[Step, ...]] = set()
     for choice in choices:
@@ -106,7 +108,7 @@ def _different(func: FuncOp, choices: Iterable[Choice]) -> Iterator[Choice]:
 class _Candidate:
     """A choice with as many cuts as it needs, and what its kernels cost."""
 
-    choice: Choice
+    choice: Strategy
     steps: tuple[Step, ...] = ()
     seconds: float = inf
     """The time of all kernels, infinite if one is impossible."""
@@ -114,7 +116,7 @@ class _Candidate:
     """Why a kernel is impossible and cannot be cut, empty if all are possible."""
 
 
-def _cheapest(func: FuncOp, trials: Trials, choices: Iterable[Choice]) -> _Candidate:
+def _cheapest(func: FuncOp, trials: Trials, choices: Iterable[Strategy]) -> _Candidate:
     """Return the fastest candidate that can be lowered, a failure if none can."""
     open_ = [_fitted(func, trials, choice) for choice in choices]
     while True:
@@ -128,7 +130,7 @@ def _cheapest(func: FuncOp, trials: Trials, choices: Iterable[Choice]) -> _Candi
         open_[open_.index(best)] = _cut(func, trials, best.choice, refused, reason)
 
 
-def _fitted(func: FuncOp, trials: Trials, choice: Choice) -> _Candidate:
+def _fitted(func: FuncOp, trials: Trials, choice: Strategy) -> _Candidate:
     """Return a choice with kernels that do not fit cut in two, as often as needed."""
     steps = plan_steps(func, choice)
     for kernel in _kernels(steps):
@@ -139,7 +141,7 @@ def _fitted(func: FuncOp, trials: Trials, choice: Choice) -> _Candidate:
 
 
 def _cut(
-    func: FuncOp, trials: Trials, choice: Choice, kernel: Spatial, reason: str
+    func: FuncOp, trials: Trials, choice: Strategy, kernel: Spatial, reason: str
 ) -> _Candidate:
     """Return a choice whose `kernel`, impossible for a `reason`, is cut in two."""
     place = cheapest_cut(func, choice, kernel)

@@ -11,11 +11,11 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.compound import FillOp
 from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.passes.schedule.fuse.gpu.groups import elementary_ops, in_stages, steps_of
-from comet.passes.schedule.fuse.gpu.plan import Choice
+from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
 
 
-def cheapest_cut(func: FuncOp, choice: Choice, kernel: Spatial) -> int | None:
+def cheapest_cut(func: FuncOp, strategy: Strategy, kernel: Spatial) -> int | None:
     """
     Return the place of the op that begins the second half of a kernel.
 
@@ -23,9 +23,7 @@ def cheapest_cut(func: FuncOp, choice: Choice, kernel: Spatial) -> int | None:
     nearest to the middle. None if the kernel has but one op of its own, or a constant.
     """
     ops = elementary_ops(func)
-    groups = (
-        g for g in steps_of(ops, choice.apart, choice.cuts) if isinstance(g, tuple)
-    )
+    groups = (g for g in steps_of(ops, strategy) if isinstance(g, tuple))
     own = next((group for group in groups if kernel.outs[0].owner in group), ())
     halved = [op for op in own if op in kernel.ops]
     sizes = range(1, len(halved))

@@ -27,8 +27,9 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import CastOp, ContractOp, IndexOp, MapOp, RenameOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.compound.named import CompoundOp
-from comet.passes.analysis.levels import compute_block, spmd_region
 from comet.passes.analysis.reduction_loops import without_constants
+from comet.passes.schedule.fuse.program import read_program
+from comet.passes.schedule.fuse.strategy import Strategy, begins_nest
 
 MOVES = (AllGatherOp, AllToAllOp)
 """Collectives that GPUs carry out: they only move data."""
@@ -47,22 +48,10 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
     Raises PassFailedException for an op of another level, or a collective that GPUs do
     not carry out.
     """
-    _check_beside_region(func)
-    ops = tuple(compute_block(func).ops)[:-1]
+    ops = read_program(func).ops
     for op in ops:
         _check_op(func, op)
     return tuple(op for op in without_constants(ops) if not isinstance(op, IndexOp))
-
-
-def _check_beside_region(func: FuncOp) -> None:
-    ops = tuple(func.body.block.ops)[:-1]
-    region = spmd_region(func)
-    for op in without_constants(ops):
-        if region is not None and op is not region:
-            raise PassFailedException(
-                f"fuse: @{func.sym_name.data} has {op.name} beside its {region.name}; "
-                "insert-collectives puts all of them into one region"
-            )
 
 
 def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
@@ -120,26 +109,27 @@ def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def steps_of(
-    ops: Sequence[Operation], apart: bool, cuts: AbstractSet[int] = frozenset()
+    ops: Sequence[Operation], strategy: Strategy
 ) -> Iterator[Group | RenameOp | CollectiveOp]:
     """
     Yield the groups of ops that kernels compute, with views and collectives between.
 
-    `apart` gives every contraction a kernel of its own; `cuts` are the places, by
-    stages, of ops that begin another kernel. A view of a computed value parts kernels
-    too, and so does a dimension of which one op sees a share and another the whole.
+    With `none` every contraction has a kernel of its own, and so has what stands
+    between two of them; else one kernel does all. A cut, a view of a computed value,
+    and a dimension of which one op sees a shard and another the whole end a kernel too.
     """
+    name = "apart" if strategy.name == "none" else "full"
     group: list[Operation] = []
     for place, op in enumerate(in_stages(ops)):
         between = isinstance(op, RenameOp | CollectiveOp)
-        alone = apart and isinstance(op, ContractOp)
-        if group and (between or alone or place in cuts or _disagrees(group, op)):
+        behind = bool(group) and isinstance(group[0], ContractOp)
+        begins = begins_nest(name, isinstance(op, ContractOp), behind)
+        ends = between or begins or place in strategy.cuts
+        if group and (ends or _disagrees(group, op)):
             yield tuple(group)
             group = []
         if isinstance(op, RenameOp | CollectiveOp):
             yield op
-        elif alone:
-            yield (op,)
         else:
             group.append(op)
     if group:

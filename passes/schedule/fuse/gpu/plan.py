@@ -1,10 +1,9 @@
-"""Which kernels a GPU runs for a function, by the choice of how far fusion goes."""
+"""Which kernels a GPU runs for a function, by the strategy, how far fusion goes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -35,45 +34,22 @@ from comet.passes.schedule.fuse.gpu.groups import (
 )
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels, kernel_tree
 from comet.passes.schedule.fuse.rewrite import FusionPlan
+from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Leaf, Spatial, chunks_of
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is decided for a whole function."""
-
-    apart: bool
-    """Every contraction has a kernel of its own."""
-    whole: bool
-    """A dimension that needs several sweeps is kept whole in registers instead."""
-    spill: bool
-    """Products that two sweeps need go through device memory, else twice computed."""
-    again: bool = False
-    """Products that kernels on both sides of a collective need are twice computed."""
-    cuts: frozenset[int] = frozenset()
-    """The places of ops that begin another kernel, see `steps_of`."""
-
-    @property
-    def strategy(self) -> Literal["none", "partial", "full"]:
-        """The name of the strategy that the choice belongs to."""
-        if self.apart:
-            return "none"
-        return "full" if self.whole else "partial"
-
 
 Step: TypeAlias = Spatial | Leaf
 """A kernel; or a view of a value in device memory, or a collective between kernels."""
 
 
-def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
+def plan_steps(func: FuncOp, strategy: Strategy) -> tuple[Step, ...]:
     """
     Plan what one GPU does for `func`, in order.
 
     Raises PassFailedException for an op of another level, or a collective that GPUs do
     not carry out.
     """
-    found = tuple(steps_of(elementary_ops(func), choice.apart, choice.cuts))
-    if choice.again:
+    found = tuple(steps_of(elementary_ops(func), strategy))
+    if strategy.again:
         found = _again(found)
     reads = {value for step in found for value in values_read(step)}
     terminator = compute_block(func).last_op
@@ -90,7 +66,7 @@ def plan_steps(func: FuncOp, choice: Choice) -> tuple[Step, ...]:
         if outs := tuple(v for v in made if v in kept and v not in stored):
             needed = makers(outs, set(step))
             ops = tuple(op for op in step if op in needed)
-            steps.append(_plan_kernel(ops, outs, choice))
+            steps.append(_plan_kernel(ops, outs, strategy))
             stored.update(outs)
     return tuple(steps)
 
@@ -137,7 +113,7 @@ def _again(
 
 
 def _plan_kernel(
-    ops: tuple[Operation, ...], outs: tuple[SSAValue, ...], choice: Choice
+    ops: tuple[Operation, ...], outs: tuple[SSAValue, ...], strategy: Strategy
 ) -> Spatial:
     """
     Choose the grid and the loops of one kernel.
@@ -150,12 +126,12 @@ def _plan_kernel(
     dims = [
         dim
         for dim in looped_dims(ops)
-        if not choice.whole or dim in parts or sweep_count(ops, dim) == 1
+        if not strategy.whole or dim in parts or sweep_count(ops, dim) == 1
     ]
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
     loops = nested_loops(ops, dims, extents, parts)
     kept = (value for dim in loops for value in costly_crossings(ops, dim))
-    spilled = frozenset(kept if choice.spill else ())
+    spilled = frozenset(kept if strategy.spill else ())
     return kernel_tree(ops, outs, _grid(ops, outs), loops, spilled)
 
 

@@ -46,7 +46,7 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<f16, #compoun
   func.return %d : tensor<f16, #compound.dims<>>
 }
 
-// CHECK: fuse: %d is computed from numbers alone, and the rows of an accelerator's nodes name a dimension; compute it on a tensor that has one, of extent 1 if need be
+// CHECK: fuse: %d is computed from numbers alone, and the loops of an accelerator's nodes name a dimension; compute it on a tensor that has one, of extent 1 if need be
 
 // -----
 

@@ -1,0 +1,189 @@
+"""
+The tile trees of an accelerator's nests.
+
+A nest alternates temporal and spatial nodes: root, clusters, shared buffer, cores, op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.state import States
+from comet.dialects.compound import ContractOp, FoldOp
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.passes.analysis.memory_chain import MemoryChain
+from comet.passes.schedule.fuse.accelerator.borders import has_place
+from comet.passes.schedule.fuse.accelerator.groups import (
+    Segment,
+    Unit,
+    segments,
+    units_of,
+)
+from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.schedule.tile_tree import Aliases, Leaf, Spatial, Temporal, Tree
+
+
+@dataclass(frozen=True)
+class NestBuilder:
+    """What all nests of a function have in common."""
+
+    chain: MemoryChain
+    mesh: MeshOp
+    states: States
+    dissolved: Aliases
+    """The results of collectives that the border of a node takes the place of."""
+    strategy: Strategy
+
+    def nest(self, units: Sequence[Unit]) -> Temporal:
+        """Return the nest of `units`, of which clusters or itself loop over folds."""
+        root, at_root = self.chain.root, self.strategy.chunks == "root"
+        parts = [(each, self._at_shared(each)) for each in segments(units)]
+        if not at_root:
+            inside = tuple(tree for _, trees in parts for tree in trees)
+            return Temporal(root, (self._cluster(units, inside),))
+        clusters = [
+            (each.fold, self._cluster(_work(each), trees)) for each, trees in parts
+        ]
+        children = (
+            cluster if fold is None else _loop(root, (cluster,), fold)
+            for fold, cluster in clusters
+        )
+        return Temporal(root, tuple(children))
+
+    def _at_shared(self, segment: Segment) -> tuple[Tree, ...]:
+        """
+        Return the nodes of a segment over the shared buffer.
+
+        Row statistics are looped over the row where nothing is fused, so that their
+        collectives wait for the whole loop.
+        """
+        items = tuple(self._items(segment))
+        tail = len(items)
+        unfused = self.strategy.name == "none"
+        while unfused and tail > 1 and isinstance(items[tail - 1], Leaf):
+            tail -= 1
+        fold = segment.fold if self.strategy.chunks == "shared" else None
+        return (_loop(self.chain.shared, items[:tail], fold), *items[tail:])
+
+    def _cluster(self, units: Sequence[Unit], inside: tuple[Tree, ...]) -> Spatial:
+        """Return the node that spreads `units`, nested as `inside`, over clusters."""
+        return self._spread(self.chain.shared, self.chain.cluster_axes, units, inside)
+
+    def _items(self, segment: Segment) -> Iterator[Tree]:
+        """
+        Yield the nodes over the cores of one segment, and collectives between them.
+
+        A node ends before a contraction, before a collective of the shared level, and
+        where an op needs what only the node's end completes. It ends after a
+        contraction and the collective that completes it, too, but not in the step of a
+        fold, where nodes are as few as can be: one without a transfer, which only makes
+        the next carries, is none that the COMET files could count.
+        """
+        stage: list[Unit] = []
+        for unit in _work(segment):
+            if unit[0].results and unit[0].results[0] in self.dissolved:
+                continue
+            at_shared = self._is_at_shared(unit)
+            if stage and (at_shared or self._ends_before(unit, stage, segment)):
+                yield self._stage(stage)
+                stage = []
+            if at_shared:
+                yield Leaf(unit)
+            else:
+                stage.append(unit)
+        if stage:
+            yield self._stage(stage)
+
+    def _ends_before(self, unit: Unit, stage: Sequence[Unit], segment: Segment) -> bool:
+        made = {result for u in stage for op in u for result in op.results}
+        waits = any(self.dissolved.get(v) in made for op in unit for v in op.operands)
+        after = segment.fold is None and isinstance(stage[0][0], ContractOp)
+        completes = isinstance(unit[0], CollectiveOp) and unit[0].operands[0] in made
+        return waits or ((isinstance(unit[0], ContractOp) or after) and not completes)
+
+    def _is_at_shared(self, unit: Unit) -> bool:
+        op = unit[0]
+        inside = set(self.chain.core_axes)
+        return isinstance(op, CollectiveOp) and not inside.issuperset(op.axis_names)
+
+    def _stage(self, units: Sequence[Unit]) -> Spatial:
+        """Return the node that spreads `units` over the cores of a cluster."""
+        out = self.chain.out
+        leaves = tuple(
+            Leaf(unit)
+            if isinstance(unit[0], CollectiveOp)
+            else Temporal(out, (Leaf(unit),))
+            for unit in units
+        )
+        return self._spread(out, self.chain.core_axes, units, leaves)
+
+    def _spread(
+        self,
+        place: str,
+        axes: Sequence[str],
+        units: Sequence[Unit],
+        inside: tuple[Tree, ...],
+    ) -> Spatial:
+        """
+        Return the node of `units` over mesh axes, nested as `inside`.
+
+        Each axis has a loop: over the dimension that it splits, or with factor 1 where
+        it idles. Raises PassFailedException if an axis splits two dimensions, or one
+        that is whole elsewhere, and if no value has a dimension that a loop can name.
+        """
+        ops = tuple(chain.from_iterable(units))
+        used = (value for op in ops for value in (*op.operands, *op.results))
+        values = [value for value in used if has_place(value)]
+        idle = next((names_of(v)[0] for v in values if names_of(v)), None)
+        if idle is None:
+            made = next(result for op in reversed(ops) for result in op.results)
+            raise PassFailedException(
+                f"fuse: %{made.name_hint or 'a number'} is computed from numbers "
+                "alone, and the loops of an accelerator's nodes name a dimension; "
+                "compute it on a tensor that has one, of extent 1 if need be"
+            )
+        loops: list[LoopAttr] = []
+        for axis in axes:
+            dim = self._split_dim(axis, values)
+            size = 1 if dim is None else self.mesh.axis_extents[axis]
+            loops.append(LoopAttr(dim or idle, size, axis))
+        return Spatial(place, self.mesh.sym_name.data, tuple(loops), inside)
+
+    def _split_dim(self, axis: str, values: Sequence[SSAValue]) -> str | None:
+        """Return the dimension that `axis` splits in all `values` that have it."""
+        dims = {self.states[v].sharded.get(axis) for v in values} - {None}
+        whole = {
+            dim
+            for value in values
+            for dim in names_of(value)
+            if axis not in self.states[value].sharded
+        }
+        if len(dims) > 1 or dims & whole:
+            split = " and ".join(sorted(map(str, dims)))
+            raise PassFailedException(
+                f"fuse: axis '{axis}' splits {split} in some of the ops that share a "
+                "nest; distribute one dimension per axis, in all ops that have it"
+            )
+        return next(iter(dims), None)
+
+
+def _work(segment: Segment) -> tuple[Unit, ...]:
+    """Return the units of a segment, those of one step of its fold among them."""
+    if segment.fold is None:
+        return segment.units
+    return (*segment.units, *units_of(list(segment.fold.step.block.ops)[:-1]))
+
+
+def _loop(place: str, children: tuple[Tree, ...], fold: FoldOp | None) -> Temporal:
+    """Return the node of `children`, the loop of `fold` if there is one."""
+    if fold is None:
+        return Temporal(place, children)
+    return Temporal(place, children, fold.dim.data, (fold,), outs=tuple(fold.outs))

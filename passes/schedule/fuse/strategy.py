@@ -1,0 +1,39 @@
+"""How far fusion goes: what is decided before the ops of a function are grouped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Name: TypeAlias = Literal["none", "apart", "partial", "full"]
+Chunks: TypeAlias = Literal["shared", "root"]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way to fuse a function."""
+
+    name: Name
+    """How far intermediates travel, as the option of `fuse` says it."""
+    chunks: Chunks = "shared"
+    """On accelerators, the level that folds take their chunks from."""
+    whole: bool = False
+    """On GPUs, a dimension that needs several sweeps is kept whole in registers."""
+    spill: bool = False
+    """On GPUs, products that two sweeps need go through device memory."""
+    again: bool = False
+    """Products that kernels on both sides of a collective need are twice computed."""
+    cuts: frozenset[int] = frozenset()
+    """The places of ops that begin another kernel, in the order of `in_stages`."""
+
+
+def begins_nest(name: Name, contracts: bool, after_contraction: bool) -> bool:
+    """
+    Return whether an op begins a nest: `none` gives one to every op, `apart` to every
+    contraction, `partial` to every contraction with what follows it.
+
+    `contracts` says that the op is or holds one, and `after_contraction` that the nest
+    before it begins with one.
+    """
+    ends = name == "none" or (name == "apart" and after_contraction)
+    return ends or (name != "full" and contracts)
