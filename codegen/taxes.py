@@ -23,6 +23,7 @@ from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import Timeline, play
 from comet.dialects.arch import SystemOp
 from comet.dialects.dataflow import ProgramOp
+from comet.dialects.schedule import CopyOp
 
 COLUMNS = (
     "step",
@@ -116,9 +117,14 @@ def programs_of(module: ModuleOp) -> list[ProgramOp]:
     """
     Return the launch plans of a module.
 
-    Raises `DiagnosticException` where there is none, or no hardware.
+    Raises `DiagnosticException` where there is none, no hardware, or copies of tiles.
     """
     found = [op for op in module.walk() if isinstance(op, ProgramOp)]
+    if any(isinstance(op, CopyOp) for program in found for op in program.walk()):
+        raise DiagnosticException(
+            "target taxes: the launch plan has copies of tiles already; stop before "
+            "materialize-copies, with triton-distributed{to=dataflow}"
+        )
     systems = [op for op in module.ops if isinstance(op, SystemOp)]
     if not found or len(systems) != 1:
         missing = "attached hardware" if found else "launch plan"

@@ -28,6 +28,8 @@ PASSES = {
     "lower-channels": "dataflow.lower_channels:LowerChannelsPass",
     "verify-sync": "dataflow.verify_sync:VerifySyncPass",
     "annotate-cost": "annotate_cost:AnnotateCostPass",
+    "materialize-copies": "schedule.materialize_copies:MaterializeCopiesPass",
+    "hoist-copies": "schedule.hoist_copies:HoistCopiesPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",
     "lower-to-comet": "comet.lower_to_comet:LowerToCometPass",
     "raise-comet": "comet.raise_comet:RaiseCometPass",

@@ -62,7 +62,7 @@ def register_need(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     """
     narrow = summary.peak(summary.narrow, blocks)
     alive = summary.peak(summary.registers, blocks)
-    passing = summary.peak(summary.fragments, blocks, standing=0.0)
+    passing = summary.peak(summary.fragments, blocks, invariant=0.0)
     staying = summary.peak(summary.shared, blocks, copies=0.0)
     needed = longest((alive, passing)) + staying
     direct = np.greater(reads_shared(summary, blocks, gpu), 0)

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from comet.cost.reals import Real, longest, product, total
+from comet.cost.gpu.hoisting import loops_around
+from comet.cost.reals import Real, Truth, longest, product, total
 
 Blocks: TypeAlias = "Mapping[str, Real]"
 """The block size (elements) of each dimension of a kernel; arrays for many choices."""
@@ -108,20 +109,25 @@ class KernelSummary:
         return loaded + self.per_program(self.stores, blocks)
 
     def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
-        """Return how often a tile is loaded: before the loops that do not change it."""
+        """Return how often a tile is loaded: before loops that do not change it."""
         times: Real = 1.0
-        for dim in reversed(tile.loops):
-            again = np.logical_or(dim in tile.dims, np.greater(times, 1))
-            times = times * np.where(again, self.trips(dim, blocks), 1.0)
+        for trips, around in reversed(self._loops_around(tile, blocks)):
+            times = times * np.where(around, trips, 1.0)
         return times
 
-    def stands(self, tile: Term, blocks: Blocks) -> Real:
+    def _loops_around(self, tile: Term, blocks: Blocks) -> list[tuple[Real, Truth]]:
+        """Return the trips of each loop, and whether it is around the tile's copy."""
+        trips = [self.trips(dim, blocks) for dim in tile.loops]
+        around = loops_around(tile.dims, list(zip(tile.loops, trips, strict=True)))
+        return list(zip(trips, around, strict=True))
+
+    def is_invariant(self, tile: Term, blocks: Blocks) -> Real:
         """Return 1 where the innermost loop that repeats does not change a tile."""
-        stands: Real = 0.0
-        for dim in tile.loops:
-            repeats = np.greater(self.trips(dim, blocks), 1)
-            stands = np.where(repeats, float(dim not in tile.dims), stands)
-        return stands
+        invariant: Truth = False
+        for trips, around in self._loops_around(tile, blocks):
+            still = np.greater(trips, 1) & np.logical_not(around)
+            invariant = np.logical_or(invariant, still)
+        return np.where(invariant, 1.0, 0.0)
 
     def iterations(self, blocks: Blocks) -> Real:
         """Return how often one program waits for loads."""
@@ -134,16 +140,16 @@ class KernelSummary:
         places: Sequence[Sequence[Term]],
         blocks: Blocks,
         copies: Real = 1.0,
-        standing: Real = 1.0,
+        invariant: Real = 1.0,
     ) -> Real:
         """
         Return the largest sum that is alive together, bytes.
 
-        There are `copies` of each tile, but `standing` of one that stands still.
+        There are `copies` of each tile, but `invariant` of a loop-invariant one.
         """
 
         def alive(tile: Term) -> Real:
-            stands = self.stands(tile, blocks)
-            return tile.per_tile(blocks) * (stands * standing + (1 - stands) * copies)
+            still = self.is_invariant(tile, blocks)
+            return tile.per_tile(blocks) * (still * invariant + (1 - still) * copies)
 
         return longest(total(map(alive, place)) for place in places)

@@ -45,7 +45,9 @@ from comet.dialects.schedule.attributes import (
     LoopAttr,
     LoopRows,
 )
+from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.node import NodeOp, combine_attr, verify_node
+from comet.dialects.schedule.transfers import borders
 
 
 @irdl_op_definition
@@ -148,9 +150,24 @@ class TemporalOp(NodeOp):
 
 
 def _verify_tree(op: NodeOp) -> None:
-    """Check the combiners of a whole tree, once, at its root."""
+    """Check the combiners and copies of a whole tree, once, at its root."""
     if not isinstance(op.parent_op(), NodeOp):
         verify_combiners(op)
+        verify_copies(op)
+
+
+def verify_copies(root: NodeOp) -> None:
+    """Raise VerifyException if, beside copies, a border of the tree moves something."""
+    if not any(isinstance(op, CopyOp) for op in root.walk()):
+        return
+    for node in root.walk():
+        for border in borders(node) if isinstance(node, NodeOp) else ():
+            if border.is_transfer:
+                raise VerifyException(
+                    f"'{node.name}' op turns {border.outer.type} into "
+                    f"{border.tile.type} at its border, in a tree with copies; write a "
+                    "schedule.copy"
+                )
 
 
 class SpatialAxes(SymbolUserOpInterface):
@@ -323,6 +340,6 @@ class SpatialOp(NodeOp):
 
 Schedule = Dialect(
     "schedule",
-    [TemporalOp, SpatialOp, YieldOp],
+    [CopyOp, SpatialOp, TemporalOp, YieldOp],
     [LoopAttr, BindingAttr, LaunchAttr],
 )

@@ -15,14 +15,20 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.collective.analysis import op_states, result_states
+from comet.dialects.collective.analysis import op_states, result_states, transfer
 from comet.dialects.collective.state import FOLD, REPLICATED, State, States
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.node import NodeOp, combine_attr
 
 Visitor = Callable[[NodeOp, tuple[Combiner, ...]], None]
 """Is told the combiners that a node's results need, innermost nodes first."""
+
+
+@transfer.register
+def _(op: CopyOp, states: States) -> State:
+    return states[op.source]
 
 
 def verify_combiners(root: NodeOp) -> None:

@@ -13,6 +13,7 @@ from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound.named import CompoundOp
+from comet.dialects.schedule import CopyOp
 from comet.passes.analysis.functions import compute_functions
 
 
@@ -75,12 +76,15 @@ def level_of_function(func: FuncOp) -> IRLevel | None:
     return next((lv for name, lv in _BY_DIALECT.items() if name in dialects), None)
 
 
-def functions_at(module: ModuleOp, name: str, *taken: IRLevel) -> tuple[FuncOp, ...]:
+def functions_at(
+    module: ModuleOp, name: str, *taken: IRLevel, copies: bool = False
+) -> tuple[FuncOp, ...]:
     """
     Return the functions that the pass `name` works on.
 
     Raises PassFailedException if one is not at one of the levels `taken`, in order, or
-    has several blocks, and if the module has been lowered and has none any more.
+    has several blocks, and if the module has been lowered and has none any more; unless
+    the pass takes `copies`, also if transfers are copies already.
     """
     functions = tuple(compute_functions(module))
     if not functions and any(op.name == "comet.mapping" for op in module.ops):
@@ -90,7 +94,18 @@ def functions_at(module: ModuleOp, name: str, *taken: IRLevel) -> tuple[FuncOp, 
         )
     for op in functions:
         _check_level(op, name, taken)
+        if not copies:
+            check_transfers(op, name)
     return functions
+
+
+def check_transfers(op: FuncOp, name: str) -> None:
+    """Raise PassFailedException in the name of a pass if `op` has copies of tiles."""
+    if any(isinstance(inner, CopyOp) for inner in op.walk()):
+        raise PassFailedException(
+            f"{name}: @{op.sym_name.data} has a schedule.copy, and this pass takes "
+            f"transfers from the borders of nodes; run {name} before materialize-copies"
+        )
 
 
 def check_blocks(op: FuncOp, name: str) -> None:

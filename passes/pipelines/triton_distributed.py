@@ -40,6 +40,8 @@ from comet.passes.graph.split.choose import choose_split
 from comet.passes.graph.stream import StreamPass
 from comet.passes.pipeline import Pipeline
 from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.hoist_copies import HoistCopiesPass
+from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.sharding.boundary import says_sharding
 from comet.passes.sharding.dim_axes import Share, assign_axes, dims_in, parse_dims
@@ -224,6 +226,8 @@ class TritonDistributedPass(Pipeline):
         """Yield what prices the launch plan, and writes it in Triton if asked to."""
         yield AnnotateCostPass()
         if self.to == "tl":
+            yield MaterializeCopiesPass()
+            yield HoistCopiesPass()
             yield LowerToTritonPass()
 
 

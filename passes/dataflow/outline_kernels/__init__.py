@@ -58,7 +58,7 @@ class OutlineKernelsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Outline the kernels of every function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.SCHEDULE):
+        for function in functions_at(op, self.name, IRLevel.SCHEDULE, copies=True):
             outline(function, plan_launches(function))
 
 

@@ -39,7 +39,7 @@ class VerifySyncPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Verify every program of a function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             for program in function.walk():
                 if isinstance(program, ProgramOp):
                     verify(program)

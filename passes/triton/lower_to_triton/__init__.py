@@ -4,6 +4,7 @@
 Needs functions that are one `dataflow.program` of kernels, on one GPU or, inside a
 `collective.spmd`, on every rank; its tiles have been chosen, its channels been lowered.
 Every kernel becomes a `tl.kernel`, the program a launch plan. Any sizes are masked.
+What moves at the borders of nodes becomes copies first, see `materialize-copies`.
 Rejects element types other than f16, bf16 and f32, tiles larger than Triton's limit,
 and schedules that would assemble or split blocks in registers.
 """
@@ -17,6 +18,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.schedule.hoist_copies import hoist
+from comet.passes.schedule.materialize_copies import has_transfers, materialize
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel
 from comet.passes.triton.lower_to_triton.program import find_program, lower_program
 
@@ -29,7 +32,10 @@ class LowerToTritonPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
+            if has_transfers(function):
+                materialize(function)
+                hoist(function)
             found = find_program(function)
             lowered = [
                 lower_kernel(kernel, found.ranks) for kernel in found.program.kernels()

@@ -70,14 +70,12 @@ def lower_grid(
     for received in grid.first:
         wait_for_own(scope, awaited.once(received, ranks_of(scope).rank))
     for argument, buffer in zip(node.tiles, grid.inputs, strict=True):
-        body.bind(scope, _arrived(node, scope, buffer, body, awaited), argument)
+        scope.values[argument] = _arrived(node, scope, buffer, body, awaited)
     targets = [
         replace(target, within=_is_first(node, scope, value))
         for value, target in zip(node.outs, grid.targets, strict=True)
     ]
     body.lower_body(node, scope, targets)
-    for value, target in zip(node.yielded, targets, strict=True):
-        body.spill(scope, scope.values[value], value, target)
     return extents
 
 

@@ -35,7 +35,7 @@ from comet.dialects.dataflow.transfer import (
     StageOp,
     WaitOp,
 )
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
@@ -342,7 +342,8 @@ def _shares(kernel: dataflow.KernelOp) -> dict[str, int]:
 
 def unwritable(kernel: dataflow.KernelOp) -> SSAValue | None:
     """Return a value whose element type no Triton kernel takes, None if all are."""
-    for value in (result for op in kernel.walk() for result in op.results):
+    makers = (op for op in kernel.walk() if not isinstance(op, CopyOp))
+    for value in (result for op in makers for result in op.results):
         if isinstance(value.type, EpochType):
             continue
         element = element_type_of(value)

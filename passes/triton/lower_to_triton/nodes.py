@@ -1,16 +1,15 @@
 """
 How `lower-to-triton` writes the nodes of the tile tree.
 
-Every temporal row becomes a loop; one of factor 1 needs none. A result that lacks the
-row's dimension is carried through the loop; one that has it lies in device memory and
-is stored tile by tile. Tiles are loaded at the border where their level changes, in the
-outermost loop that they allow; before the loops around the border that change nothing.
-What peers give is waited for in the loop over them or before it, see `passes.waits`.
+Every temporal loop of several iterations becomes one in Triton. A result that lacks the
+loop's dimension is carried through it; one that has it lies in device memory, where
+copies in the body store it. A copy is one load or one store. What peers send is waited
+for in the loop over them or before it, see `waits`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import StringAttr, i32
@@ -21,10 +20,14 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind
 from comet.dialects.compound.dims import element_type_of, level_of, names_of
-from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
+from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.loops import is_innermost
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.triton.lower_to_triton.accumulators import (
+    is_continued,
+    is_fused,
+)
 from comet.passes.triton.lower_to_triton.channels import (
     Awaited,
     Received,
@@ -40,7 +43,6 @@ from comet.passes.triton.lower_to_triton.ops import (
     lower_contract,
     lower_op,
 )
-from comet.passes.triton.lower_to_triton.reuse import common_tile, padding_for
 from comet.passes.triton.lower_to_triton.slices import (
     Row,
     inner_slice,
@@ -81,38 +83,42 @@ class BodyLowering:
         )
 
     def lower_body(
-        self, node: NodeOp, scope: Scope, targets: Sequence[Buffer | None]
+        self,
+        node: NodeOp,
+        scope: Scope,
+        targets: Sequence[Buffer | None],
+        accumulators: Mapping[SSAValue, Tile] | None = None,
     ) -> None:
         """
         Write the body of a node.
 
-        A yielded value that a node inside stores to device memory goes to its target.
+        What it yields to device memory goes to its target. `accumulators` are those of
+        yielded values that a node inside combines on.
         """
-        terminator = node.body.block.last_op
-        for op in node.body.block.ops:
+        found = dict(zip(node.yielded, targets, strict=True))
+        for op in list(node.body.block.ops)[:-1]:
             if isinstance(op, TemporalOp):
-                found = self._targets_of(op, node, scope, targets)
-                self._lower_temporal(op, scope, found)
-            elif op is not terminator and not _is_fused(op):
+                self._lower_temporal(op, scope, found, accumulators or {})
+            elif isinstance(op, CopyOp):
+                self._lower_copy(op, scope, found)
+            elif not is_fused(op):
                 lower_op(op, scope)
+        stored = {
+            value: self._stored(scope, value, target)
+            for value, target in zip(node.yielded, targets, strict=True)
+            if target is not None
+        }
+        scope.values |= stored
 
-    def _targets_of(
-        self,
-        op: TemporalOp,
-        node: NodeOp,
-        scope: Scope,
-        targets: Sequence[Buffer | None],
-    ) -> list[Buffer | None]:
-        found: list[Buffer | None] = []
-        for result in op.outs:
-            if level_of(result) != self._memory:
-                found.append(None)
-            elif result in node.yielded:
-                target = targets[node.yielded.index(result)]
-                found.append(self._readable(scope, target, result))
-            else:
-                found.append(self._allocate(scope, result))
-        return found
+    def _target(
+        self, scope: Scope, value: SSAValue, yielded: Mapping[SSAValue, Buffer | None]
+    ) -> Buffer | None:
+        """Return where to store a value, None if it stays on the chip."""
+        if not self.is_in_memory(value):
+            return None
+        if value in yielded:
+            return self._readable(scope, yielded[value], value)
+        return self._allocate(scope, value)
 
     def _readable(self, scope: Scope, target: Buffer | None, value: SSAValue) -> Buffer:
         """
@@ -129,61 +135,71 @@ class BodyLowering:
         return replace(self._allocate(scope, value), copy=target)
 
     def _lower_temporal(
-        self, op: TemporalOp, scope: Scope, targets: Sequence[Buffer | None]
+        self,
+        op: TemporalOp,
+        scope: Scope,
+        yielded: Mapping[SSAValue, Buffer | None],
+        accumulators: Mapping[SSAValue, Tile],
     ) -> None:
-        results = TemporalLowering(self, op, targets).lower(scope)
+        targets = [self._target(scope, value, yielded) for value in op.outs]
+        starts = {
+            index: accumulators[value]
+            for index, value in enumerate(op.outs)
+            if value in accumulators
+        }
+        results = TemporalLowering(self, op, targets).lower(scope, starts)
         scope.values |= dict(zip(op.outs, results, strict=True))
-        terminator = op.parent.last_op if op.parent is not None else None
-        read_again = (
-            use.operation is not terminator
-            for result, target in zip(op.outs, targets, strict=True)
-            if target is not None
+        self._finish_stores(op, scope)
+
+    def _lower_copy(
+        self, op: CopyOp, scope: Scope, yielded: Mapping[SSAValue, Buffer | None]
+    ) -> None:
+        """Write a copy: a load, a store, or nothing between levels of the chip."""
+        found, target = scope.values[op.source], self._target(scope, op.result, yielded)
+        if isinstance(found, Buffer):
+            found = self._loaded(scope, found, op)
+        elif target is not None:
+            store(scope, target, found, _moved(op))
+        scope.values[op.result] = found if target is None else target
+        self._finish_stores(op, scope)
+
+    def _finish_stores(self, op: Operation, scope: Scope) -> None:
+        """Let all threads see what is stored, if the program reads it again."""
+        following = op.next_op
+        if isinstance(following, CopyOp) and self._is_read_again(following):
+            return
+        if self._is_read_again(op):
+            scope.builder.insert(tl.DebugBarrierOp())
+
+    def _is_read_again(self, op: Operation) -> bool:
+        """Whether the body of a node uses what an operation stores to memory."""
+        return any(
+            self.is_in_memory(result) and not isinstance(use.operation, YieldOp)
+            for result in op.results
             for use in result.uses
         )
-        if any(read_again):
-            scope.builder.insert(tl.DebugBarrierOp())
 
     def is_in_memory(self, value: SSAValue) -> bool:
         """Whether the value lies in device memory."""
         return level_of(value) == self._memory
 
-    def bind(
-        self,
-        scope: Scope,
-        outer: Tile | Buffer,
-        value: SSAValue,
-        tile: SSAValue | None = None,
-    ) -> None:
-        """
-        Let `value`, a block argument, stand for `outer`; load it if it is moved.
-
-        `tile` is what nodes inside would load again and again: it is loaded instead.
-        """
-        if not self.is_in_memory(value):
-            tile = value
-        if isinstance(outer, Buffer) and tile is not None:
-            outer = self._loaded(scope, outer, tile)
-        scope.values[value] = outer
-
-    def _loaded(self, scope: Scope, buffer: Buffer, value: SSAValue) -> Tile:
+    def _loaded(self, scope: Scope, buffer: Buffer, op: CopyOp) -> Tile:
         if isinstance(buffer, Received):
             raise PassFailedException(
-                f"lower-to-triton: {value.type} is loaded before its source is known; "
-                "let a row of its own run over the ranks that sent it"
+                f"lower-to-triton: {op.result.type} is loaded before its source is "
+                "known; let a row of its own run over the ranks that sent it"
             )
         if buffer.pointer is None:
-            return positions(scope, buffer, element_type_of(value))
+            return positions(scope, buffer, element_type_of(op.result))
         name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
-        comment = f"{self._memory} -> {level_of(value)}"
-        return load(scope, buffer, padding_for(value), f"{name}_tile", comment)
+        return load(scope, buffer, NEUTRAL[op.padding], f"{name}_tile", _moved(op))
 
-    def spill(
-        self, scope: Scope, inner: Tile | Buffer, value: SSAValue, target: Buffer
-    ) -> Buffer:
-        """Store a yielded tile to its target, unless it went there when it was made."""
-        if isinstance(inner, Tile):
-            store(scope, target, inner, f"{level_of(value)} -> {self._memory}")
-        elif inner is not target and inner.copy is not target:
+    def _stored(self, scope: Scope, value: SSAValue, target: Buffer) -> Buffer:
+        """Store a yielded tile, unless it went to its target when it was made."""
+        found = scope.values[value]
+        if isinstance(found, Tile):
+            store(scope, target, found, f"{level_of(value)} -> {self._memory}")
+        elif found is not target and found.copy is not target:
             raise PassFailedException(
                 f"lower-to-triton: {value.type} is yielded without being computed; "
                 "load it into another level first"
@@ -191,16 +207,9 @@ class BodyLowering:
         return target
 
 
-def _is_fused(op: Operation) -> bool:
-    """Whether the operation is written at the yield, with the loop's accumulator."""
-    if not isinstance(op, ContractOp) or not isinstance(
-        node := op.parent_op(), TemporalOp
-    ):
-        return False
-    uses = [use.operation for use in op.result.uses]
-    if len(uses) != 1 or not isinstance(uses[0], YieldOp):
-        return False
-    return node.combiners[node.yielded.index(op.result)] is Combiner.ADD
+def _moved(op: CopyOp) -> str:
+    """Return the levels between which a copy moves a tile, as comments have them."""
+    return f"{level_of(op.source)} -> {level_of(op.result)}"
 
 
 @dataclass(frozen=True)
@@ -239,8 +248,8 @@ class TemporalLowering:
             )
         ]
 
-    def lower(self, scope: Scope) -> list[Tile | Buffer]:
-        """Write the node into `scope`; return its results there."""
+    def lower(self, scope: Scope, starts: Mapping[int, Tile]) -> list[Tile | Buffer]:
+        """Write the node into `scope`; accumulators begin with `starts`, if given."""
         for result in self._results:
             self._check(result)
         inner = replace(
@@ -250,40 +259,50 @@ class TemporalLowering:
             argument: scope.values[value]
             for argument, value in zip(self._node.tiles, self._node.ins, strict=True)
         }
-        carried = [scope.tile(value) for value in self._node.carry]
-        fold = iter(carried)
-        accumulators = {
+        for argument, value in outer.items():
+            self._check_split(argument, value)
+        fold = (scope.tile(value) for value in self._node.carry)
+        accumulators = dict(starts) | {
             index: next(fold)
             for index, result in enumerate(self._results)
             if result.combiner is Combiner.FOLD
         }
-        values = self._loop(0, inner, outer, accumulators)
-        return [
-            value
-            if result.target is None
-            else self._body.spill(scope, value, result.inner, result.target)
-            for result, value in zip(self._results, values, strict=True)
-        ]
+        return self._loop(0, inner, outer, accumulators)
 
     def _check(self, result: _Result) -> None:
         """Reject what a kernel cannot hold: assembled registers, sums in memory."""
         kept = [row.dim for row in self._rows if row.dim not in result.lost]
+        if kept and result.combiner is Combiner.FOLD:
+            raise PassFailedException(
+                f"lower-to-triton: {self._node.name} splits a carry along {kept[0]}; "
+                f"let a node of its own loop over {kept[0]}"
+            )
         if kept and result.target is None:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} lays tiles of {kept[0]} side by "
                 f"side in {level_of(result.outer)}, which Triton cannot; make the tile "
                 "the whole dimension, or let the result lie in device memory"
             )
-        order = [row.dim in result.lost for row in self._rows]
-        if kept and result.combiner is Combiner.FOLD:
-            raise PassFailedException(
-                f"lower-to-triton: {self._node.name} splits a carry along {kept[0]}; "
-                f"let a node of its own loop over {kept[0]}"
-            )
-        if order != sorted(order):
+        if kept and result.lost:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} reduces {self._rows[0].dim} "
                 f"outside the loop over {kept[0]}; make {kept[0]} the outer row"
+            )
+        if result.lost and result.target is not None:
+            raise PassFailedException(
+                f"lower-to-triton: {self._node.name} combines {result.outer.type} in "
+                "device memory, which Triton cannot; combine it in registers, and copy "
+                "it behind the node"
+            )
+
+    def _check_split(self, argument: SSAValue, value: Tile | Buffer) -> None:
+        """Reject a tile in registers that a loop would cut."""
+        own = [row.dim for row in self._rows if row.dim in names_of(argument)]
+        if isinstance(value, Tile) and own:
+            raise PassFailedException(
+                f"lower-to-triton: {self._node.name} splits {argument.type} along "
+                f"{own[0]} although it is in registers, which Triton cannot; let the "
+                "value lie in device memory"
             )
 
     def _loop(
@@ -294,8 +313,8 @@ class TemporalLowering:
         accumulators: dict[int, Tile],
     ) -> list[Tile | Buffer]:
         """Write the rows from `depth` on; return the results after the last tile."""
-        self._bind(depth, scope, outer)
         if depth == len(self._rows):
+            scope.values |= outer
             return self._innermost(scope, accumulators)
         row = self._rows[depth]
         if self._body.is_source_row(row, scope) and is_innermost(self._node, row.dim):
@@ -320,26 +339,6 @@ class TemporalLowering:
         values = self._loop(depth + 1, inner, outer, inside)
         self._close(loop, inner, carried, values)
         return self._after(loop, carried, values)
-
-    def _bind(
-        self, depth: int, scope: Scope, outer: dict[SSAValue, Tile | Buffer]
-    ) -> None:
-        """Bind the tiles that need the first `depth` loops and no more."""
-        dims = [row.dim for row in self._rows]
-        for argument, value in outer.items():
-            names = names_of(argument)
-            own = [level for level, dim in enumerate(dims, 1) if dim in names]
-            if isinstance(value, Tile) and own:
-                raise PassFailedException(
-                    f"lower-to-triton: {self._node.name} splits {argument.type} along "
-                    f"{dims[own[0] - 1]} although it is in registers, which Triton "
-                    "cannot; let the value lie in device memory"
-                )
-            if max(own, default=0) == depth:
-                # The loops that remain would repeat what nodes inside load.
-                repeated = depth < len(dims) and not isinstance(value, Received)
-                tile = common_tile(argument) if repeated else None
-                self._body.bind(scope, value, argument, tile)
 
     def _neutral(self, result: _Result, scope: Scope) -> Tile:
         if result.combiner is Combiner.SAME:
@@ -422,9 +421,13 @@ class TemporalLowering:
         ]
         for argument, index in zip(arguments, folds, strict=True):
             scope.values[argument] = accumulators[index]
-        self._body.lower_body(
-            self._node, scope, [result.target for result in self._results]
-        )
+        going_on = {
+            result.inner: accumulators[index]
+            for index, result in enumerate(self._results)
+            if index in accumulators and is_continued(self._node, result.inner)
+        }
+        targets = [result.target for result in self._results]
+        self._body.lower_body(self._node, scope, targets, going_on)
         return [
             self._combined(result, accumulators.get(index), scope)
             for index, result in enumerate(self._results)
@@ -434,11 +437,12 @@ class TemporalLowering:
         self, result: _Result, accumulator: Tile | None, scope: Scope
     ) -> Tile | Buffer:
         contract = result.inner.owner
-        if isinstance(contract, ContractOp) and _is_fused(contract):
+        if isinstance(contract, ContractOp) and is_fused(contract):
             start = None if accumulator is None else accumulator.value
             return lower_contract(contract, scope, start)
         value = scope.values[result.inner]
-        if accumulator is None or result.combiner in (Combiner.FOLD, Combiner.SAME):
+        replaced = result.combiner in (Combiner.FOLD, Combiner.SAME)
+        if accumulator is None or replaced or is_continued(self._node, result.inner):
             return value
         tile = scope.tile(result.inner)
         owner = tile.value.owner
@@ -455,14 +459,9 @@ class TemporalLowering:
         loop: tl.ForOp,
         inner: Scope,
         carried: Sequence[int],
-        values: list[Tile | Buffer],
+        values: Sequence[Tile | Buffer],
     ) -> None:
-        """Store what the loop lays side by side, and yield what it carries."""
-        for index, result in enumerate(self._results):
-            if index not in carried and result.target is not None:
-                values[index] = self._body.spill(
-                    inner, values[index], result.inner, result.target
-                )
+        """Yield what the loop carries."""
         tiles = [values[index] for index in carried]
         yielded = [tile.value for tile in tiles if isinstance(tile, Tile)]
         terminator = loop.body.block.last_op

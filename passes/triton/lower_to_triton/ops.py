@@ -32,7 +32,7 @@ from comet.dialects.compound import (
     YieldOp,
 )
 from comet.dialects.compound.dims import element_type_of, names_of
-from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule import CopyOp, TemporalOp
 from comet.dialects.tl.types import (
     BinaryKind,
     Precision,
@@ -237,7 +237,10 @@ def _is_rewritten_wrongly(op: ReduceOp) -> bool:
     keeps the pass away.
     """
     node, uses = op.parent_op(), list(op.result.uses)
-    if not isinstance(node, TemporalOp) or op.input not in node.tiles:
+    loaded = isinstance(node, TemporalOp) and op.input in node.tiles
+    if not isinstance(node, TemporalOp) or not (
+        loaded or isinstance(op.input.owner, CopyOp)
+    ):
         return False
     if len(uses) != 1:
         return False

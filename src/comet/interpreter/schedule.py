@@ -16,7 +16,7 @@ import numpy as np
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound import ReduceKind
-from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import Cut
@@ -91,6 +91,12 @@ def _(op: SpatialOp, machine: Machine, args: Values) -> Values:
 def _(op: TemporalOp, machine: Machine, args: Values) -> Values:
     run = _one_by_one if op.carry else _all_at_once
     return run(op, machine, args)
+
+
+@evaluate.register
+def _(op: CopyOp, machine: Machine, args: Values) -> Values:
+    """Where a value lies changes nothing of it."""
+    return args
 
 
 def _all_at_once(op: NodeOp, machine: Machine, args: Values) -> Values:

@@ -299,7 +299,7 @@ def test_tiles_loaded_before_a_loop_have_no_stages() -> None:
 
 def test_queries_stay_in_registers_unless_instructions_read_shared_memory() -> None:
     summary, few = attention_summary(), {**HEAD, "M": 16}
-    passing = summary.peak(summary.fragments, few, standing=0.0)
+    passing = summary.peak(summary.fragments, few, invariant=0.0)
     assert register_need(summary, few, GPU) == passing + TILE / 4
     assert register_need(summary, HEAD, GPU) == summary.peak(summary.registers, HEAD)
 

@@ -26,6 +26,8 @@ from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu import simplify
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
+from comet.passes.schedule.hoist_copies import hoist
+from comet.passes.schedule.materialize_copies import materialize
 from comet.passes.schedule.plan_string import parse_plan
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile import apply_plan
@@ -129,6 +131,8 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
     try:
         apply_plan(func, parse_plan(plan_of({copy: tiling})), system)
         outline(func, plan_launches(func))
+        materialize(func)
+        hoist(func)
         for op in list(func.walk()):
             # No other kernels would change the element types.
             if isinstance(op, KernelOp) and unwritable(op) is None:

@@ -46,6 +46,15 @@ func.func @sum(%c: !C) -> !R {
   }
   func.return %r : !R
 }
+func.func @copies(%c: !C) -> !C {
+  %r = schedule.spatial on grid [g0: M = 2] ins(%c : !C) outs(!C) {
+  ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>):
+    %t = schedule.copy %c1 pad max : tensor<4x32xf16, #compound.dims<M, N @GB>> -> tensor<4x32xf16, #compound.dims<M, N @OB>>
+    %u = schedule.copy %t : tensor<4x32xf16, #compound.dims<M, N @OB>> -> tensor<4x32xf16, #compound.dims<M, N @GB>>
+    schedule.yield %u : tensor<4x32xf16, #compound.dims<M, N @GB>>
+  }
+  func.return %r : !C
+}
 
 // CHECK:      builtin.module {
 // CHECK-NEXT:   collective.mesh @edge {x = 2, y = 2}
@@ -83,6 +92,15 @@ func.func @sum(%c: !C) -> !R {
 // CHECK-NEXT:       compound.yield %xy : tensor<3xf16, #compound.dims<M @OB>>
 // CHECK-NEXT:     }
 // CHECK-NEXT:     func.return %r : tensor<8xf16, #compound.dims<M @GB>>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @copies(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>> {
+// CHECK-NEXT:     %r = schedule.spatial on grid [g0: M = 2] ins(%c : tensor<8x32xf16, #compound.dims<M, N @GB>>) outs(tensor<8x32xf16, #compound.dims<M, N @GB>>) {
+// CHECK-NEXT:     ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>):
+// CHECK-NEXT:       %t = schedule.copy %c1 pad max : tensor<4x32xf16, #compound.dims<M, N @GB>> -> tensor<4x32xf16, #compound.dims<M, N @OB>>
+// CHECK-NEXT:       %u = schedule.copy %t : tensor<4x32xf16, #compound.dims<M, N @OB>> -> tensor<4x32xf16, #compound.dims<M, N @GB>>
+// CHECK-NEXT:       schedule.yield %u : tensor<4x32xf16, #compound.dims<M, N @GB>>
+// CHECK-NEXT:     }
+// CHECK-NEXT:     func.return %r : tensor<8x32xf16, #compound.dims<M, N @GB>>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }
 
@@ -124,5 +142,15 @@ func.func @sum(%c: !C) -> !R {
 // CHECK-GENERIC-NEXT:       "compound.yield"(%xy) : (tensor<3xf16, #compound.dims<M @OB>>) -> ()
 // CHECK-GENERIC-NEXT:     }) : (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8xf16, #compound.dims<M @GB>>
 // CHECK-GENERIC-NEXT:     "func.return"(%r) : (tensor<8xf16, #compound.dims<M @GB>>) -> ()
+// CHECK-GENERIC-NEXT:   }) : () -> ()
+// CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "copies", function_type = (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>>}> ({
+// CHECK-GENERIC-NEXT:   ^bb0(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>):
+// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%c) <{loops = [#schedule.loop<g0: M = 2>]}> ({
+// CHECK-GENERIC-NEXT:     ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>):
+// CHECK-GENERIC-NEXT:       %t = "schedule.copy"(%c1) <{pad = #compound<reduce_kind max>}> : (tensor<4x32xf16, #compound.dims<M, N @GB>>) -> tensor<4x32xf16, #compound.dims<M, N @OB>>
+// CHECK-GENERIC-NEXT:       %u = "schedule.copy"(%t) : (tensor<4x32xf16, #compound.dims<M, N @OB>>) -> tensor<4x32xf16, #compound.dims<M, N @GB>>
+// CHECK-GENERIC-NEXT:       "schedule.yield"(%u) : (tensor<4x32xf16, #compound.dims<M, N @GB>>) -> ()
+// CHECK-GENERIC-NEXT:     }) : (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>>
+// CHECK-GENERIC-NEXT:     "func.return"(%r) : (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> ()
 // CHECK-GENERIC-NEXT:   }) : () -> ()
 // CHECK-GENERIC-NEXT: }) : () -> ()

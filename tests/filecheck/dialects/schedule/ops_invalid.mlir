@@ -541,3 +541,46 @@ collective.mesh @m {x = 2, y = 3}
   %s = compound.map max %p, %q : !r, !r -> !r
   compound.yield %s : !r
 }
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+// CHECK: 'schedule.copy' op stands in the body of a node
+%c = "test.op"() : () -> !C
+%d = schedule.copy %c : !C -> tensor<8x12xf16, #compound.dims<M, N @OB>>
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+// CHECK: 'schedule.copy' op moves a tile from one memory level to another, not tensor<8x12xf16, #compound.dims<M, N @GB>> to tensor<8x12xf16, #compound.dims<M, N @GB>>
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [M = 1] ins(%c : !C) outs(!C) {
+^bb0(%t: !C):
+  %u = schedule.copy %t : !C -> !C
+  schedule.yield %u : !C
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<8x6xf16, #compound.dims<M, N @OB>>
+// CHECK: 'schedule.copy' op changes the memory level only, not tensor<8x12xf16, #compound.dims<M, N @GB>> to tensor<8x6xf16, #compound.dims<M, N @OB>>
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [M = 1] ins(%c : !C) outs(!t) {
+^bb0(%t: !C):
+  %u = schedule.copy %t : !C -> !t
+  schedule.yield %u : !t
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<4x12xf16, #compound.dims<M, N @OB>>
+!u = tensor<4x12xf16, #compound.dims<M, N @GB>>
+// CHECK: 'schedule.temporal' op turns tensor<8x12xf16, #compound.dims<M, N @GB>> into tensor<4x12xf16, #compound.dims<M, N @OB>> at its border, in a tree with copies; write a schedule.copy
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [M = 2] ins(%c : !C) outs(!C) {
+^bb0(%t: !t):
+  %u = schedule.copy %t : !t -> !u
+  schedule.yield %u : !u
+}

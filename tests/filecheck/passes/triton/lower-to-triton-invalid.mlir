@@ -162,3 +162,28 @@ func.func @f(%x: tensor<6x8xf32, #compound.dims<M, N @HBM>>) -> tensor<6xf32, #c
   func.return %y : tensor<6xf32, #compound.dims<M @HBM>>
 }
 
+
+// -----
+
+// CHECK: lower-to-triton: schedule.temporal combines tensor<3xf32, #compound.dims<M @HBM>> in device memory, which Triton cannot; combine it in registers, and copy it behind the node
+!x = tensor<6x8xf32, #compound.dims<M, K @HBM>>
+!xm = tensor<3x8xf32, #compound.dims<M, K @HBM>>
+!xk = tensor<3x4xf32, #compound.dims<M, K @HBM>>
+!t = tensor<3x4xf32, #compound.dims<M, K @REG>>
+!s = tensor<3xf32, #compound.dims<M @REG>>
+!m = tensor<3xf32, #compound.dims<M @HBM>>
+!r = tensor<6xf32, #compound.dims<M @HBM>>
+func.func @f(%x: !x) -> !r {
+  %y = schedule.spatial on grid [g0: M = 2] ins(%x : !x) outs(!r) {
+  ^bb0(%x1: !xm):
+    %y1 = schedule.temporal [K = 2] ins(%x1 : !xm) outs(!m) combine ["add"] {
+    ^bb1(%x2: !xk):
+      %t = schedule.copy %x2 : !xk -> !t
+      %s = compound.reduce add %t : !t -> !s
+      %m = schedule.copy %s : !s -> !m
+      schedule.yield %m : !m
+    }
+    schedule.yield %y1 : !m
+  }
+  func.return %y : !r
+}

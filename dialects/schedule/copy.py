@@ -1,0 +1,74 @@
+"""The copy of the schedule dialect: a tile that moves to another memory level."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    base,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.compound import ReduceKind, ReduceKindAttr
+from comet.dialects.compound.dims import level_of, with_level
+from comet.dialects.schedule.node import NodeOp
+
+
+@irdl_op_definition
+class CopyOp(IRDLOperation):
+    """
+    Move a tile to another memory level.
+
+    A tile that is shorter than its type holds the neutral element of `pad` beyond its
+    end, or zeros. In a tile tree that has copies nothing else moves: no value changes
+    its level where it enters or leaves a node.
+
+    ```mlir
+    %b = schedule.copy %a pad max : tensor<8x16xf16, #compound.dims<M, K @HBM>>
+        -> tensor<8x16xf16, #compound.dims<M, K @SMEM>>
+    ```
+    """
+
+    name = "schedule.copy"
+    source = operand_def(base(TensorType))
+    pad = opt_prop_def(ReduceKindAttr)
+    result = result_def(base(TensorType))
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source (`pad` $pad^)? attr-dict `:` type($source) `->` type($result)"
+    )
+
+    def __init__(self, source: SSAValue, level: str, pad: ReduceKind | None = None):
+        super().__init__(
+            operands=[source],
+            result_types=[with_level(source.type, level)],
+            properties={"pad": None if pad is None else ReduceKindAttr(pad)},
+        )
+        self.result.name_hint = source.name_hint
+
+    @property
+    def padding(self) -> ReduceKind:
+        """The reduction whose neutral element stands beyond the ends of the tile."""
+        return ReduceKind.ADD if self.pad is None else self.pad.data
+
+    def verify_(self) -> None:
+        if not isinstance(self.parent_op(), NodeOp):
+            raise VerifyException(f"'{self.name}' op stands in the body of a node")
+        source, level = self.source.type, level_of(self.result)
+        if None in (level_of(source), level) or level_of(source) == level:
+            raise VerifyException(
+                f"'{self.name}' op moves a tile from one memory level to another, not "
+                f"{source} to {self.result.type}"
+            )
+        if with_level(source, level) != self.result.type:
+            raise VerifyException(
+                f"'{self.name}' op changes the memory level only, not {source} to "
+                f"{self.result.type}"
+            )

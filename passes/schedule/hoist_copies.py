@@ -1,0 +1,158 @@
+"""
+`hoist-copies`: loop-invariant copies of tile trees stand before their loops.
+
+Takes functions at the schedule or the dataflow level with copies in their nodes. A copy
+of a tile that comes from outside of a loop, and that the loop does not change, moves
+before the loop; a node whose loops it has to stand between is split. Copies that meet
+there and are alike become one. What a node stores stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from comet.cost.gpu.hoisting import loops_around
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule import CopyOp, TemporalOp, YieldOp
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.schedule.split_loops import split_loops
+
+
+@dataclass(frozen=True)
+class HoistCopiesPass(ModulePass):
+    """Move copies before loops that do not change what they copy."""
+
+    name = "hoist-copies"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the tile trees of every function that is no reference."""
+        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+        for function in functions_at(op, self.name, *levels, copies=True):
+            hoist(function)
+
+
+@dataclass(frozen=True)
+class Hoist:
+    """A copy, and the place before a loop to which it can move."""
+
+    copy: CopyOp
+    node: TemporalOp
+    depth: int
+    """How many loops of the node stand around that place."""
+
+
+def hoist(function: FuncOp) -> None:
+    """Move all copies of `function` before loops that do not change them."""
+    hoists = plan_hoists(function)
+    heads: dict[tuple[TemporalOp, int], TemporalOp] = {}
+    for node, depth in sorted(
+        {(each.node, each.depth) for each in hoists}, key=lambda key: -key[1]
+    ):
+        heads[node, depth] = split_loops(node, depth) if depth else node
+    moved: dict[tuple[TemporalOp, SSAValue, Attribute, Attribute | None], CopyOp] = {}
+    for each in hoists:
+        head = heads[each.node, each.depth]
+        chain = _chain_to(head, each.copy)
+        source = head.ins[chain[-1].index]
+        key = head, source, each.copy.result.type, each.copy.pad
+        if key not in moved:
+            moved[key] = each.copy.clone({each.copy.source: source})
+            moved[key].result.name_hint = each.copy.result.name_hint
+            Rewriter.insert_op(moved[key], InsertPoint.before(head))
+        _replace(each.copy, moved[key].result, chain)
+
+
+def plan_hoists(function: FuncOp) -> tuple[Hoist, ...]:
+    """Return the copies of `function` that are loop-invariant, in order."""
+    copies = [op for op in function.walk() if isinstance(op, CopyOp)]
+    found = (plan_hoist(copy) for copy in copies)
+    return tuple(each for each in found if each is not None)
+
+
+def plan_hoist(copy: CopyOp) -> Hoist | None:
+    """Return the outermost place of a copy before a loop, None if there is none."""
+    if any(isinstance(use.operation, YieldOp) for use in copy.result.uses):
+        return None
+    nodes = [_node_of(tile) for tile in handed_down(copy)]
+    loops = [(node, i) for node in reversed(nodes) for i in range(len(node.loops))]
+    rows = [node.loops.data[i] for node, i in loops]
+    around = loops_around(
+        names_of(copy.result), [(row.dim, row.factor) for row in rows]
+    )
+    for (node, index), row, changes in zip(loops, rows, around, strict=True):
+        if row.factor > 1 and not changes:
+            before = node.loops.data[:index]
+            repeats = any(loop.factor > 1 for loop in before)
+            return Hoist(copy, node, index if repeats else 0)
+    return None
+
+
+def handed_down(copy: CopyOp) -> Iterator[BlockArgument]:
+    """Yield what the temporal nodes around a copy call its source, innermost first."""
+    value = copy.source
+    while isinstance(value, BlockArgument):
+        node = value.block.parent_op()
+        if not isinstance(node, TemporalOp) or value.index >= len(node.ins):
+            return
+        yield value
+        value = node.ins[value.index]
+
+
+def _node_of(tile: BlockArgument) -> TemporalOp:
+    node = tile.block.parent_op()
+    assert isinstance(node, TemporalOp)
+    return node
+
+
+def _chain_to(head: TemporalOp, copy: CopyOp) -> list[BlockArgument]:
+    """Return the tiles that `head` and the nodes inside hand down to a copy."""
+    chain: list[BlockArgument] = []
+    for tile in handed_down(copy):
+        chain.append(tile)
+        if _node_of(tile) is head:
+            break
+    return chain
+
+
+def _replace(copy: CopyOp, value: SSAValue, chain: Sequence[BlockArgument]) -> None:
+    """Replace a copy by one from outside, handed down in place of its source."""
+    for tile in reversed(chain):
+        value = _operand(_node_of(tile), value)
+    copy.result.replace_all_uses_with(value)
+    Rewriter.erase_op(copy)
+    for tile in chain:
+        if not tile.uses:
+            _drop(tile)
+
+
+def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
+    """Let `value` be an operand of a node, whole; return what the body calls it."""
+    for taken, tile in zip(node.ins, node.tiles, strict=True):
+        if taken is value and tile.type == value.type:
+            assert isinstance(tile, BlockArgument)
+            return tile
+    tile = node.body.block.insert_arg(value.type, len(node.ins))
+    tile.name_hint = value.name_hint
+    _set_operands(node, (*node.ins, value))
+    return tile
+
+
+def _drop(tile: BlockArgument) -> None:
+    """Drop the operand of a node whose tile nothing uses."""
+    node, index = _node_of(tile), tile.index
+    _set_operands(node, (*node.ins[:index], *node.ins[index + 1 :]))
+    tile.block.erase_arg(tile)
+
+
+def _set_operands(node: TemporalOp, ins: Sequence[SSAValue]) -> None:
+    sizes = len(ins), len(node.carry)
+    node.operands = (*ins, *node.carry)
+    node.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)

@@ -1,0 +1,168 @@
+"""
+`materialize-copies`: the transfers of tile trees -> copies inside their nodes.
+
+Takes functions at the schedule or the dataflow level whose factors are final. What a
+node loads is copied at the start of its body, what it stores at the end, or behind the
+node where its loops combine it. No value changes its level at a border afterwards.
+Rejects trees for accelerators, and partial results that programs merge elsewhere than
+they are made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import ReduceKind, ReduceOp
+from comet.dialects.compound.dims import names_of, with_level
+from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
+from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.transfers import borders, loads, stores
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.schedule.split_loops import split_loops
+
+
+@dataclass(frozen=True)
+class MaterializeCopiesPass(ModulePass):
+    """Make copies of the transfers at the borders of nodes."""
+
+    name = "materialize-copies"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the tile trees of every function that is no reference."""
+        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+        for function in functions_at(op, self.name, *levels, copies=True):
+            check_roots(function)
+            materialize(function)
+
+
+def check_roots(function: FuncOp) -> None:
+    """Raise PassFailedException unless all trees stand on launch grids, for GPUs."""
+    for op in _nodes(function):
+        if not isinstance(op.parent_op(), NodeOp) and not (
+            isinstance(op, SpatialOp) and not op.on_mesh
+        ):
+            raise PassFailedException(
+                f"materialize-copies: {op.name} is no node on a launch grid; copies "
+                "are for GPUs, accelerators transfer at the borders of nodes"
+            )
+
+
+def materialize(function: FuncOp) -> None:
+    """Make copies of all transfers in the tile trees of `function`."""
+    for node in _nodes(function):
+        if isinstance(node, TemporalOp):
+            for depth in sorted(_depths_between_loops(node), reverse=True):
+                split_loops(node, depth)
+    for node in _nodes(function):
+        _copy_in(node)
+        _copy_out(node)
+
+
+def has_transfers(function: FuncOp) -> bool:
+    """Whether something moves at the borders of nodes: copies are still to be made."""
+    moved = (
+        border.is_transfer for node in _nodes(function) for border in borders(node)
+    )
+    return any(moved)
+
+
+def _nodes(function: FuncOp) -> list[NodeOp]:
+    return [op for op in function.walk() if isinstance(op, NodeOp)]
+
+
+def _depths_between_loops(node: TemporalOp) -> set[int]:
+    """Return in how many loops of `node`, but not all, results are stored."""
+    depths = {store_depth(node, store.outer) for store in stores(node)}
+    return depths - {0, len(node.loops)}
+
+
+def _combiner(node: NodeOp, result: SSAValue) -> Combiner:
+    assert isinstance(result, OpResult)
+    return node.combiners[result.index]
+
+
+def store_depth(node: TemporalOp, result: SSAValue) -> int:
+    """
+    Return in how many loops of a node the copy of a result stands.
+
+    It stands in the loops that lay tiles of the result side by side, and behind those
+    that combine them.
+    """
+    if _combiner(node, result) is Combiner.FOLD:
+        return 0
+    loops = [(i, loop.dim) for i, loop in enumerate(node.loops) if loop.factor > 1]
+    kept = [i for i, dim in loops if dim in names_of(result)]
+    combining = [i for i, dim in loops if dim not in names_of(result)]
+    depth = kept[-1] + 1 if kept else 0
+    return depth if combining and combining[0] >= depth else len(node.loops)
+
+
+def padding_for(tile: SSAValue) -> ReduceKind | None:
+    """Return the reduction whose neutral element all users want beyond the ends."""
+    users = [use.operation for use in tile.uses]
+    if users and all(
+        isinstance(op, ReduceOp) and op.kind.data is ReduceKind.MAX for op in users
+    ):
+        return ReduceKind.MAX
+    return None
+
+
+def _copied(value: SSAValue, level: str, pad: ReduceKind | None = None) -> CopyOp:
+    """Return a copy of `value`, still to be inserted, that all its users take."""
+    copy = CopyOp(value, level, pad)
+    value.replace_uses_with_if(copy.result, lambda use: use.operation is not copy)
+    return copy
+
+
+def _copy_in(node: NodeOp) -> None:
+    """Copy what `node` loads at the start of its body, what it carries before it."""
+    copies: list[CopyOp] = []
+    for load in list(loads(node)):
+        pad = padding_for(load.tile)
+        view = with_level(load.tile.type, load.outer_level)
+        view = Rewriter.replace_value_with_new_type(load.tile, view)
+        copies.append(_copied(view, load.tile_level, pad))
+    Rewriter.insert_op(copies, InsertPoint.at_start(node.body.block))
+    starts = [border for border in borders(node) if border.crossing == "carry"]
+    for index, start in enumerate(starts, len(node.ins)):
+        if start.is_transfer:
+            copy = CopyOp(start.outer, start.tile_level)
+            Rewriter.insert_op(copy, InsertPoint.before(node))
+            node.operands[index] = copy.result
+
+
+def _copy_out(node: NodeOp) -> None:
+    """Copy what `node` stores at the end of its body, or behind its loops."""
+    behind: list[CopyOp] = []
+    for store in list(stores(node)):
+        if isinstance(node, TemporalOp) and not store_depth(node, store.outer):
+            made = with_level(store.outer.type, store.tile_level)
+            made = Rewriter.replace_value_with_new_type(store.outer, made)
+            behind.append(_copied(made, store.outer_level))
+            continue
+        if _combiner(node, store.outer) is Combiner.FOLD:
+            raise PassFailedException(
+                f"materialize-copies: {node.name} merges {store.outer.type} at another "
+                f"level than it is made, {store.tile_level}; split the dimension in a "
+                "temporal loop instead"
+            )
+        assert isinstance(store.outer, OpResult)
+        _copy_before_yield(node, store.outer.index, store.outer_level)
+    Rewriter.insert_op(behind, InsertPoint.after(node))
+
+
+def _copy_before_yield(node: NodeOp, index: int, level: str) -> None:
+    terminator = node.body.block.last_op
+    assert terminator is not None
+    copy = CopyOp(terminator.operands[index], level)
+    Rewriter.insert_op(copy, InsertPoint.before(terminator))
+    terminator.operands[index] = copy.result

@@ -1,0 +1,68 @@
+"""Makes two nodes of one, so that something can stand between its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Block, Region, SSAValue
+
+from comet.dialects.compound.dims import level_of, names_of, with_extents, with_level
+from comet.dialects.schedule import TemporalOp, YieldOp
+from comet.dialects.schedule.attributes import Combiner, LoopAttr
+from comet.dialects.schedule.node import combine_attr
+
+
+def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
+    """
+    Leave `node` its first `depth` loops; return a node in its body that has the others.
+
+    What the inner node makes stays where its body makes it, unless its loops lay tiles
+    of it side by side.
+    """
+    outer, inner = tuple(node.loops)[:depth], tuple(node.loops)[depth:]
+    extents = {cut.dim: cut.tile for cut in node.cuts()[:depth]}
+    values = (*node.ins, *node.carry)
+    block = Block(arg_types=[with_extents(value.type, extents) for value in values])
+    for argument, old in zip(block.args, node.body.block.args, strict=True):
+        argument.name_hint = old.name_hint
+    count, combiners = len(node.ins), node.combiners
+    inside = TemporalOp(
+        inner,
+        block.args[:count],
+        block.args[count:],
+        [
+            with_level(with_extents(out.type, extents), _level(out, tile, inner))
+            for out, tile in zip(node.outs, node.yielded, strict=True)
+        ],
+        _combiners_over(inner, node.outs, combiners),
+        node.detach_region(node.body),
+    )
+    for out, result in zip(node.outs, inside.outs, strict=True):
+        result.name_hint = out.name_hint
+    block.add_ops([inside, YieldOp(*inside.outs)])
+    node.add_region(Region(block))
+    node.properties["loops"] = ArrayAttr(outer)
+    node.properties.pop("combine", None)
+    combine = combine_attr(_combiners_over(outer, node.outs, combiners))
+    if combine is not None:
+        node.properties["combine"] = combine
+    return inside
+
+
+def _level(out: SSAValue, tile: SSAValue, loops: Sequence[LoopAttr]) -> str | None:
+    """Return where loops leave a result: where it ends up, if they lay it together."""
+    names = names_of(out)
+    repeated = any(loop.factor > 1 and loop.dim in names for loop in loops)
+    return level_of(out if repeated else tile)
+
+
+def _combiners_over(
+    loops: Sequence[LoopAttr], outs: Sequence[SSAValue], combiners: Sequence[Combiner]
+) -> list[Combiner]:
+    """Return how some of the loops of a node combine its results."""
+    dims = {loop.dim for loop in loops}
+    return [
+        Combiner.NONE if dims <= set(names_of(out)) else combiner
+        for out, combiner in zip(outs, combiners, strict=True)
+    ]
