@@ -57,7 +57,6 @@ BACKEND = "a back end is loaded when it is asked for"
 LATE = {
     "comet.passes.annotate_cost:_program_estimates": MACHINE,
     "comet.passes.annotate_cost:lowered_copy": MACHINE,
-    "comet.passes.dataflow.bsp_to_dataflow:_cheapest": "see CIRCLES",
     "comet.passes.schedule.fuse:_fuse_on_accelerator": MACHINE,
     "comet.passes.schedule.fuse:_fuse_on_gpu": MACHINE,
     "comet.runtime.child:_report_of_one": TORCH,
@@ -78,13 +77,6 @@ LATE = {
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
 }
 """The functions that import something, and why they do so late."""
-
-CIRCLES = {
-    "comet.passes.dataflow.bsp_to_dataflow": (
-        "comet.passes.dataflow.bsp_to_dataflow.choose_pattern"
-    )
-}
-"""Imports that close a circle: the choice tries the pass that it is a part of."""
 
 LINES = 500
 """A file is shorter."""
@@ -159,8 +151,6 @@ def graph() -> Mapping[str, frozenset[str]]:
 def circle() -> list[str]:
     """Return the modules of one circle of imports, empty if there is none."""
     left: dict[str, frozenset[str]] = dict(graph())
-    for module, target in CIRCLES.items():
-        left[module] = left[module] - {target}
     while leaves := [module for module, targets in left.items() if not targets]:
         for leaf in leaves:
             del left[leaf]
@@ -192,8 +182,6 @@ def layer_of(module: str) -> int:
 
 def test_no_circle_of_imports():
     assert circle() == []
-    for module, target in CIRCLES.items():
-        assert target in graph()[module], "no longer a circle"
 
 
 def test_no_import_goes_up():

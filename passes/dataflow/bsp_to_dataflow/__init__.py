@@ -15,102 +15,40 @@ does not apply, with those that do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Self
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_spec
-from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects import dataflow
-from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.compound import RenameOp
-from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
-from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
-from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import apply_tiles, plan_tiles
-from comet.passes.dataflow.bsp_to_dataflow.kernels import (
-    give_as_made,
-    insert_copy,
-    insert_copy_into,
-    insert_signal_into,
-    land,
-    take,
+from comet.dialects.dataflow import ProgramOp
+from comet.passes.dataflow.bsp_to_dataflow import choose_pattern as search
+from comet.passes.dataflow.bsp_to_dataflow.connect import (
+    ConnectPass,
+    has_inputs_in_place,
 )
-from comet.passes.dataflow.bsp_to_dataflow.merge import merge_kernels
-from comet.passes.dataflow.bsp_to_dataflow.own_pattern import check_own_pattern
-from comet.passes.dataflow.bsp_to_dataflow.plan import (
-    FORMS,
-    Pattern,
-    Transfer,
-    check_collective,
-    collective_of,
-    describe_sent,
-    input_in_place,
-    made_by_kernel,
-    obstacle,
-    plan_transfer,
-)
-from comet.passes.dataflow.kernels import erase, insert_before
-from comet.passes.dataflow.signal_coalescing import merge_signals
 from comet.passes.pipeline import ChoosingPass, noted
-from comet.passes.schedule.plan_string import parse_plan
 
 CHOSEN = "comet.pattern"
 """The attribute of a function that holds the options which a search has found."""
 
-EVERY = "every"
-"""Stands for all collectives in the option `blocks`."""
-
 
 @dataclass(frozen=True)
-class BspToDataflowPass(ChoosingPass):
+class BspToDataflowPass(ConnectPass, ChoosingPass):
     """Replace collectives and barriers by channels."""
-
-    name = "bsp-to-dataflow"
-
-    pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
-    """How producers, collectives and consumers synchronise."""
-
-    blocks: str | None = None
-    """How often copy kernels cut what they send: `M=4 K=2`, or `KERNEL: M=4; ..`."""
-
-    persistent: bool | None = None
-    """Whether `fused` makes one kernel of a producer and its consumer."""
-
-    tiles: str | None = None
-    """What kernels compute at a time: `KERNEL: M=64 N=128; ..`, or `auto`."""
-
-    inputs: Literal["copied", "symmetric"] = "copied"
-    """Whether kernels copy inputs to symmetric memory, or find them there: `pull`."""
-
-    def __post_init__(self) -> None:
-        parse_blocks(self.blocks)
-        if self.tiles is not None and self.tiles != "auto":
-            parse_plan(self.tiles)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
-        functions = functions_at(op, self.name, IRLevel.DATAFLOW)
-        found = [(func, program_of(func)) for func in functions]
-        for function, program in found:
-            if program is not None:
-                check_own_pattern(function, program, self.pattern)
-        talking = {f: p for f, p in found if p is not None and _exchanges(p)}
-        if talking and "auto" in (self.pattern, self.tiles):
+        if "auto" not in (self.pattern, self.tiles):
+            super().apply(ctx, op)
+        elif programs := self.exchanging(op):
             chosen = self._cheapest(op)
             chosen.apply(ctx, op)
-            for function in talking:
+            for function in programs:
                 text = str(chosen.pipeline_pass_spec())
                 function.attributes[CHOSEN] = StringAttr(text)
-        elif talking:
-            self._connect(talking, attached_system(op))
 
     def settled(self, module: ModuleOp) -> Self:
         """Return the pass that was chosen for `auto`."""
@@ -119,261 +57,14 @@ class BspToDataflowPass(ChoosingPass):
         chosen = noted(module, CHOSEN)
         return self if chosen is None else self.from_spec(parse_spec(chosen))
 
-    def _connect(self, programs: Mapping[FuncOp, ProgramOp], system: SystemOp) -> None:
-        """Make channels of the collectives of programs, as the options say."""
-        pattern, blocks = Pattern(self.pattern), parse_blocks(self.blocks)
-        if self.persistent and pattern is not Pattern.FUSED:
-            raise PassFailedException(
-                f"bsp-to-dataflow: persistent does not apply to pattern={pattern}, in "
-                "which no kernel sends what it makes; fused and auto apply"
-            )
-        if self.inputs == "symmetric":
-            check_symmetric(programs.values(), pattern)
-        for function, program in programs.items():
-            if self.tiles is not None:
-                apply_tiles(function, plan_tiles(program, self.tiles), system)
-            check_blocks(program, blocks)
-            registers = gpu_levels(system).registers
-            how = How(pattern, bool(self.persistent), self.inputs == "symmetric")
-            rewrite(program, how, blocks, registers)
-
     def _cheapest(self, module: ModuleOp) -> ModulePass:
         """Return this pass with what costs least for all that is `auto`."""
-        from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
-            PATTERNS,
-            Asked,
-            choose_pattern,
-        )
-
-        asked = Asked(self.blocks, self.persistent, self.tiles, self.inputs)
+        asked = search.Asked(self.blocks, self.persistent, self.tiles, self.inputs)
         programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
         if not any(has_inputs_in_place(program) for program in programs):
             asked = replace(asked, inputs="copied")
-        if self.pattern == "auto":
-            return choose_pattern(module, PATTERNS, asked).best.options(asked)
-        asked = replace(asked, persistent=bool(self.persistent))
-        return choose_pattern(module, (self.pattern,), asked).best.options(asked)
-
-
-def program_of(function: FuncOp) -> ProgramOp | None:
-    """Return the launch plan of a function, None if it has none."""
-    ops = compute_block(function).ops
-    return next((op for op in ops if isinstance(op, ProgramOp)), None)
-
-
-def parse_blocks(text: str | None) -> dict[str, dict[str, int]]:
-    """
-    Return the factors of copy kernels by the name of the collective's kernel.
-
-    Raises `PassFailedException` that quotes what is no factor.
-    """
-    if text is None:
-        return {}
-    entries = parse_plan(text if ":" in text else f"{EVERY}: {text}")
-    return {entry.level: dict(entry.rows) for entry in entries}
-
-
-def check_blocks(program: ProgramOp, blocks: Mapping[str, Mapping[str, int]]) -> None:
-    """Raise `PassFailedException` if `blocks` names what the program does not have."""
-    kernels = {kernel.sym_name.data: kernel for kernel in _exchanges(program)}
-    for name, factors in blocks.items():
-        if name not in (EVERY, *kernels):
-            raise PassFailedException(
-                f"bsp-to-dataflow: blocks is for @{name}, which is no collective of "
-                f"the program; it has {', '.join(f'@{known}' for known in kernels)}"
-            )
-        chosen = kernels.values() if name == EVERY else (kernels[name],)
-        dims = {dim for kernel in chosen for dim in extents_of(kernel.ins[0])}
-        for dim in factors:
-            if dim not in dims:
-                raise PassFailedException(
-                    f"bsp-to-dataflow: blocks cuts {dim}, which nothing that is sent "
-                    f"has; there are {', '.join(sorted(dims))}"
-                )
-
-
-def _exchanges(program: ProgramOp) -> list[KernelOp]:
-    """Return the kernels that are collectives, in launch order."""
-    return [kernel for kernel in program.kernels() if collective_of(kernel) is not None]
-
-
-@dataclass(frozen=True)
-class How:
-    """How all collectives of a program become channels."""
-
-    pattern: Pattern
-    persistent: bool = False
-    symmetric: bool = False
-    """Whether inputs lie in symmetric memory where they can."""
-
-
-def rewrite(
-    program: ProgramOp,
-    how: How,
-    blocks: Mapping[str, Mapping[str, int]],
-    registers: str,
-) -> None:
-    """Make every collective of a program a channel."""
-    exchanges, pattern = _exchanges(program), how.pattern
-    for kernel in exchanges:
-        check_collective(kernel, pattern)
-    if pattern is Pattern.FUSED:
-        check_fused(exchanges)
-    for kernel in exchanges:
-        _land(kernel, registers)
-        name = kernel.sym_name.data
-        factors = {**blocks.get(EVERY, {}), **blocks.get(name, {})}
-        transfer = plan_transfer(kernel, pattern, factors, how.symmetric)
-        connect(program, transfer, registers)
-    if how.persistent:
-        merge_kernels(program)
-    if FORMS[pattern].signals:
-        merge_signals(program)
-        order_locally(program)
-
-
-def check_symmetric(programs: Iterable[ProgramOp], pattern: Pattern) -> None:
-    """Raise `PassFailedException` if no kernel pulls what the caller has written."""
-    if pattern is not Pattern.PULL:
-        raise PassFailedException(
-            f"bsp-to-dataflow: inputs=symmetric does not apply to pattern={pattern}, "
-            "in which no kernel loads inputs from peers; pull and auto apply"
-        )
-    if not any(has_inputs_in_place(program) for program in programs):
-        raise PassFailedException(
-            "bsp-to-dataflow: inputs=symmetric does not apply, because nothing that is "
-            "gathered is an input of the program that only its collective takes; leave "
-            "it out, and kernels keep for peers what they make, or copy it"
-        )
-
-
-def has_inputs_in_place(program: ProgramOp) -> bool:
-    """Whether a collective takes an input that can lie where peers load it."""
-    return any(input_in_place(kernel) is not None for kernel in _exchanges(program))
-
-
-def check_fused(exchanges: list[KernelOp]) -> None:
-    """Raise `PassFailedException` if a kernel cannot send what it makes."""
-    for kernel in exchanges:
-        result, collective = made_by_kernel(kernel), collective_of(kernel)
-        split = getattr(collective, "split", None)
-        if result is None:
-            continue
-        why = obstacle(result, None if split is None else split.data)
-        if why is not None:
-            raise PassFailedException(
-                "bsp-to-dataflow: pattern=fused does not apply to "
-                f"@{kernel.sym_name.data}, because of the kernel that makes "
-                f"{describe_sent(kernel)}: {why}; bsp, wait, pull and push apply"
-            )
-
-
-def _land(kernel: KernelOp, registers: str) -> None:
-    """
-    Give some readers of a collective a plain buffer with a copy.
-
-    These are readers that are no nodes, and those that see a dimension in parts, which
-    senders do not know of.
-    """
-    value = kernel.results_[0]
-    others = [
-        use for use in value.uses if not _is_node(use) or _sees_parts(_inside(use))
-    ]
-    if not others:
-        return
-    copy = land(kernel, value, registers)
-    for use in others:
-        use.operation.operands[use.index] = copy.results_[0]
-    buffer = copy.outs[0].owner
-    assert isinstance(buffer, Operation)
-    place = _barrier_behind(kernel)
-    for op in (BarrierOp(local=True), copy, buffer):
-        _insert_after(place, op)
-
-
-def _is_node(use: Use) -> bool:
-    """Whether a kernel that computes uses a value."""
-    kernel = use.operation
-    return isinstance(kernel, KernelOp) and collective_of(kernel) is None
-
-
-def _inside(use: Use) -> SSAValue:
-    """Return the argument of a kernel's body that stands for what it uses."""
-    kernel = use.operation
-    assert isinstance(kernel, KernelOp)
-    return kernel.body.block.args[use.index]
-
-
-def _sees_parts(value: SSAValue) -> bool:
-    """Whether a value is viewed with one dimension as two."""
-    views = [use.operation for use in value.uses]
-    return any(
-        isinstance(op, RenameOp) and (op.cut is not None or _sees_parts(op.result))
-        for op in views
-    )
-
-
-def _barrier_behind(kernel: KernelOp) -> Operation:
-    """Return the first barrier of all ranks behind a kernel, or insert it."""
-    op = kernel.next_op
-    while op is not None:
-        if isinstance(op, BarrierOp) and op.local is None:
-            return op
-        op = op.next_op
-    barrier = BarrierOp()
-    _insert_after(kernel, barrier)
-    return barrier
-
-
-def _insert_after(existing: Operation, new: Operation) -> None:
-    block = existing.parent
-    assert block is not None
-    block.insert_op_after(new, existing)
-
-
-def connect(program: ProgramOp, transfer: Transfer, registers: str) -> None:
-    """Make one collective a channel between its producer and its consumers."""
-    channel = _channel(program, transfer)
-    kernel = transfer.kernel
-    for use in list(kernel.results_[0].uses):
-        assert isinstance(use.operation, KernelOp)
-        take(use.operation, use.index, channel, transfer)
-    if transfer.host is not None and transfer.input is not None:
-        insert_signal_into(transfer.host, channel)
-    elif transfer.host is not None:
-        insert_copy_into(transfer.host, transfer, channel, registers)
-    elif transfer.producer is None:
-        insert_copy(transfer, channel, registers)
-    buffer = kernel.outs[0].owner
-    assert isinstance(buffer, Operation)
-    erase(kernel)
-    erase(buffer)
-    if transfer.producer is not None:
-        give_as_made(transfer.producer, transfer, channel)
-
-
-def _channel(program: ProgramOp, transfer: Transfer) -> SSAValue:
-    """Insert the channel of a transfer, behind those that are there."""
-    channel = dataflow.ChannelOp(
-        transfer.mesh, transfer.axes, transfer.blocks, transfer.type, transfer.input
-    )
-    name = transfer.collective.input.name_hint
-    channel.result.name_hint = None if name is None else f"{name}_channel"
-    ops = program.body.block.ops
-    insert_before(
-        next(op for op in ops if not isinstance(op, dataflow.ChannelOp)), channel
-    )
-    return channel.result
-
-
-def order_locally(program: ProgramOp) -> None:
-    """Keep of the barriers only those that order the kernels of one rank."""
-    unfinished: set[SSAValue] = set()
-    for op in list(program.body.block.ops):
-        if isinstance(op, BarrierOp):
-            erase(op)
-        if isinstance(op, KernelOp):
-            if any(value in unfinished for value in op.ins):
-                insert_before(op, BarrierOp(local=True))
-                unfinished.clear()
-            unfinished.update(op.results_)
+        patterns = search.PATTERNS
+        if self.pattern != "auto":
+            patterns = (self.pattern,)
+            asked = replace(asked, persistent=bool(self.persistent))
+        return search.choose_pattern(module, patterns, asked).best.options(asked)

@@ -30,7 +30,7 @@ from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.passes.analysis.functions import REFERENCE, compute_functions
-from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
+from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
 from comet.passes.dataflow.bsp_to_dataflow.plan import collective_of, made_by_kernel
 from comet.passes.dataflow.lower_channels import LowerChannelsPass
@@ -82,11 +82,11 @@ class Candidate:
     tiles: tuple[PlanEntry, ...] = ()
     """The tiles of kernels that do not keep theirs."""
 
-    def options(self, asked: Asked) -> BspToDataflowPass:
+    def options(self, asked: Asked) -> ConnectPass:
         """Return the pass that does so; what is `asked` for otherwise stays."""
         blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
         tiles = None if asked.tiles == "auto" else asked.tiles
-        return BspToDataflowPass(
+        return ConnectPass(
             self.pattern,
             asked.blocks or blocks or None,
             self.persistent or None,
