@@ -182,7 +182,7 @@ DOUBLE = Precision(2.0**-52, math.inf)
 @dataclass(frozen=True)
 class Rounding(Machine):
     """
-    An interpreter whose every result is off by a random rounding error.
+    An interpreter whose every value is off by a random rounding error.
 
     Whole numbers are exact, such as positions, and what a mask makes of them.
     """
@@ -192,8 +192,12 @@ class Rounding(Machine):
     generator: np.random.Generator = field(default_factory=np.random.default_rng)
 
     def kept(self, result: SSAValue, value: Tensor) -> Tensor:
-        """Return the value with a rounding error; it overflows as its type does."""
+        """Return the value with a rounding error of its type."""
         precision = self.precision or PRECISIONS[str(element_type_of(result))]
+        return self.rounded(value, precision)
+
+    def rounded(self, value: Tensor, precision: Precision) -> Tensor:
+        """Return the value with an error of a precision, infinite where it is large."""
         size, noise = abs(value.data), self.generator.uniform(-1, 1, value.data.shape)
         exact = (value.data == value.data.round()) & (size * precision.epsilon < 1)
         data = value.data * np.where(exact, 1, 1 + precision.epsilon * noise)
@@ -211,7 +215,7 @@ def sensitivity(
 
     Monte Carlo arithmetic (D. S. Parker, Monte Carlo Arithmetic, UCLA CSD-970002,
     1997): the largest error of some runs in which every result of an op is off by up to
-    one rounding.
+    one rounding. So is every argument, in f32, as sums of it are.
     """
     with np.errstate(all="ignore"):
         return max(
@@ -236,7 +240,8 @@ def _error_of_rounding(
     ]
     generator = np.random.default_rng(seed)
     machine = Rounding(module, precision=precision, generator=generator)
-    rounded = [value.data for value in machine.call(name, arguments)]
+    inexact = [machine.rounded(a, precision or PRECISIONS["f32"]) for a in arguments]
+    rounded = [value.data for value in machine.call(name, inexact)]
     error = _largest_error(rounded, run(module, name, inputs))
     return error if math.isfinite(error) else math.inf
 

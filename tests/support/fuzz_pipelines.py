@@ -38,6 +38,7 @@ WORDS = (
         "full",
         "99999999999999999999",
     ),
+    *("M,N", '"M:cx,cy;N:kx,ky"', '"N:rank"', '"M:"', '"N:cx;"', '"N:cx;M:cx"'),
     *('"M=2; "', '"DRAM: M=2 N=2; OB/contract: K=2"', "1.5", "{a=1}", '"', "a=b"),
 )
 """Values of options, fitting and not."""
@@ -110,19 +111,25 @@ def _kernels(random: Random) -> Specs:
 
 def in_one(random: Random, dims: Sequence[str]) -> tuple[Specs, str]:
     """Return a pipeline that is one pass, and the target that it leads to."""
+    dim = random.choice(dims or ["M"])
     if random.random() < 0.3:
         strategy = random.choice(("apart", *STRATEGIES))
-        return (attach("edge"), f"comet-accelerator{{strategy={strategy}}}"), "comet"
-    ranks, options = (
-        random.choice((1, 2, 3, 4)),
-        f"strategy={random.choice(STRATEGIES)}",
-    )
+        shared = random.choice(("", *_shared_on_edge(random, dims or ["M"])))
+        options = f"strategy={strategy}{shared}"
+        return (attach("edge"), f"comet-accelerator{{{options}}}"), "comet"
+    ranks = random.choice((1, 2, 3, 4))
+    options = f"strategy={random.choice(STRATEGIES)}"
     if ranks > 1:
-        options += (
-            f" pattern={random.choice(PATTERNS)} dim={random.choice(dims or ['M'])}"
-        )
+        axes = random.choice((dim, dim, f'"{dim}:rank"'))
+        options += f" pattern={random.choice(PATTERNS)} dim={axes}"
     machine = "h200x1" if ranks == 1 else "h200x8"
     return (attach(machine), f"triton-distributed{{ranks={ranks} {options}}}"), "triton"
+
+
+def _shared_on_edge(random: Random, dims: Sequence[str]) -> Sequence[str]:
+    """Return ways to say what clusters and cores share."""
+    one, two = random.choice(dims), random.choice(dims)
+    return (f" dim={one}", f" dim={one},{two}", f' dim="{one}:cx,cy;{two}:kx,ky"')
 
 
 @cache

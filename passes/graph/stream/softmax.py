@@ -46,10 +46,10 @@ class SoftmaxForm(Form):
 
     def init(self, emit: Emitter, found: Statistics) -> Carries:
         """Return m = the lowest finite number and l = 0."""
-        row = found.ops[0].results[0]
+        row, total = found.ops[0].results[0], found.ops[3].results[0]
         lowest = lowest_finite(float_type_of(row))
         low = emit.fill_like(lowest, row, name="low")
-        return low, emit.fill_like(0.0, row, name="zero")
+        return low, emit.fill_like(0.0, total, name="zero")
 
     def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
         """Raise m to the maximum of the chunk, rescale l and add the chunk's terms."""

@@ -50,10 +50,12 @@ class WelfordForm(Form):
 
     def init(self, emit: Emitter, found: Statistics) -> Carries:
         """Return n = 0, mean = 0 and M2 = 0."""
-        row = found.ops[0].results[0]
-        none = emit.fill(0.0, float_type_of(row), name="none")
-        zero = emit.fill_like(0.0, row, name="zero")
-        return none, zero, zero
+        _, mean, _, _, total = (op.results[0] for op in found.ops)
+        none = emit.fill(0.0, float_type_of(mean), name="none")
+        zero = same = emit.fill_like(0.0, mean, name="zero")
+        if total.type != mean.type:
+            same = emit.fill_like(0.0, total, name="zero")
+        return none, zero, same
 
     def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
         """Merge the statistics of the chunk, which has its real number of elements."""

@@ -263,3 +263,36 @@ def test_rejects(pipeline: str, message: str):
     module = parse_module(graph_text(OPS[0], (4, 3, 10)))
     with pytest.raises(PassFailedException, match=message):
         run_passes(module, pipeline)
+
+
+TURNED_TYPES = """
+!x = tensor<3x5x4xf32, #compound.dims<M, N, K>>
+!r = tensor<3x4xf32, #compound.dims<M, K>>
+!t = tensor<4x3xf32, #compound.dims<K, M>>
+"""
+TURNED = {
+    "softmax": """
+  %a = compound.reduce max %x : !x -> !r
+  %s = compound.map sub %x, %a : !x, !r -> !x
+  %e = compound.map exp %s : !x -> !x
+  %b = compound.reduce add %e : !x -> !t""",
+    "mean and variance": """
+  %sum = compound.reduce add %x : !x -> !r
+  %share = compound.fill 0.2 : tensor<f32, #compound.dims<>>
+  %a = compound.map mult %sum, %share : !r, tensor<f32, #compound.dims<>> -> !r
+  %d = compound.map sub %x, %a : !x, !r -> !x
+  %q = compound.map mult %d, %d : !x, !x -> !x
+  %b = compound.reduce add %q : !x -> !t""",
+}
+"""Statistics whose dimensions do not all stand in one order."""
+
+
+@pytest.mark.parametrize("form", TURNED)
+def test_every_statistic_keeps_the_order_of_its_dimensions(form: str):
+    body = f"func.func @main(%x: !x) -> (!r, !t) {{{TURNED[form]}"
+    text = f"{TURNED_TYPES}{body}\n  func.return %a, %b : !r, !t\n}}"
+    before = parse_module(text)
+    after = run_passes(before, "stream")
+    assert any(isinstance(op, FoldOp) for op in after.walk())
+    after.verify()
+    assert_same_meaning(before, after, "main", chunks=lambda n: Steps((1,) * n))
