@@ -57,8 +57,7 @@ BACKEND = "a back end is loaded when it is asked for"
 LATE = {
     "comet.passes.annotate_cost:_program_estimates": MACHINE,
     "comet.passes.annotate_cost:lowered_copy": MACHINE,
-    "comet.passes.schedule.fuse:_fuse_on_accelerator": MACHINE,
-    "comet.passes.schedule.fuse:_fuse_on_gpu": MACHINE,
+    "comet.passes.schedule.fuse:machine_of": MACHINE,
     "comet.runtime.child:_report_of_one": TORCH,
     "comet.runtime.child:_report_of_ranks": TORCH,
     "comet.runtime.child:expect_gpu": TORCH,

@@ -9,17 +9,17 @@ from typing import ClassVar, Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.passes.analysis.dependence import is_constant, loaded_dims
+from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.analysis.reduction_loops import reduced_dims
 from comet.passes.pipeline import ChoosingPass
+from comet.passes.schedule.fuse.machine import Machine, Options
 from comet.passes.schedule.fuse.notes import BETWEEN, CHUNKS, STRATEGY
 from comet.passes.search.goal import Goal
 
@@ -71,44 +71,24 @@ class FusePass(ChoosingPass):
         system = attached_system(op)
         goal = Goal(self.model, self.objective)
         goal.check(self.name, system)
-        on_gpu = system.gpu is not None
+        machine = machine_of(system)
+        options = Options(self.strategy, self.chunks, self.between, goal)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            prepare(func, on_gpu=on_gpu)
-            if on_gpu:
-                self._fuse_on_gpu(func, system)
-            else:
-                self._fuse_on_accelerator(func, system, goal)
-
-    def _fuse_on_gpu(self, func: FuncOp, system: SystemOp) -> None:
-        from comet.passes.schedule.fuse.gpu.choice import fuse_function
-
-        if self.strategy == "apart":
-            raise PassFailedException(
-                "fuse: strategy=apart is for accelerators; use partial, which gives a "
-                "product a kernel of its own, on GPUs"
-            )
-        fuse_function(func, system, self.strategy, self.between)
-
-    def _fuse_on_accelerator(self, func: FuncOp, system: SystemOp, goal: Goal) -> None:
-        from comet.passes.schedule.fuse import accelerator as fuse_accelerator
-        from comet.passes.schedule.fuse.accelerator import auto as fuse_auto
-
-        first, *others = fuse_auto.open_strategies(func, self.strategy, self.chunks)
-        if others:
-            fuse_auto.fuse_function(func, system, (first, *others), goal)
-        else:
-            fuse_accelerator.fuse_function(func, system, first)
+            region_dce(func.body)
+            check_folds(func)
+            check_constants(func, machine)
+            machine.fuse(func, options)
 
 
-def prepare(func: FuncOp, *, on_gpu: bool) -> None:
-    """
-    Drop the ops whose results nobody needs, and check that nests can hold the others.
+def machine_of(system: SystemOp) -> Machine:
+    """Return the kind of machine that the attached hardware is."""
+    if system.gpu is None:
+        from comet.passes.schedule.fuse.accelerator import Accelerator
 
-    Raises PassFailedException with the reason if none can.
-    """
-    region_dce(func.body)
-    check_folds(func)
-    check_constants(func, on_gpu=on_gpu)
+        return Accelerator(system)
+    from comet.passes.schedule.fuse.gpu import Gpu
+
+    return Gpu(system)
 
 
 def check_folds(func: FuncOp) -> None:
@@ -137,12 +117,12 @@ def check_folds(func: FuncOp) -> None:
             )
 
 
-def check_constants(func: FuncOp, *, on_gpu: bool) -> None:
+def check_constants(func: FuncOp, machine: Machine) -> None:
     """
     Check that no op loops over a dimension of constants: a loop has those it loads.
 
-    The kernels of a GPU compute constants where they use them, without a loop.
-    Raises PassFailedException if an op does.
+    Some machines compute constants where they use them, without a loop. Raises
+    PassFailedException if an op does.
     """
     block = compute_block(func)
     loaded = loaded_dims(block)
@@ -157,18 +137,10 @@ def check_constants(func: FuncOp, *, on_gpu: bool) -> None:
                     f"fuse: %{name} is reduced over {dim}, which only constants have; "
                     "write what it is without a reduction"
                 )
-        for result in () if on_gpu and _computed_in_place(op) else op.results:
+        for result in () if machine.computes_in_place(op) else op.results:
             for dim in names_of(result):
                 if dim not in loaded[result]:
                     raise PassFailedException(
                         f"fuse: %{name} has the dimension {dim}, which only constants "
                         "have; make the constant an argument of the function"
                     )
-
-
-def _computed_in_place(op: Operation) -> bool:
-    """Return whether an op makes constants, and only for other ops."""
-    return all(
-        is_constant(result) and all(use.operation.results for use in result.uses)
-        for result in op.results
-    )

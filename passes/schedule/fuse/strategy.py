@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 Name: TypeAlias = Literal["none", "apart", "partial", "full"]
 Chunks: TypeAlias = Literal["shared", "root"]
+Between: TypeAlias = Literal["recompute", "spill"]
 
 
 @dataclass(frozen=True)

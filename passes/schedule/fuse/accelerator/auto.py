@@ -15,7 +15,7 @@ from comet.dialects.compound import FoldOp
 from comet.dialects.cost import annotate
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.annotate_cost import total_figures
-from comet.passes.schedule.fuse import accelerator as fuse_accelerator
+from comet.passes.schedule.fuse.accelerator.plan import fuse_function
 from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
 from comet.passes.schedule.fuse.strategy import Chunks, Name, Strategy
 from comet.passes.schedule.plan_string import PLAN
@@ -38,7 +38,7 @@ def open_strategies(
     return tuple(starmap(Strategy, product(strategies, places)))
 
 
-def fuse_function(
+def fuse_cheapest(
     func: FuncOp, system: SystemOp, choices: Sequence[Strategy], goal: Goal = LATENCY
 ) -> None:
     """
@@ -56,7 +56,7 @@ def fuse_function(
         for each in choices
     ]
     strategy, plan = cheapest("strategy", place, candidates, goal).made
-    fuse_accelerator.fuse_function(func, system, strategy)
+    fuse_function(func, system, strategy)
     func.attributes[STRATEGY] = StringAttr(strategy.name)
     if several_places:
         func.attributes[CHUNKS] = StringAttr(strategy.chunks)
@@ -76,7 +76,7 @@ def price_strategy(
     assert isinstance(module, ModuleOp)
     copy = module.clone()
     other = next(f for f in compute_functions(copy) if f.sym_name == func.sym_name)
-    fuse_accelerator.fuse_function(other, system, strategy)
+    fuse_function(other, system, strategy)
     plan = search(make_template(other, system), goal)
     cost = Cost(plan.estimate.latency, plan.estimate.energy)
     return Found((strategy, plan), cost, total_figures(plan.estimate).limit)

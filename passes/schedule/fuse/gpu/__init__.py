@@ -1,5 +1,5 @@
 """
-Fusion on GPUs: the rewrite of what one GPU does as kernels.
+Fusion on GPUs: what one GPU does as kernels.
 
 On several GPUs all run the same kernels: these stand inside the SPMD region, which
 stays, with the collectives between them.
@@ -7,16 +7,34 @@ stays, with the collectives between them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects.func import FuncOp
-from xdsl.pattern_rewriter import PatternRewriteWalker
-from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
-from xdsl.transforms.common_subexpression_elimination import cse
-from xdsl.transforms.dead_code_elimination import region_dce
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.passes.analysis.dependence import is_constant
+from comet.passes.schedule.fuse.gpu.choice import fuse_function
+from comet.passes.schedule.fuse.machine import Machine, Options
 
 
-def simplify(func: FuncOp) -> None:
-    """Drop what the first step of a fold does to its neutral element, and repeats."""
-    PatternRewriteWalker(
-        CanonicalizationRewritePattern(), post_walk_func=region_dce
-    ).rewrite_region(func.body)
-    cse(func)
+@dataclass(frozen=True)
+class Gpu(Machine):
+    """Device memory, and multiprocessors with shared memory and registers."""
+
+    system: SystemOp
+
+    def computes_in_place(self, op: Operation) -> bool:
+        return all(
+            is_constant(result) and all(use.operation.results for use in result.uses)
+            for result in op.results
+        )
+
+    def fuse(self, func: FuncOp, options: Options) -> None:
+        if options.strategy == "apart":
+            raise PassFailedException(
+                "fuse: strategy=apart is for accelerators; use none, which gives each "
+                "product a kernel of its own, on GPUs"
+            )
+        fuse_function(func, self.system, options.strategy, options.between)

@@ -23,24 +23,23 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.passes.analysis.levels import spmd_region
-from comet.passes.schedule.fuse.gpu import simplify
 from comet.passes.schedule.fuse.gpu.cut import cheapest_cut
 from comet.passes.schedule.fuse.gpu.plan import Step, plan_kernels, plan_steps
-from comet.passes.schedule.fuse.gpu.trial import Trials
+from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.notes import BETWEEN, STRATEGY
 from comet.passes.schedule.fuse.rewrite import rewrite
-from comet.passes.schedule.fuse.strategy import Name, Strategy
+from comet.passes.schedule.fuse.strategy import Between, Name, Strategy
 from comet.passes.schedule.tile.gpu import grid_nodes, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
 
-Between: TypeAlias = Literal["recompute", "spill", "auto"]
+Auto: TypeAlias = Literal["auto"]
 
 
 def fuse_function(
     func: FuncOp,
     system: SystemOp,
-    strategy: Name | Literal["auto"] = "auto",
-    between: Between = "auto",
+    strategy: Name | Auto = "auto",
+    between: Between | Auto = "auto",
 ) -> None:
     """
     Rewrite the elementary ops of `func` as the kernels of a GPU.
@@ -67,7 +66,7 @@ def fuse_function(
 
 
 def _choices(
-    strategy: Name | Literal["auto"], between: Between, ranks: bool
+    strategy: Name | Auto, between: Between | Auto, ranks: bool
 ) -> Iterator[Strategy]:
     """
     Yield the choices that the options of the pass leave open.
@@ -85,7 +84,7 @@ def _choices(
         yield from (Strategy("none", whole=whole) for whole in (True, False))
 
 
-def _between(choice: Strategy, ranks: bool) -> Between:
+def _between(choice: Strategy, ranks: bool) -> Between | Auto:
     """Return the first value of the option that allows a choice, the closest first."""
     whole = replace(choice, cuts=frozenset())
     values: tuple[Between, ...] = ("recompute", "spill")

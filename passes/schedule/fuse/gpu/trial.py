@@ -12,6 +12,10 @@ from math import inf
 
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
+from xdsl.pattern_rewriter import PatternRewriteWalker
+from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
+from xdsl.transforms.common_subexpression_elimination import cse
+from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.hardware import device_of
@@ -23,7 +27,6 @@ from comet.dialects.compound.dims import with_level
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
-from comet.passes.schedule.fuse.gpu import simplify
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
 from comet.passes.schedule.hoist_copies import hoist
@@ -151,3 +154,11 @@ def _copied(node: SpatialOp) -> FuncOp:
     block.add_ops((copy, ReturnOp(*copy.outs)))
     types = block.arg_types, copy.result_types
     return FuncOp("alone", types, Region(block))
+
+
+def simplify(func: FuncOp) -> None:
+    """Drop what the first step of a fold does to its neutral element, and repeats."""
+    PatternRewriteWalker(
+        CanonicalizationRewritePattern(), post_walk_func=region_dce
+    ).rewrite_region(func.body)
+    cse(func)

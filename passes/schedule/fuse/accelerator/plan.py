@@ -1,0 +1,109 @@
+"""The fusion plan of an accelerator, and what its nests cannot hold."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective.mesh import MeshOp, lookup_mesh
+from comet.dialects.compound import FillOp, IndexOp, RenameOp
+from comet.dialects.compound.dims import names_of
+from comet.passes.analysis.hardware_mesh import check_mesh
+from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.schedule.fuse.accelerator.borders import (
+    dissolved_collectives,
+    follows_gather,
+)
+from comet.passes.schedule.fuse.accelerator.chain_levels import ChainLevels
+from comet.passes.schedule.fuse.accelerator.folds import (
+    check_carries,
+    states_in_steps,
+    with_carries,
+)
+from comet.passes.schedule.fuse.accelerator.groups import nest_groups
+from comet.passes.schedule.fuse.accelerator.nests import NestBuilder
+from comet.passes.schedule.fuse.accelerator.residents import resident_values
+from comet.passes.schedule.fuse.program import Program, read_program
+from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
+from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.schedule.tile_tree import chunks_of
+
+
+def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
+    """
+    Turn the elementary ops of `func` into a tile tree on `system`, without factors.
+
+    Raises PassFailedException for ops that no leaf can hold and for hardware that is
+    no chain of root, clusters and cores.
+    """
+    rewrite(func, plan_fusion(func, system, strategy))
+
+
+def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPlan:
+    """Return how the ops of `func` are nested under `strategy`; changes nothing."""
+    _check_ops(func)
+    chain, program = memory_chain(system), read_program(func)
+    _check_results(program)
+    mesh = _mesh(program, system)
+    states = states_in_steps(program)
+    dissolved = dissolved_collectives(program, chain)
+    builder = NestBuilder(chain, mesh, states, dissolved, strategy)
+    groups = nest_groups(program.ops, states, strategy.name)
+    trees = tuple(map(builder.nest, groups))
+    aliases = dissolved | chunks_of(program.ops)
+    completed = frozenset(dissolved.values())
+    spills = strategy.name == "partial"
+    kept = resident_values(trees, chain.out, aliases, program, completed, spills=spills)
+    resident = frozenset(with_carries(set(kept), program.ops))
+    if strategy.chunks == "root":
+        check_carries(program, resident)
+    levels = ChainLevels(chain, resident, aliases)
+    return FusionPlan(
+        func.body.block, trees, program.outputs, levels, aliases, program.inputs
+    )
+
+
+def _mesh(program: Program, system: SystemOp) -> MeshOp:
+    """Return the mesh that the program runs on, that of `system` without a region."""
+    region = program.region
+    name = system.system_name if region is None else region.mesh.string_value()
+    mesh = lookup_mesh(program.func, name)
+    check_mesh(mesh, system)
+    return mesh
+
+
+def _check_ops(func: FuncOp) -> None:
+    """Raise PassFailedException for an op that no nest of an accelerator holds."""
+    for op in func.walk():
+        if isinstance(op, IndexOp):
+            raise PassFailedException(
+                f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators "
+                "do not tell where an element stands; causal masks and scans need a GPU"
+            )
+        if isinstance(op, RenameOp) and not follows_gather(op):
+            name = op.result.name_hint or "a value"
+            before, after = (", ".join(names_of(v)) for v in (op.input, op.result))
+            raise PassFailedException(
+                f"fuse: %{name} sees the dimensions {before} as {after}, and a tensor "
+                "of the COMET files has one name for each; give the function an "
+                "argument with the names of the view, or compile for a GPU"
+            )
+        if isinstance(op, CollectiveOp) and op.from_level is None:
+            raise PassFailedException(
+                f"fuse: '{op.name}' is at no level; run place-collectives first"
+            )
+
+
+def _check_results(program: Program) -> None:
+    """Raise PassFailedException for an argument or a constant that is a result."""
+    for value in program.outputs:
+        if isinstance(value, BlockArgument) or isinstance(value.owner, FillOp):
+            what = "argument" if isinstance(value, BlockArgument) else "constant"
+            raise PassFailedException(
+                f"fuse: @{program.func.sym_name.data} returns the {what} "
+                f"%{value.name_hint or 'without a name'}, and accelerators have no "
+                "operation that only stores one; return what is computed, and no more"
+            )

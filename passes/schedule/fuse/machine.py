@@ -1,0 +1,43 @@
+"""What differs between the kinds of machine that ops are fused for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from comet.passes.schedule.fuse.strategy import Between, Chunks, Name
+from comet.passes.search.goal import Goal
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the options of `fuse` say, or leave open as `auto`."""
+
+    strategy: Name | Literal["auto"]
+    chunks: Chunks | Literal["auto"]
+    between: Between | Literal["auto"]
+    goal: Goal
+
+
+class Machine(Protocol):
+    """
+    A kind of machine.
+
+    Where values live, what stays there, and what passes the border of a node, is in the
+    `Levels` of the plans that it makes.
+    """
+
+    def computes_in_place(self, op: Operation) -> bool:
+        """Return whether nodes compute the constants of `op` without a loop."""
+        ...
+
+    def fuse(self, func: FuncOp, options: Options) -> None:
+        """
+        Replace the ops of `func` by nests, the cheapest that options leave open.
+
+        Raises PassFailedException for ops that no nest of the machine holds.
+        """
+        ...
