@@ -16,6 +16,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.iter_args import folds, in_place
+from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import views
 
@@ -115,26 +116,23 @@ class _Walk:
         """
         Yield the demands of the ops in `block`, on top of what outer blocks hold.
 
-        A value is alive from its definition to its last use in the block. `viewed` are
-        part of values that outer blocks hold already; the first value of a carry that
-        is overwritten is where the result will be. Tiles that come in from another
-        level take two buffers where a loop repeats, so that transfers can overlap.
+        `viewed` are part of values that outer blocks hold already; the first value of a
+        carry that is overwritten is where the result will be. Tiles that come in from
+        another level take two buffers where a loop repeats, so that transfers can
+        overlap.
         """
-        last_use = _last_uses(block)
         size_of = self.sizes.bytes_of
-        alive: Held = {a: buffers * size_of(a) for a in block.args if a not in viewed}
-        for op in block.ops:
+        own: Held = {a: buffers * size_of(a) for a in block.args if a not in viewed}
+        for op, alive in alive_before(block, block.args):
             made = [r for r in op.results if r not in viewed and not _overwritten(r)]
-            alive |= {result: self.result(result) for result in made}
-            held = outer | alive
+            own |= {result: self.result(result) for result in made}
+            held = outer | {v: own[v] for v in (*alive, *op.results) if v in own}
             if isinstance(op, NodeOp):
                 inner = buffers
                 if not isinstance(op, SpatialOp):
                     inner = np.minimum(self.sizes.iterations(op), 2)
                 yield from self.block(op.body.block, held, views(op), inner)
             yield from _level_demands(op, held)
-            for value in [value for value in alive if last_use.get(value) is op]:
-                del alive[value]
 
     def result(self, result: OpResult) -> Bytes:
         """Return the bytes of a result in one instance of its level."""
@@ -172,13 +170,6 @@ def _overwritten(result: OpResult) -> bool:
 def _node_of(result: OpResult) -> NodeOp:
     assert isinstance(result.owner, NodeOp)
     return result.owner
-
-
-def _last_uses(block: Block) -> dict[SSAValue, Operation]:
-    last: dict[SSAValue, Operation] = {}
-    for op in block.ops:
-        last |= dict.fromkeys(op.operands, op)
-    return last
 
 
 def _level_demands(op: Operation, held: Held) -> Iterator[Demand]:

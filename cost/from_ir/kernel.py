@@ -7,10 +7,10 @@ lies in buffers, one for each rank, whose rows are shards of the gathered dimens
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import gcd
 
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from comet.cost.gpu.capacity import REGISTER
 from comet.cost.gpu.kernel import Device
@@ -37,6 +37,7 @@ from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.transfer import PullOp, ReadOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
 
@@ -100,12 +101,11 @@ class _Walk:
         outer: Sequence[SSAValue],
         loaded: tuple[SSAValue, ...],
     ) -> None:
-        """Visit the ops of a node and record what is alive before and after each."""
+        """Visit the ops of a node and record what is alive before and during each."""
         block = op.body.block
-        last = _last_uses(block)
-        alive = dict.fromkeys([*outer, *block.args, *_accumulators(op)])
-        for inner in block.ops:
-            self._record(alive)
+        entering = (*outer, *block.args, *_accumulators(op))
+        for inner, alive in alive_before(block, entering):
+            self.registers.append(self._in_registers(alive))
             crowd = dict.fromkeys((*alive, *inner.results))
             self.crowded.append(self._in_registers(crowd))
             if isinstance(inner, NodeOp):
@@ -113,15 +113,8 @@ class _Walk:
                 self.node(inner, loops, around, loaded)
             else:
                 self._count(inner, loops, alive)
-            for value in [v for v in alive if last.get(v) is inner]:
-                del alive[value]
-            alive |= dict.fromkeys(inner.results)
-        self._record(alive)
 
-    def _record(self, alive: Mapping[SSAValue, None]) -> None:
-        self.registers.append(self._in_registers(alive))
-
-    def _in_registers(self, alive: Mapping[SSAValue, None]) -> tuple[Term, ...]:
+    def _in_registers(self, alive: Iterable[SSAValue]) -> tuple[Term, ...]:
         held = (self._held(tile) for tile in alive)
         return tuple(term for term in held if term is not None)
 
@@ -133,7 +126,7 @@ class _Walk:
         return self.held[tile]
 
     def _count(
-        self, op: Operation, loops: tuple[str, ...], alive: Mapping[SSAValue, None]
+        self, op: Operation, loops: tuple[str, ...], alive: Sequence[SSAValue]
     ) -> None:
         if not op.results or isinstance(op, FillOp):
             return
@@ -197,10 +190,6 @@ def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
     for value, combiner in zip(op.yielded, op.combiners, strict=True):
         if combiner is not Combiner.NONE:
             yield value
-
-
-def _last_uses(block: Block) -> dict[SSAValue, Operation]:
-    return {value: op for op in block.ops for value in op.operands}
 
 
 def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:

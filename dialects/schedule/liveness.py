@@ -1,0 +1,25 @@
+"""Which values are alive at each op of a block; the one definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xdsl.ir import Block, Operation, SSAValue
+
+
+def alive_before(
+    block: Block, entering: Iterable[SSAValue]
+) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
+    """
+    Yield each op of a block with the values that are alive before it.
+
+    They are those `entering` the block, then results in the order of their ops. A value
+    dies with its last use in the block; one without any lives until the end.
+    """
+    last_use = {value: op for op in block.ops for value in op.operands}
+    alive = dict.fromkeys(entering)
+    for op in block.ops:
+        yield op, tuple(alive)
+        for value in [value for value in alive if last_use.get(value) is op]:
+            del alive[value]
+        alive |= dict.fromkeys(op.results)
