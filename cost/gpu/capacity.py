@@ -69,10 +69,27 @@ def register_need(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     return np.where(direct, alive, needed) + narrow
 
 
+def holds(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> Real:
+    """Return 1 where one multiprocessor holds what is alive in a program, else 0."""
+    crowded = summary.peak(summary.crowded, blocks)
+    shared = shared_need(summary, blocks, numbers.stages, gpu)
+    return (
+        np.less_equal(crowded, gpu.register_bytes)
+        * np.less_equal(shared, gpu.shared_bytes)
+        * 1.0
+    )
+
+
 def fits(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
-    """Return 1 where the tiles of one program fit a multiprocessor, else 0."""
+    """
+    Return 1 where a multiprocessor also has room for what the compiler adds, else 0.
+
+    That is room beside the tiles: for addresses, masks, and what is kept twice.
+    """
     rules = gpu.compiled
     exact = summary.dot_type == "f32" and bool(summary.dots)
     per_thread = rules.tile_registers_f32 if exact else rules.tile_registers
@@ -81,11 +98,9 @@ def fits(
         rules.register_share * gpu.register_bytes,
     )
     registers = register_need(summary, blocks, gpu)
-    crowded = summary.peak(summary.crowded, blocks)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
     return (
         np.less_equal(registers, limit)
-        * np.less_equal(crowded, gpu.register_bytes)
         * np.less_equal(shared, rules.shared_share * gpu.shared_bytes)
-        * 1.0
+        * holds(summary, blocks, numbers, gpu)
     )

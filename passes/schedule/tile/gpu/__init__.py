@@ -20,12 +20,14 @@ from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.gpu.capacity import (
     LaunchNumbers,
     fits,
+    holds,
     register_need,
     shared_need,
 )
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.summary import KernelSummary, power_of_two
 from comet.cost.gpu.tiling import price, rank
+from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import extents_of
@@ -113,14 +115,20 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
     smallest = {
         dim: min(_block_sizes(summary, dim, SHORT_DEPTHS)) for dim in summary.extents
     }
-    registers = int(register_need(summary, smallest, gpu))
-    shared = int(shared_need(summary, smallest, 1, gpu))
+    registers = register_need(summary, smallest, gpu)
+    shared = shared_need(summary, smallest, 1, gpu)
+    return (
+        f"{_needed(node, registers, shared, levels)} with its smallest tiles, more "
+        f"than fit beside addresses and buffers in the {gpu.register_bytes} and "
+        f"{gpu.shared_bytes} bytes there"
+    )
+
+
+def _needed(node: SpatialOp, registers: Real, shared: Real, levels: GpuLevels) -> str:
     made = ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
     return (
-        f"the kernel that makes {made} needs {registers} bytes of {levels.registers} "
-        f"and {shared} bytes of {levels.shared} with its smallest tiles, more than fit "
-        f"beside addresses and buffers in the {gpu.register_bytes} and "
-        f"{gpu.shared_bytes} bytes there"
+        f"the kernel that makes {made} needs {int(registers)} bytes of "
+        f"{levels.registers} and {int(shared)} bytes of {levels.shared}"
     )
 
 
@@ -222,7 +230,8 @@ def finish_kernels(func: FuncOp, system: SystemOp) -> None:
     """
     Give every kernel its launch numbers, unless it has some, and its estimate.
 
-    The tiles stand: the numbers are the cheapest ones for them.
+    The tiles stand: the numbers are the cheapest ones for them. Raises
+    PassFailedException if the tiles of a kernel do not fit.
     """
     levels = gpu_levels(system)
     gpu = device_of(system)
@@ -231,11 +240,19 @@ def finish_kernels(func: FuncOp, system: SystemOp) -> None:
 
 
 def finish_kernel(node: SpatialOp, levels: GpuLevels, gpu: Device) -> None:
-    """Do that for one kernel."""
+    """Do that for one kernel; raises PassFailedException if its tiles do not fit."""
     summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
     if node.launch is None:
         node.launch = _best_launch(summary, blocks, gpu)
     numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
+    if not holds(summary, blocks, numbers, gpu):
+        registers = summary.peak(summary.crowded, blocks)
+        shared = shared_need(summary, blocks, numbers.stages, gpu)
+        raise PassFailedException(
+            f"tile: {_needed(node, registers, shared, levels)}, more than the "
+            f"{gpu.register_bytes} and {gpu.shared_bytes} bytes there: raise its "
+            "factors, or fuse less"
+        )
     time = price(summary, blocks, numbers, gpu)
     set_estimate(node, float(time.seconds) - gpu.launch)
 
