@@ -30,8 +30,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     Asked,
-    Candidate,
     PatternName,
+    PatternOptions,
     with_pattern,
 )
 
@@ -75,7 +75,7 @@ def patterns_of(whole: ModuleOp) -> dict[Rung, ModuleOp]:
         asked = Asked(inputs="symmetric" if rung == "in_place" else "copied")
         pattern = "pull" if rung == "in_place" else rung
         try:
-            found[rung] = with_pattern(whole, Candidate(pattern), asked)
+            found[rung] = with_pattern(whole, PatternOptions(pattern), asked)
         except PassFailedException as error:
             if "does not apply" not in str(error):
                 raise

@@ -20,8 +20,8 @@ from comet.cost.gpu.taxes import price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
-    Candidate,
     PatternName,
+    PatternOptions,
     with_pattern,
 )
 
@@ -69,7 +69,7 @@ def _planned(
 ) -> tuple[Plan, Machine]:
     """Return the launch plan by a pattern; without one, with a library's kernels."""
     if pattern is not None:
-        module = with_pattern(module, Candidate(pattern, persistent=persistent))
+        module = with_pattern(module, PatternOptions(pattern, persistent=persistent))
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
     machine = machine_for(program, system, graph=graph)

@@ -90,5 +90,5 @@ def with_latency(time: KernelTime, latency: Real) -> KernelTime:
 
 def body_time(time: KernelTime, link: Real = 0.0) -> Real:
     """Return the seconds of a kernel without its launch; `link` limits it as well."""
-    parts = (time.compute, time.shared, time.l2, time.device, time.latency, link)
+    parts = (*time.parts.values(), link)
     return np.where(np.greater(time.fits, 0), longest(parts) + time.control, np.inf)

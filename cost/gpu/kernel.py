@@ -130,12 +130,20 @@ class KernelTime:
     """1 where one program fits a multiprocessor, else 0."""
 
     @property
+    def parts(self) -> Mapping[str, Real]:
+        """What overlaps, by the resource that is busy."""
+        return {
+            "compute": self.compute,
+            "shared memory": self.shared,
+            "L2": self.l2,
+            "device memory": self.device,
+            "load latency": self.latency,
+        }
+
+    @property
     def seconds(self) -> Real:
         """The whole launch; infinite where a program does not fit."""
-        slowest = longest(
-            (self.compute, self.shared, self.l2, self.device, self.latency)
-        )
-        whole = self.launch + slowest + self.control
+        whole = self.launch + longest(self.parts.values()) + self.control
         return np.where(np.greater(self.fits, 0), whole, np.inf)
 
 

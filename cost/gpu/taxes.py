@@ -54,6 +54,17 @@ class Taxes:
         """Computing and taxes: of a whole plan, its latency."""
         return self.busy + self.taxes
 
+    @property
+    def largest(self) -> str:
+        """What takes the most of it."""
+        parts = {
+            "kernels": self.busy,
+            "launches": self.launch,
+            "synchronization": self.synchronization,
+            "intermediates": self.locality,
+        }
+        return max(parts, key=lambda name: parts[name])
+
 
 def taxes_of(segments: Iterable[Segment], ranks: int) -> Taxes:
     """Return the sums over segments, divided by the number of ranks."""

@@ -90,6 +90,6 @@ def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     Programs start one after another, about one at each clock: of choices that take
     equally long, fewer programs are better.
     """
-    parts = (time.compute, time.shared, time.l2, time.device, time.latency)
+    parts = tuple(time.parts.values())
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)
     return time.seconds + gpu.compiled.exposed_share * hidden + programs / gpu.clock

@@ -11,8 +11,11 @@ the best one so far is cheaper. Other methods take the same candidates and space
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from xdsl.utils.exceptions import PassFailedException
@@ -33,6 +36,7 @@ __all__ = [
     "cheapest",
     "descend",
     "session",
+    "vary",
 ]
 
 T = TypeVar("T")
@@ -68,59 +72,118 @@ class NotCheaper(PassFailedException):
 
 
 def cheapest(
-    name: str, place: str, candidates: Iterable[Candidate[T]], goal: Goal = LATENCY
+    name: str,
+    place: str,
+    candidates: Iterable[Candidate[T]],
+    goal: Goal = LATENCY,
+    confirm: Callable[[T], Found[T] | None] | None = None,
 ) -> Found[T]:
     """
     Return the cheapest of `candidates`, the first of equals.
 
-    `name` is what is chosen, `place` for which function or op. A single candidate is
-    realised all the same. Raises PassFailedException with the reason of the last one
-    if all are refused.
+    `name` is what is chosen, `place` for which function or op. `confirm` is a check too
+    dear for all: of the cheapest it returns None if it may be taken, else what it has
+    to become, or it refuses it. Raises PassFailedException with the reason of the last
+    refusal if no candidate is left.
     """
     with session() as current:
-        outer, within = current.ceiling, current.within
-        rows: list[Row] = []
-        best: Found[T] | None = None
-        chosen: int | None = None
-        failure: Exception | None = None
+        table = _Table[T](goal)
+        for index, candidate in enumerate(candidates):
+            best = table.best() if confirm is None else None
+            ceiling = None if best is None else table.priced[best].cost
+            with current.trying(f"{name} {candidate.label}", ceiling):
+                table.note(index, candidate.label, partial(_price, candidate, goal))
+        chosen = table.best()
+        while confirm is not None and chosen is not None:
+            found = table.priced[chosen]
+            table.note(chosen, table.rows[chosen].label, partial(_or, confirm, found))
+            if table.priced.get(chosen) is found:
+                break
+            chosen = table.best()
+        rows = tuple(table.rows.values())
+        current.choices.append(Choice(name, place, current.within, rows, chosen))
+    if chosen is not None:
+        return table.priced[chosen]
+    if isinstance(table.failure, PassFailedException):
+        raise table.failure
+    raise PassFailedException(f"{place}: {table.failure or 'there is no candidate'}")
+
+
+class _Table(Generic[T]):
+    """What is known of the candidates of one choice."""
+
+    def __init__(self, goal: Goal):
+        self._goal = goal
+        self.rows: dict[int, Row] = {}
+        self.priced: dict[int, Found[T]] = {}
+        """What has a price, by its row."""
+        self.failure: Exception | None = None
+        """The last refusal."""
+
+    def note(self, index: int, label: str, price: Callable[[], Found[T]]) -> None:
+        """Write in a row what `price` returns or raises."""
         try:
-            for candidate in candidates:
-                current.within = (*within, f"{name}={candidate.label}")
-                try:
-                    _check_bound(candidate.bound, current.ceiling, goal)
-                    found = candidate.price()
-                except (PassFailedException, CostError) as error:
-                    failure = error
-                    rows.append(Row(candidate.label, None, str(error)))
-                    continue
-                rows.append(Row(candidate.label, found.cost, found.limit))
-                if best is None or goal.order(found.cost) < goal.order(best.cost):
-                    best, chosen = found, len(rows) - 1
-                    current.ceiling = _lower(outer, found.cost, goal)
-        finally:
-            current.ceiling, current.within = outer, within
-        current.choices.append(Choice(name, place, within, tuple(rows), chosen))
-    if best is not None:
-        return best
-    if isinstance(failure, PassFailedException):
-        raise failure
-    raise PassFailedException(f"{place}: {failure or 'there is no candidate'}")
+            found = self.priced[index] = price()
+            self.rows[index] = Row(label, found.cost, found.limit)
+        except (PassFailedException, CostError) as error:
+            self.failure = error
+            self.priced.pop(index, None)
+            self.rows[index] = Row(label, None, str(error))
+
+    def best(self) -> int | None:
+        """Return the row of the lowest price, the first of equals, None without one."""
+        costs = {row: self._goal.order(each.cost) for row, each in self.priced.items()}
+        return min(costs, key=lambda row: costs[row], default=None)
 
 
-def _lower(first: Cost | None, second: Cost, goal: Goal) -> Cost:
-    """Return the lower of two costs."""
-    if first is None or goal.order(second) < goal.order(first):
-        return second
-    return first
+def _price(candidate: Candidate[T], goal: Goal) -> Found[T]:
+    _check_bound(candidate.bound, goal)
+    return candidate.price()
 
 
-def _check_bound(bound: Cost, ceiling: Cost | None, goal: Goal) -> None:
+def _or(confirm: Callable[[T], Found[T] | None], found: Found[T]) -> Found[T]:
+    return confirm(found.made) or found
+
+
+def _check_bound(bound: Cost, goal: Goal) -> None:
     """Raise NotCheaper if what costs at least `bound` cannot be the cheapest."""
-    if ceiling is not None and goal.order(bound) > goal.order(ceiling):
-        raise NotCheaper(
-            f"costs at least {bound.latency:,.0f} cycles, more than the "
-            f"{ceiling.latency:,.0f} of another candidate"
-        )
+    with session() as current:
+        for ceiling in current.ceilings:
+            if goal.order(bound) > goal.order(ceiling):
+                raise NotCheaper(
+                    f"costs at least {bound.latency:,.0f} cycles, more than the "
+                    f"{ceiling.latency:,.0f} of another candidate"
+                )
+
+
+def vary(
+    starts: Iterable[T],
+    variations: Sequence[Callable[[T], Iterable[T]]],
+    price: Callable[[T], float],
+    most: int,
+) -> tuple[T, ...]:
+    """
+    Return the candidates that descent along one variation after another prices.
+
+    All of `starts` are priced. Then, always from the cheapest on that has any left, the
+    next of `variations` is tried and the cheapest kept, up to `most` prices more.
+    `price` is infinite for what is refused.
+    """
+    tried: dict[T, float] = {}
+
+    def cost(candidate: T) -> float:
+        if candidate not in tried:
+            tried[candidate] = price(candidate)
+        return tried[candidate]
+
+    left = {start: variations for start in starts if cost(start) < inf}
+    most += len(tried)
+    while going := [candidate for candidate, todo in left.items() if todo]:
+        current = min(going, key=cost)
+        first, *todo = left.pop(current)
+        better = min((current, *islice(first(current), most - len(tried))), key=cost)
+        left[better] = todo
+    return tuple(tried)
 
 
 class NumericSpace(Protocol[T]):
@@ -153,7 +216,7 @@ def descend(
     price of another candidate.
     """
     with session() as current:
-        _check_bound(space.bound(), current.ceiling, goal)
+        _check_bound(space.bound(), goal)
         best = space.start()
         rows = [Row("finest tiles", best.cost, best.limit)]
         if (sampled := space.sample(best)) is not None:

@@ -47,8 +47,19 @@ class Session:
     choices: list[Choice] = field(default_factory=list[Choice])
     within: tuple[str, ...] = ()
     """The candidates that are being tried, outermost first."""
-    ceiling: Cost | None = None
-    """What the best candidate of an outer choice costs: nothing dearer is of use."""
+    ceilings: tuple[Cost, ...] = ()
+    """What the best candidates of outer choices cost: nothing dearer is of use."""
+
+    @contextmanager
+    def trying(self, candidate: str, ceiling: Cost | None) -> Generator[None]:
+        """Let choices be made within a candidate, which is of use below a cost."""
+        outer = self.within, self.ceilings
+        self.within = (*self.within, candidate)
+        self.ceilings += () if ceiling is None else (ceiling,)
+        try:
+            yield
+        finally:
+            self.within, self.ceilings = outer
 
 
 _OPEN: ContextVar[Session | None] = ContextVar("search session", default=None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 from math import inf
 from typing import Literal, TypeAlias
 
@@ -35,6 +35,7 @@ from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
 from comet.passes.dataflow.bsp_to_dataflow.plan import collective_of, made_by_kernel
 from comet.passes.dataflow.lower_channels import LowerChannelsPass
 from comet.passes.schedule.plan_string import PlanEntry, Rows, format_plan
+from comet.passes.search import Candidate, Cost, Found, cheapest, vary
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
 PatternName: TypeAlias = Literal["bsp", "wait", "pull", "push", "fused"]
@@ -72,7 +73,7 @@ FREE = Asked()
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PatternOptions:
     """One way to turn collectives into channels: options of `bsp-to-dataflow`."""
 
     pattern: PatternName
@@ -94,26 +95,34 @@ class Candidate:
             asked.inputs if self.pattern == "pull" else "copied",
         )
 
-    def with_tiles(self, entry: PlanEntry) -> Candidate:
+    @property
+    def label(self) -> str:
+        """The candidate as options."""
+        blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
+        tiles = format_plan(self.tiles)
+        parts = ("persistent" if self.persistent else "", blocks, tiles)
+        return ", ".join((self.pattern, *filter(None, parts)))
+
+    def with_tiles(self, entry: PlanEntry) -> PatternOptions:
         """Return the same with other tiles in one kernel."""
         others = {tiles.level: tiles for tiles in self.tiles}
         return replace(self, tiles=tuple({**others, entry.level: entry}.values()))
 
-    def with_block(self, dim: str, factor: int) -> Candidate:
+    def with_block(self, dim: str, factor: int) -> PatternOptions:
         """Return the same with messages that are cut otherwise along one dimension."""
         return replace(self, blocks=tuple({**dict(self.blocks), dim: factor}.items()))
 
 
 @dataclass(frozen=True)
-class Choice:
+class PatternChoice:
     """The candidate that is cheapest, and what the others cost."""
 
-    best: Candidate
-    costs: Mapping[Candidate, Taxes]
+    best: PatternOptions
+    costs: Mapping[PatternOptions, Taxes]
     refused: Mapping[PatternName, str]
     """Patterns that apply with no tiles, and why not."""
 
-    def of_pattern(self, pattern: PatternName) -> tuple[Candidate, Taxes] | None:
+    def of_pattern(self, pattern: PatternName) -> tuple[PatternOptions, Taxes] | None:
         """Return the cheapest candidate of one pattern, None if it does not apply."""
         found = [(c, t) for c, t in self.costs.items() if c.pattern == pattern]
         return min(found, key=lambda pair: pair[1].total, default=None)
@@ -126,7 +135,7 @@ def choose_pattern(
     *,
     graph: bool = False,
     resident: bool = False,
-) -> Choice:
+) -> PatternChoice:
     """
     Return the cheapest way to connect the ranks of the programs of a module.
 
@@ -135,30 +144,33 @@ def choose_pattern(
     how the program will run: as a captured graph, and with inputs that lie in symmetric
     memory. Raises `PassFailedException` if no pattern applies.
     """
-    search = _Search(_without_references(module), asked, graph, resident)
-    search.descend(
-        tuple(_kinds(module, patterns, asked)), tuple(_variations(module, asked))
-    )
-    best, refused = search.cheapest_lowered(), search.refused
-    if best is None:
-        raise PassFailedException(f"no pattern does: {'; '.join(refused.values())}")
-    for candidate in search.costs:
-        refused.pop(candidate.pattern, None)
-    return Choice(best, search.costs, refused)
+    prices = _Prices(_without_references(module), asked, graph, resident)
+    varied = [variation.of for variation in _variations(module, asked)]
+    tried = vary(_kinds(module, patterns, asked), varied, prices.cost, TRIES)
+    candidates = [Candidate(plan.label, partial(prices.found, plan)) for plan in tried]
+    place = ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))
+    try:
+        best = cheapest("pattern", place, candidates, confirm=prices.lowered).made
+    except PassFailedException as error:
+        reasons = "; ".join(prices.refused.values())
+        raise PassFailedException(f"no pattern does: {reasons}") from error
+    for plan in prices.taxes:
+        prices.refused.pop(plan.pattern, None)
+    return PatternChoice(best, prices.taxes, prices.refused)
 
 
 def _kinds(
     module: ModuleOp, patterns: Sequence[PatternName], asked: Asked
-) -> Iterator[Candidate]:
+) -> Iterator[PatternOptions]:
     """Yield the patterns, fused with and without persistent kernels if that is free."""
     made = any(made_by_kernel(kernel) is not None for kernel in _sends(module))
     for pattern in patterns:
         if pattern != "fused" or not asked.persistent:
-            yield Candidate(pattern)
+            yield PatternOptions(pattern)
         if pattern == "fused" and (
             asked.persistent or (asked.persistent is None and made)
         ):
-            yield Candidate(pattern, persistent=True)
+            yield PatternOptions(pattern, persistent=True)
 
 
 @dataclass(frozen=True)
@@ -172,7 +184,7 @@ class Variation:
     made: bool = False
     """Whether kernels make all messages, so that some patterns copy none."""
 
-    def of(self, candidate: Candidate) -> Iterator[Candidate]:
+    def of(self, candidate: PatternOptions) -> Iterator[PatternOptions]:
         """Yield the candidates that differ from this one in that."""
         for entry in self.kernels:
             yield candidate.with_tiles(entry)
@@ -212,59 +224,47 @@ def _longest_sent(sends: Sequence[KernelOp]) -> list[tuple[str, int]]:
     return sorted(extents.items(), key=lambda item: -item[1])[:MAX_DIMS]
 
 
-class _Search:
-    """Prices candidates, each once."""
+class _Prices:
+    """What candidates cost, each priced once."""
 
     def __init__(self, module: ModuleOp, asked: Asked, graph: bool, resident: bool):
         self._module, self._asked = module, asked
         self._graph, self._resident = graph, resident
-        self.costs: dict[Candidate, Taxes] = {}
+        self.taxes: dict[PatternOptions, Taxes] = {}
         self.refused: dict[PatternName, str] = {}
-        self._tried: dict[Candidate, float] = {}
+        self._reasons: dict[PatternOptions, str] = {}
 
-    def cost(self, candidate: Candidate) -> float:
+    def cost(self, candidate: PatternOptions) -> float:
         """Return the nanoseconds that a candidate takes; infinite if none applies."""
-        if candidate not in self._tried:
-            try:
-                taxes = self._price(candidate)
-                self.costs[candidate] = taxes
-                self._tried[candidate] = round(taxes.total * 1e9)
-            except (PassFailedException, CostError) as error:
-                self.refused.setdefault(candidate.pattern, str(error))
-                self._tried[candidate] = inf
-        return self._tried[candidate]
+        try:
+            self.taxes[candidate] = self._price(candidate)
+        except (PassFailedException, CostError) as error:
+            self._refuse(candidate, error)
+            return inf
+        return round(self.taxes[candidate].total * 1e9)
 
-    def descend(
-        self, starts: Sequence[Candidate], variations: Sequence[Variation]
-    ) -> None:
-        """Vary one thing after another, of the cheapest that has any left."""
-        left = {start: list(variations) for start in starts if self.cost(start) < inf}
-        most = len(self._tried) + TRIES
-        while going := [c for c, todo in left.items() if todo]:
-            cheapest = min(going, key=self.cost)
-            first, *todo = left.pop(cheapest)
-            tried = islice(first.of(cheapest), most - len(self._tried))
-            better = min((cheapest, *tried), key=self.cost)
-            left[better] = todo
+    def found(self, candidate: PatternOptions) -> Found[PatternOptions]:
+        """Return the price of a candidate, or raise why it has none."""
+        if candidate in self._reasons:
+            raise PassFailedException(self._reasons[candidate])
+        taxes = self.taxes[candidate]
+        return Found(candidate, Cost(round(taxes.total * 1e9) * 1e-9), taxes.largest)
 
-    def cheapest_lowered(self) -> Candidate | None:
-        """
-        Return the cheapest candidate that can be written in Triton, None if none can.
-
-        The cheapest is tried first; what is refused is no candidate any more.
-        """
+    def lowered(self, candidate: PatternOptions) -> None:
+        """Raise PassFailedException if a candidate cannot be written in Triton."""
         lower = PassPipeline((LowerChannelsPass(), LowerToTritonPass()))
-        while self.costs:
-            best = min(self.costs, key=self.cost)
-            try:
-                lower.apply(Context(), with_pattern(self._module, best, self._asked))
-                return best
-            except PassFailedException as error:
-                self.refused.setdefault(best.pattern, str(error))
-                del self.costs[best]
-        return None
+        try:
+            lower.apply(Context(), with_pattern(self._module, candidate, self._asked))
+        except PassFailedException as error:
+            self._refuse(candidate, error)
+            del self.taxes[candidate]
+            raise
 
-    def _price(self, candidate: Candidate) -> Taxes:
+    def _refuse(self, candidate: PatternOptions, error: Exception) -> None:
+        self._reasons[candidate] = str(error)
+        self.refused.setdefault(candidate.pattern, str(error))
+
+    def _price(self, candidate: PatternOptions) -> Taxes:
         """Return the sum over the programs of the module."""
         changed = with_pattern(self._module, candidate, self._asked)
         system = attached_system(changed)
@@ -290,7 +290,7 @@ def program_cost(
 
 
 def with_pattern(
-    module: ModuleOp, candidate: Candidate, asked: Asked = FREE
+    module: ModuleOp, candidate: PatternOptions, asked: Asked = FREE
 ) -> ModuleOp:
     """Return a copy in which the collectives are channels as the candidate says."""
     copy = module.clone()

@@ -8,6 +8,7 @@ of parts are tried on copies of the module, down to kernels, and priced as `fuse
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import inf, prod
 
 from xdsl.context import Context
@@ -27,6 +28,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
 from comet.passes.graph.split import SplitPass, plan_split
+from comet.passes.search import Candidate, Cost, Found, cheapest
 
 MIN_PART = 128
 """Elements of the smallest part that is tried."""
@@ -47,19 +49,34 @@ def choose_split(
     The module is at the elementary level and holds hardware; it is not changed. `rest`
     are the passes that bring it to kernels.
     """
-    system = attached_system(module)
-    gpu = device_of(system)
-    best, least = None, inf
-    for dim, extent in few_results(module, gpu).items():
-        for parts in part_counts(extent, ranks, gpu):
-            if least == inf:
-                least = _seconds(module, rest, gpu)
-            split = SplitPass(dim, parts)
-            if (seconds := _seconds(module, (split, *rest), gpu)) < least:
-                best, least = split, seconds
-            elif best is not None and best.dim == dim:
-                break
-    return best
+    gpu = device_of(attached_system(module))
+    open_splits = {
+        dim: [SplitPass(dim, parts) for parts in part_counts(extent, ranks, gpu)]
+        for dim, extent in few_results(module, gpu).items()
+    }
+    if not any(open_splits.values()):
+        return None
+    tried: dict[SplitPass | None, float] = {}
+
+    def price(split: SplitPass | None) -> Found[SplitPass | None]:
+        tried[split] = inf
+        tried[split] = _seconds(module, (split, *rest) if split else rest, gpu)
+        return Found(split, Cost(tried[split]))
+
+    def candidates() -> Iterator[Candidate[SplitPass | None]]:
+        yield Candidate("none", partial(price, None))
+        for dim, splits in open_splits.items():
+            for split in splits:
+                yield Candidate(f"{dim}={split.parts}", partial(price, split))
+                best = min(tried, key=lambda each: tried[each])
+                if best is not None and best.dim == dim and best != split:
+                    break  # More parts of a dimension only get slower from here on.
+
+    try:
+        place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
+        return cheapest("split", place, candidates()).made
+    except PassFailedException:
+        return None  # The passes say why when they run.
 
 
 def few_results(module: ModuleOp, gpu: Device) -> dict[str, int]:
@@ -107,12 +124,9 @@ def part_counts(extent: int, ranks: int, gpu: Device) -> Iterator[int]:
 
 
 def _seconds(module: ModuleOp, passes: Sequence[ModulePass], gpu: Device) -> float:
-    """Return the estimated time of all kernels and collectives; inf if they fail."""
+    """Return the estimated time of all kernels and collectives."""
     copy = module.clone()
-    try:
-        PassPipeline(tuple(passes)).apply(Context(), copy)
-    except PassFailedException:
-        return inf
+    PassPipeline(tuple(passes)).apply(Context(), copy)
     steps = [
         op
         for func in compute_functions(copy)

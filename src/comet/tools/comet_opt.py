@@ -1,6 +1,7 @@
 """comet-opt: runs passes on a module, then prints it or emits it for a target."""
 
 import gc
+import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -16,7 +17,9 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.passes.pipeline import run_settled
+from comet.passes.search.record import session
 from comet.tools.diagnostics import UsageError, one_sentence_errors
+from comet.tools.explain import explained
 from comet.tools.located_parser import LONG_NUMBER, LocatedParser
 from comet.tools.option_check import checked, unknown_name
 from comet.tools.pass_list import listed, spelled
@@ -79,6 +82,12 @@ class CometOptMain(xDSLOptMain):
             help="Print, in place of the program, the list of passes that -p stands "
             "for, with what was chosen for their options",
         )
+        arg_parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="Print on stderr, for each choice, the candidates with their prices "
+            "and what limits them",
+        )
         add_flags(arg_parser)
         arg_parser.error = _reject_arguments
 
@@ -121,7 +130,13 @@ class CometOptMain(xDSLOptMain):
         """Apply passes in order, and do around each what flags ask for."""
         watch = Watch(self._shown)
         watch.verify(prog)
-        self._done = run_settled(self.pipeline.passes, self.ctx, prog, watch.around)
+        with session() as searched:
+            try:
+                passes = self.pipeline.passes
+                self._done = run_settled(passes, self.ctx, prog, watch.around)
+            finally:
+                if self.args.explain:
+                    print(explained(searched.choices, prog), file=sys.stderr)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """Return what is printed: the passes that have run, or the program."""

@@ -18,7 +18,7 @@ from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     PATTERNS,
     TRIES,
     Asked,
-    Candidate,
+    PatternOptions,
     choose_pattern,
     program_cost,
     with_pattern,
@@ -72,7 +72,7 @@ def test_what_cannot_be_lowered_is_not_chosen(monkeypatch: pytest.MonkeyPatch):
     assert choice.costs[choice.best].total == cheapest.total
 
 
-def lowered_channels(candidate: Candidate) -> str:
+def lowered_channels(candidate: PatternOptions) -> str:
     """Return the program of a candidate as `lower-to-triton` sees it."""
     return str(run_passes(with_pattern(bsp(), candidate), "lower-channels"))
 
@@ -183,7 +183,9 @@ def test_one_kernel_that_sends_and_reads_saves_a_launch():
 
 
 AUTO = "bsp-to-dataflow{pattern=auto tiles=auto}"
-FIXED = [Candidate(pattern) for pattern in PATTERNS] + [Candidate("fused", True)]
+FIXED = [PatternOptions(pattern) for pattern in PATTERNS] + [
+    PatternOptions("fused", True)
+]
 
 
 def outlined(name: str, ranks: int, sizes: Mapping[str, int]) -> ModuleOp:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from comet.passes.search import (
     Objective,
     cheapest,
     session,
+    vary,
 )
 
 HARDWARE = Path(__file__).parents[3] / "samples" / "hardware"
@@ -85,6 +87,42 @@ def test_what_cannot_be_cheaper_is_not_realised():
     assert cheapest("choice", "@f", candidates).made == "a"
 
 
+def test_the_next_is_taken_where_the_cheapest_does_not_stand():
+    def confirm(made: str) -> Found[str] | None:
+        if made == "a":
+            raise PassFailedException("cannot be lowered")
+        return Found("b in parts", Cost(5), "launches") if made == "b" else None
+
+    candidates = [priced("a", 1), priced("b", 2), priced("c", 4), priced("d", 6)]
+    with session() as current:
+        found = cheapest("choice", "@f", candidates, confirm=confirm)
+    assert found.made == "c"
+    rows = current.choices[0].rows
+    assert [row.cost and row.cost.latency for row in rows] == [None, 5, 4, 6]
+    assert rows[0].limit == "cannot be lowered"
+
+
+def test_variations_start_from_the_cheapest_and_are_priced_once():
+    asked: list[tuple[int, int]] = []
+
+    def price(point: tuple[int, int]) -> float:
+        asked.append(point)
+        x, y = point
+        return abs(x - 3) + abs(y - 2) if x != 4 else inf
+
+    def along_x(point: tuple[int, int]) -> list[tuple[int, int]]:
+        return [(x, point[1]) for x in range(5)]
+
+    def along_y(point: tuple[int, int]) -> list[tuple[int, int]]:
+        return [(point[0], y) for y in range(5)]
+
+    tried = vary([(0, 0), (4, 4), (9, 0)], [along_x, along_y], price, 30)
+    assert min(tried, key=price) == (3, 2)
+    assert tried == tuple(asked[: len(tried)])
+    assert len(set(tried)) == len(tried)
+    assert len(vary([(0, 0)], [along_x, along_y], price, 3)) == 4
+
+
 def test_an_outer_candidate_bounds_an_inner_choice():
     inner = [priced("slow", 30), priced("fast", 20)]
     bounded = [Candidate(each.label, each.price, Cost(15)) for each in inner]
@@ -92,7 +130,7 @@ def test_an_outer_candidate_bounds_an_inner_choice():
     with session() as current:
         found = cheapest("outer", "@f", [priced("a", 10), Candidate("b", nested, FREE)])
     assert found.made == "a"
-    assert current.choices[0].within == ("outer=b",)
+    assert current.choices[0].within == ("outer b",)
     assert [row.cost for row in current.choices[0].rows] == [None, None]
 
 

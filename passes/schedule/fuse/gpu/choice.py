@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import inf
+from functools import partial
 from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
@@ -31,6 +31,7 @@ from comet.passes.schedule.fuse.rewrite import rewrite
 from comet.passes.schedule.fuse.strategy import Between, Name, Strategy
 from comet.passes.schedule.tile.gpu import grid_nodes, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
+from comet.passes.search import Candidate, Cost, Found, cheapest
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -51,10 +52,13 @@ def fuse_function(
     cse(func)
     trials, levels = Trials(system), gpu_levels(system)
     ranks = spmd_region(func) is not None
-    open_choices = _choices(strategy, between, ranks)
-    best = _cheapest(func, trials, _different(func, open_choices))
-    if best.failure:
-        raise PassFailedException(best.failure)
+    candidates = [
+        Candidate(_label(choice), partial(_fitted, func, trials, choice))
+        for choice in _different(func, _choices(strategy, between, ranks))
+    ]
+    lowered = partial(_lowered, func, trials)
+    place = f"@{func.sym_name.data}"
+    best = cheapest("strategy", place, candidates, confirm=lowered).made
     rewrite(func, plan_kernels(func, best.steps, levels))
     simplify(func)
     if strategy == "auto":
@@ -103,50 +107,56 @@ def _different(func: FuncOp, choices: Iterable[Strategy]) -> Iterator[Strategy]:
             yield choice
 
 
+def _label(choice: Strategy) -> str:
+    """Return a choice as the option that asks for it, and what the option leaves."""
+    flags = {
+        "kept whole": choice.name == "none" and choice.whole,
+        "spill": choice.spill,
+        "recompute across ranks": choice.again,
+    }
+    return ", ".join((choice.name, *(name for name, on in flags.items() if on)))
+
+
 @dataclass(frozen=True)
-class _Candidate:
-    """A choice with as many cuts as it needs, and what its kernels cost."""
+class _Fused:
+    """A choice with as many cuts as it needs."""
 
     choice: Strategy
-    steps: tuple[Step, ...] = ()
-    seconds: float = inf
-    """The time of all kernels, infinite if one is impossible."""
-    failure: str = ""
-    """Why a kernel is impossible and cannot be cut, empty if all are possible."""
+    steps: tuple[Step, ...]
 
 
-def _cheapest(func: FuncOp, trials: Trials, choices: Iterable[Strategy]) -> _Candidate:
-    """Return the fastest candidate that can be lowered, a failure if none can."""
-    open_ = [_fitted(func, trials, choice) for choice in choices]
-    while True:
-        best = min(open_, key=lambda candidate: candidate.seconds)
-        if best.failure:
-            return best
-        refused = next(filter(trials.refusal, _kernels(best.steps)), None)
-        if refused is None:
-            return best
-        reason = trials.refusal(refused)
-        open_[open_.index(best)] = _cut(func, trials, best.choice, refused, reason)
+def _fitted(func: FuncOp, trials: Trials, choice: Strategy) -> Found[_Fused]:
+    """
+    Return a choice with kernels that do not fit cut in two, as often as needed.
 
-
-def _fitted(func: FuncOp, trials: Trials, choice: Strategy) -> _Candidate:
-    """Return a choice with kernels that do not fit cut in two, as often as needed."""
+    Raises PassFailedException if one does not fit and cannot be cut.
+    """
     steps = plan_steps(func, choice)
     for kernel in _kernels(steps):
         if reason := trials.misfit(kernel):
             return _cut(func, trials, choice, kernel, reason)
-    seconds = sum(map(trials.seconds, _kernels(steps)))
-    return _Candidate(choice, steps, seconds)
+    kernels = tuple(_kernels(steps))
+    slowest = max(kernels, key=trials.seconds, default=None)
+    limit = "" if slowest is None else trials.limit(slowest)
+    return Found(_Fused(choice, steps), Cost(sum(map(trials.seconds, kernels))), limit)
 
 
 def _cut(
     func: FuncOp, trials: Trials, choice: Strategy, kernel: Spatial, reason: str
-) -> _Candidate:
+) -> Found[_Fused]:
     """Return a choice whose `kernel`, impossible for a `reason`, is cut in two."""
     place = cheapest_cut(func, choice, kernel)
     if place is None:
-        return _Candidate(choice, failure=reason)
+        raise PassFailedException(reason)
     return _fitted(func, trials, replace(choice, cuts=choice.cuts | {place}))
+
+
+def _lowered(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused] | None:
+    """Return None if all kernels can be lowered, else with one that is not cut."""
+    for kernel in _kernels(fused.steps):
+        if reason := trials.refusal(kernel):
+            return _cut(func, trials, fused.choice, kernel, reason)
+    return None
 
 
 def _kernels(steps: Iterable[Step]) -> Iterator[Spatial]:

@@ -75,6 +75,11 @@ class Trials:
         tiling = self._tried(kernel).tiling
         return inf if tiling is None else tiling.seconds
 
+    def limit(self, kernel: Spatial) -> str:
+        """Return what bounds the time of a kernel with the best tiles."""
+        tiling = self._tried(kernel).tiling
+        return "" if tiling is None else tiling.limit
+
     def misfit(self, kernel: Spatial) -> str:
         """Return why no tiles of a kernel fit the GPU, empty if some do."""
         trial = self._tried(kernel)

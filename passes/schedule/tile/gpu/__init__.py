@@ -74,6 +74,8 @@ class KernelTiling:
     launch: LaunchAttr
     seconds: float
     """The time of one launch, starting it included."""
+    limit: str
+    """What takes the most of it."""
 
 
 def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
@@ -195,8 +197,13 @@ def _cheapest_row(
         return None
     *sizes, warps, stages = (int(number) for number in table[best])
     seconds = float(np.broadcast_to(time.seconds, ranks.shape)[best])
+    parts = {
+        name: float(np.broadcast_to(part, ranks.shape)[best])
+        for name, part in time.parts.items()
+    }
     blocks = dict(zip(dims, sizes, strict=True))
-    return KernelTiling(blocks, LaunchAttr(warps, stages), seconds)
+    limit = max(parts, key=lambda name: parts[name])
+    return KernelTiling(blocks, LaunchAttr(warps, stages), seconds, limit)
 
 
 def _block_sizes(

@@ -1,0 +1,54 @@
+"""The tables that `comet-opt --explain` prints: a table for each choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.dialects.arch import find_system
+from comet.passes.search.goal import Cost
+from comet.passes.search.record import Choice, Row
+
+
+def explained(choices: Iterable[Choice], module: ModuleOp) -> str:
+    """Return the tables of `choices`, made on the hardware of `module`."""
+    system = find_system(module)
+    on_gpu = system is not None and system.gpu is not None
+    return "\n".join(_table(choice, on_gpu) for choice in choices)
+
+
+def _table(choice: Choice, on_gpu: bool) -> str:
+    """Return a heading and a row for each candidate, `*` at the chosen one."""
+    within = f", with {', '.join(choice.within)}" if choice.within else ""
+    texts = [("  candidate", *_units(on_gpu), "limited by")]
+    texts += [
+        (f"{'*' if index == choice.chosen else ' '} {row.label}", *_cells(row, on_gpu))
+        for index, row in enumerate(choice.rows)
+    ]
+    lines = _aligned(texts)
+    return "\n".join([f"{choice.name} for {choice.place}{within}", *lines, ""])
+
+
+def _units(on_gpu: bool) -> tuple[str, ...]:
+    return ("us",) if on_gpu else ("cycles", "pJ")
+
+
+def _cells(row: Row, on_gpu: bool) -> tuple[str, ...]:
+    if row.cost is None:
+        return (*("-" for _ in _units(on_gpu)), row.limit)
+    return (*_numbers(row.cost, on_gpu), row.limit)
+
+
+def _numbers(cost: Cost, on_gpu: bool) -> tuple[str, ...]:
+    if on_gpu:
+        return (f"{cost.latency * 1e6:,.3f}",)
+    return f"{cost.latency:,.0f}", f"{cost.energy:,.0f}"
+
+
+def _aligned(texts: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield lines of columns: numbers to the right, the first and last to the left."""
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for first, *numbers, last in texts:
+        right = (n.rjust(width) for n, width in zip(numbers, widths[1:], strict=False))
+        yield "  ".join((first.ljust(widths[0]), *right, last)).rstrip()

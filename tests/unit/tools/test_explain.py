@@ -1,0 +1,60 @@
+"""`comet-opt --explain`: a table for each choice."""
+
+import re
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from comet.tools.comet_opt import main
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = ROOT / "samples"
+
+
+Captured: TypeAlias = pytest.CaptureFixture[str]
+
+
+def explained(
+    sample: str, passes: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> str:
+    path = str(SAMPLES / f"{sample}.mlir")
+    monkeypatch.setattr("sys.argv", ["comet-opt", path, "--explain", "-p", passes])
+    main()
+    return capsys.readouterr().err
+
+
+def test_the_page_shows_what_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+):
+    text = (ROOT / "docs" / "tools.md").read_text()
+    example = re.search(r"```\n\$ comet-opt --explain .*\n.*\n((?:.*\n)*?)```", text)
+    assert example is not None
+    passes = f'attach-hardware{{path="{SAMPLES}/hardware/edge.yaml"}},comet-accelerator'
+    printed = explained("gemm_softmax", passes, monkeypatch, capsys)
+    tables = example[1].split("...\n")
+    assert len(tables) == 2
+    for table in tables:
+        assert table in printed
+
+
+def test_kernels_of_gpus_are_explained_in_microseconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+):
+    hardware = f'attach-hardware{{path="{SAMPLES}/hardware/h200x8.yaml"}}'
+    passes = f"{hardware},triton-distributed{{ranks=2 pattern=auto}}"
+    printed = explained("ag_gemm", passes, monkeypatch, capsys)
+    assert re.search(
+        r"^strategy for @ag_gemm\n  candidate +us  limited by$", printed, re.M
+    )
+    assert re.search(r"^\* (push|wait|pull|fused|bsp).* \d+\.\d{3}  ", printed, re.M)
+
+
+def test_a_refusal_is_explained_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured):
+    hardware = f'attach-hardware{{path="{SAMPLES}/hardware/edge.yaml"}}'
+    passes = f"{hardware},comet-accelerator{{kind=allreduce}}"
+    with pytest.raises(SystemExit):
+        explained("ssm_scan", passes, monkeypatch, capsys)
+    printed = capsys.readouterr().err
+    assert re.search(r"^strategy for @ssm_scan", printed, re.M)
+    assert not re.search(r"^\*", printed, re.M)
