@@ -6,7 +6,7 @@ Import the submodule you need (this package itself imports nothing):
 * `model.price(problem, hardware, model="paper") -> Estimate` prices one mapping;
 * `model.price_many(mappings, hardware, model="paper") -> Prices` prices many mappings
   of one template at once, in numpy arrays;
-* `model.room_many(mappings, hardware) -> Room` says which of them fit;
+* `model.room_many(mappings, hardware)` says which of them the COMET tool has room for;
 * `from_ir.mapping.estimate_module(module, model="paper") -> Estimate` prices the
   mapping in a module of `comet` ops with an `arch.system`; `problem_of(module)` beside
   it and `from_ir.hardware.hardware_of(system)` give what the models take;

@@ -2,8 +2,9 @@
 How many bytes the tiles of a mapping need at each memory level.
 
 Two rules: `summed_occupancy` is the COMET tool's, which adds up tile nodes by their
-bindings; `live_occupancy` counts the values that are alive at the same time, for
-numbers or arrays of mappings. Neither doubles buffers unless asked to.
+bindings; `live_occupancy` counts the tensors that are alive at the same time. Sizes
+are numbers, or arrays of many mappings. Neither doubles buffers: `from_ir/capacity.py`
+does, which is the rule of tile trees.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from comet.cost.accelerator.bindings import binding_kinds, binding_of
 from comet.cost.accelerator.flow import TileExtents, elements_of
 from comet.cost.accelerator.hardware import Hardware
-from comet.cost.accelerator.mappings import Extents, Mappings
+from comet.cost.accelerator.mappings import Extents
 from comet.cost.accelerator.problem import (
     BindingKind,
     Entry,
@@ -52,23 +53,21 @@ class Occupancy:
         return ", ".join(f"{tensor} ({int(-size)} bytes)" for size, tensor in ordered)
 
 
-def fits(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Truth:
-    """Whether every level but the root memory holds what is alive in it."""
-    return _room(live_occupancy(mappings, extents), hardware)
-
-
-def fits_tool(mappings: Mappings, hardware: Hardware, extents: TileExtents) -> Truth:
-    """Whether the COMET tool's own sums leave room at every level."""
-    return _room(summed_occupancy(mappings.template, extents), hardware)
-
-
-def _room(occupancies: Iterable[Occupancy], hardware: Hardware) -> Truth:
+def fits(occupancies: Iterable[Occupancy], hardware: Hardware) -> Truth:
+    """Whether every level but the root memory holds what it must."""
     room: Truth = True
+    for occupancy, capacity in limited(occupancies, hardware):
+        room = room & np.less_equal(occupancy.total, capacity)
+    return room
+
+
+def limited(
+    occupancies: Iterable[Occupancy], hardware: Hardware
+) -> Iterator[tuple[Occupancy, int]]:
+    """Yield what levels below the root memory must hold, with their capacities."""
     for occupancy in occupancies:
         if occupancy.level != ROOT_MEMORY:
-            capacity = hardware.level(occupancy.level).memory.capacity
-            room = room & np.less_equal(occupancy.total, capacity)
-    return room
+            yield occupancy, hardware.level(occupancy.level).memory.capacity
 
 
 def summed_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy]:
@@ -152,14 +151,13 @@ def _tile_bytes(problem: Problem, entry: Entry, extents: Extents) -> Real:
     return elements_of(projection, extents) * (entry.bits / 8)
 
 
-def live_occupancy(mappings: Mappings, extents: TileExtents) -> Iterator[Occupancy]:
+def live_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy]:
     """
     The bytes alive at each level while each temporal node runs.
 
     A node's own tiles, the tiles that earlier nodes left for later ones, and the tiles
     of nodes that run at the same time.
     """
-    problem = mappings.template
     tiles = [t for t in walk_tiles(problem.root) if t is not problem.root]
     places = [t for t in tiles if not t.spatial]
     live = _Live(

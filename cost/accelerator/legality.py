@@ -21,8 +21,8 @@ from comet.cost.accelerator.bindings import (
     tags_of,
 )
 from comet.cost.accelerator.capacity import (
-    ROOT_MEMORY,
     Occupancy,
+    limited,
     live_occupancy,
     summed_occupancy,
 )
@@ -107,7 +107,7 @@ def check_live(problem: Problem, hardware: Hardware) -> None:
 def check_sizes(problem: Problem, hardware: Hardware, extents: TileExtents) -> None:
     """That tiles multiply up to the problem, and fit where they are alive."""
     check_extents(problem, extents)
-    _check_capacity(problem, hardware, live_occupancy(Mappings(problem), extents))
+    _check_capacity(problem, hardware, live_occupancy(problem, extents))
 
 
 def _check_entry(
@@ -348,13 +348,11 @@ def _index_of(problem: Problem, name: str) -> int | None:
 def _check_capacity(
     problem: Problem, hardware: Hardware, occupancies: Iterator[Occupancy]
 ) -> None:
-    for occupancy in occupancies:
-        memory = hardware.level(occupancy.level).memory
-        needed = int(occupancy.total)
-        if occupancy.level != ROOT_MEMORY and needed > memory.capacity:
+    for occupancy, capacity in limited(occupancies, hardware):
+        if (needed := int(occupancy.total)) > capacity:
             raise CostError(
                 f"the tiles do not fit {occupancy.level}: {occupancy.tensors()} need "
                 f"{needed} bytes together at {occupancy.where}, it holds "
-                f"{memory.capacity}; choose smaller factors below {occupancy.level}",
+                f"{capacity}; choose smaller factors below {occupancy.level}",
                 _index_of(problem, occupancy.where),
             )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comet.cost.accelerator import ideal
-from comet.cost.accelerator.capacity import fits, fits_tool
+from comet.cost.accelerator.capacity import fits, summed_occupancy
 from comet.cost.accelerator.flow import Flows, build_flows, tile_extents
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.legality import check_structure
@@ -39,16 +39,6 @@ class Prices:
     """Cycles."""
     energy: NDArray[np.float64]
     """pJ."""
-
-
-@dataclass(frozen=True)
-class Room:
-    """Which of many mappings of one template fit, one array element each."""
-
-    live: NDArray[np.bool_]
-    """Whether every level holds what is alive in it."""
-    summed: NDArray[np.bool_]
-    """Whether the COMET tool's own sums leave room at every level."""
 
 
 def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> Estimate:
@@ -91,17 +81,13 @@ def price_many(
     )
 
 
-def room_many(mappings: Mappings, hardware: Hardware) -> Room:
-    """Which of many mappings of one legal template fit, by either rule."""
-    parts = list(mappings.parts(AT_ONCE))
-    tiles = [tile_extents(part, hardware) for part in parts]
-    pairs = list(zip(parts, tiles, strict=True))
-    return Room(
-        _joined(parts, [np.asarray(fits(p, hardware, t), np.bool_) for p, t in pairs]),
-        _joined(
-            parts, [np.asarray(fits_tool(p, hardware, t), np.bool_) for p, t in pairs]
-        ),
-    )
+def room_many(mappings: Mappings, hardware: Hardware) -> NDArray[np.bool_]:
+    """Which of many mappings of one template fit by the COMET tool's own sums."""
+    parts, room = list(mappings.parts(AT_ONCE)), list[NDArray[np.bool_]]()
+    for part in parts:
+        needs = summed_occupancy(part.template, tile_extents(part, hardware))
+        room.append(np.asarray(fits(needs, hardware), np.bool_))
+    return _joined(parts, room)
 
 
 def _joined(

@@ -180,7 +180,7 @@ class _Factors:
     def room(self, plan: Plan, trials: Values) -> NDArray[np.bool_]:
         """Return which of `trials` fit, by the liveness of values and by the tool."""
         candidates = Candidates(self.template, trials)
-        tool = room_many(candidates.mappings(plan), self.template.hardware).summed
+        tool = room_many(candidates.mappings(plan), self.template.hardware)
         return np.broadcast_to(candidates.fit(), tool.shape) & tool
 
     def reordered(self, current: Found[TilePlan]) -> Found[TilePlan] | None:

@@ -246,7 +246,7 @@ def test_reuse_that_does_not_divide_the_iterations() -> None:
 def peak(problem: Problem, hardware: Hardware, level: str) -> float:
     """The most bytes a level holds at a time."""
     extents = tile_extents(Mappings(problem), hardware)
-    places = live_occupancy(Mappings(problem), extents)
+    places = live_occupancy(problem, extents)
     return max(float(p.total) for p in places if p.level == level)
 
 
