@@ -199,6 +199,11 @@ def with_element_type(type_: Attribute, element: ElementT) -> TensorType[Element
     return tensor(extents_of(type_), element, level_of(type_))
 
 
+def joined_extents(values: Iterable[SSAValue | Attribute]) -> dict[str, int]:
+    """Return the extents of all names in `values`; where two differ, the later one."""
+    return {name: n for value in values for name, n in extents_of(value).items()}
+
+
 def merged_extents(
     values: Iterable[SSAValue | Attribute], where: str
 ) -> dict[str, int]:

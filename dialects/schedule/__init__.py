@@ -276,6 +276,10 @@ class SpatialOp(NodeOp):
     def on_mesh(self) -> bool:
         return self.mesh is not None
 
+    @property
+    def is_grid(self) -> bool:
+        return self.mesh is None
+
     def initial_carries(self) -> Sequence[SSAValue]:
         return ()
 

@@ -53,6 +53,22 @@ class NodeOp(IRDLOperation, ABC):
         return tuple(self.loops)
 
     @property
+    def outermost(self) -> NodeOp:
+        """The node around it that stands in no other, itself if there is none."""
+        above = self.parent_op()
+        return above.outermost if isinstance(above, NodeOp) else self
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether it is the grid of a kernel."""
+        return False
+
+    @property
+    def in_kernel(self) -> bool:
+        """Whether it is the grid of a kernel, or stands in one."""
+        return self.outermost.is_grid
+
+    @property
     def on_mesh(self) -> bool:
         """Whether its loops run over the axes of a mesh."""
         return False

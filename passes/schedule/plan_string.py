@@ -152,9 +152,7 @@ def node_kinds(node: NodeOp) -> frozenset[str]:
 
 def nest_number(node: NodeOp) -> str:
     """Return the number of the outermost node around `node`, from 1, as text."""
-    outermost = node
-    while isinstance(above := outermost.parent_op(), NodeOp):
-        outermost = above
+    outermost = node.outermost
     block = outermost.parent
     nests = [] if block is None else [op for op in block.ops if isinstance(op, NodeOp)]
     return str(1 + nests.index(outermost))
@@ -171,8 +169,13 @@ def entry_for(node: NodeOp, entries: Sequence[PlanEntry]) -> PlanEntry | None:
 
 
 def cuttable(node: NodeOp) -> tuple[str, ...]:
-    """Return the dimensions that rows of `node` may name: of a fold's loop only its."""
+    """
+    Return the dimensions that rows of `node` may name.
+
+    In a kernel these are the ones that `fuse` chose, as another loop is another kernel;
+    the loop of a fold has its one dimension.
+    """
     carries = node.initial_carries()
-    if carries and _on_mesh(node):
+    if node.in_kernel or (carries and _on_mesh(node)):
         return tuple(node.factors)
     return tuple(merged_extents((*node.ins, *carries), node.name))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.collective import (
@@ -18,16 +18,13 @@ from comet.dialects.collective import (
     ScatterOp,
 )
 from comet.dialects.compound import FoldOp, RenameOp
-from comet.dialects.compound.dims import extents_of, with_extents
+from comet.dialects.compound.dims import extents_of, joined_extents, with_extents
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import compute_block
-
-TileOf = Callable[[int, int], int]
-"""The tile (elements) that a factor makes of an extent."""
 
 
 def aligned_tile(extent: int, factor: int) -> int:
@@ -42,101 +39,71 @@ def set_rows(node: NodeOp, rows: Sequence[LoopAttr]) -> None:
     node.properties["loops"] = ArrayAttr(rows)
 
 
-def retile(func: FuncOp, tile_of: TileOf = even_tile) -> None:
+def retile(func: FuncOp) -> None:
     """
     Recompute all types and combiners of the tile trees in `func` from their rows.
 
-    Tiles are `tile_of(extent, factor)` in temporal nodes and on grids, and the even
-    share on a mesh. What stands between the trees stays. Raises VerifyException if a
-    node cannot be split along a row.
+    Tiles are even, but in kernels powers of two where that keeps the factor. What
+    stands between the trees stays. Raises VerifyException if a node cannot be split
+    along a row.
     """
     for op in compute_block(func).ops:
         if isinstance(op, NodeOp):
-            retile_node(op, tile_of)
+            retile_node(op)
 
 
-def retile_node(op: NodeOp, tile_of: TileOf = even_tile) -> None:
+def retile_node(op: NodeOp) -> None:
     """Recompute the types and combiners of one tile tree, as `retile` does of all."""
     block = op.parent
     assert block is not None
     # Of a node that reads nothing, only what it makes says how large that is.
-    scope = _scope(block) if op.operands else _result_extents(op)
-    _retile_node(op, scope, tile_of)
+    scope = joined_extents(block.args if op.operands else op.results)
+    _retile_node(op, scope)
     assign_combiners(op)
 
 
-def _retile_block(block: Block, tile_of: TileOf) -> None:
+def _retile_block(block: Block) -> None:
     """Recompute the types of all results in `block`, top down."""
-    scope = _scope(block)
+    scope = joined_extents(block.args)
     for op in block.ops:
         if isinstance(op, NodeOp):
-            _retile_node(op, scope, tile_of)
+            _retile_node(op, scope)
         elif isinstance(op, CollectiveOp):
             _retype(op.results, scope | _collective_extents(op))
         elif isinstance(op, RenameOp):
             names = op.renaming
             _retype(op.results, {names[d]: e for d, e in extents_of(op.input).items()})
         else:
-            _retype(op.results, scope | _operand_extents(op))
+            _retype(op.results, scope | joined_extents(op.operands))
             if isinstance(op, FoldOp):
-                _retile_fold(op, tile_of)
+                _retile_fold(op)
 
 
-def _scope(block: Block) -> dict[str, int]:
-    """Return the extents that a block's arguments give to dimensions."""
-    extents: dict[str, int] = {}
-    for argument in block.args:
-        extents |= extents_of(argument)
-    return extents
-
-
-def _result_extents(op: Operation) -> dict[str, int]:
-    extents: dict[str, int] = {}
-    for result in op.results:
-        extents |= extents_of(result)
-    return extents
-
-
-def _operand_extents(op: Operation) -> dict[str, int]:
-    extents: dict[str, int] = {}
-    for operand in op.operands:
-        extents |= extents_of(operand)
-    return extents
-
-
-def _retile_node(op: NodeOp, scope: Mapping[str, int], tile_of: TileOf) -> None:
-    whole = dict(scope) | _operand_extents(op)
+def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
+    whole = dict(scope) | joined_extents(op.operands)
     cuts = [op.last_cut(dim, whole[dim]) for dim in op.factors]
-    cut = even_tile if op.on_mesh else tile_of
+    cut = aligned_tile if op.in_kernel else even_tile
     tiles = whole | {last.dim: cut(last.extent, last.factor) for last in cuts}
     outer = (*op.ins, *(op.carry if isinstance(op, TemporalOp) else ()))
     for value, argument in zip(outer, op.body.block.args, strict=True):
         fitting = {dim: tiles[dim] for dim in extents_of(value)}
         _retype((argument,), fitting)
-    _retile_block(op.body.block, tile_of)
+    _retile_block(op.body.block)
     if isinstance(op, SpatialOp) and op.merge is not None:
         for argument in op.merge.block.args:
             _retype((argument,), tiles)
-        _retile_block(op.merge.block, tile_of)
-    _retype(op.outs, _yielded_extents(op) | whole)
+        _retile_block(op.merge.block)
+    _retype(op.outs, joined_extents(op.yielded) | whole)
 
 
-def _yielded_extents(op: NodeOp) -> dict[str, int]:
-    """Return the extents that the body gives to dimensions of its own."""
-    extents: dict[str, int] = {}
-    for value in op.yielded:
-        extents |= extents_of(value)
-    return extents
-
-
-def _retile_fold(op: FoldOp, tile_of: TileOf) -> None:
+def _retile_fold(op: FoldOp) -> None:
     outer = (*op.ins, *op.init)
     for value, argument in zip(outer, op.step.block.args, strict=True):
         _retype((argument,), extents_of(value))
     for value, argument in zip((*op.init, *op.init), op.merge.block.args, strict=True):
         _retype((argument,), extents_of(value))
-    _retile_block(op.step.block, tile_of)
-    _retile_block(op.merge.block, tile_of)
+    _retile_block(op.step.block)
+    _retile_block(op.merge.block)
 
 
 def _collective_extents(op: CollectiveOp) -> dict[str, int]:

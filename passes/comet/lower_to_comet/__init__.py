@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.comet import ConstantsOp
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import joined_extents
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.comet.lower_to_comet.build import Plan, build_mapping, build_problem
@@ -130,11 +130,8 @@ def _outputs(func: FuncOp, values: Values) -> tuple[SSAValue, ...]:
 
 def _outer_extents(func: FuncOp) -> dict[str, int]:
     """Return the extents of the values outside of the tree: those of the problem."""
-    extents: dict[str, int] = {}
-    results: list[SSAValue] = [r for op in func.body.block.ops for r in op.results]
-    for value in (*func.args, *results):
-        extents |= extents_of(value)
-    return extents
+    results = (result for op in func.body.block.ops for result in op.results)
+    return joined_extents((*func.args, *results))
 
 
 def lower_function(func: FuncOp, plan: Plan) -> None:

@@ -16,13 +16,13 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.hardware import device_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import joined_extents
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.schedule.plan_string import PLAN, PlanEntry, Rows, parse_plan
-from comet.passes.schedule.retile import aligned_tile, retile_node, set_rows
+from comet.passes.schedule.retile import retile_node, set_rows
 from comet.passes.schedule.tile.gpu import finish_kernel, tilings
 
 WORTH_TRYING = 2.0
@@ -85,7 +85,7 @@ def apply_tiles(
     for plan in plans:
         for op in _nodes(plan.node):
             set_rows(op, _rows(op, plan.tiles))
-        retile_node(plan.node, aligned_tile)
+        retile_node(plan.node)
         plan.node.launch = None
         finish_kernel(plan.node, levels, device_of(system))
     if plans:
@@ -95,9 +95,7 @@ def apply_tiles(
 
 def _rows(node: NodeOp, tiles: Mapping[str, int]) -> list[LoopAttr]:
     """Return the rows of a node with factors that make `tiles`, others as they are."""
-    extents: dict[str, int] = {}
-    for value in (*node.ins, *node.initial_carries()):
-        extents |= extents_of(value)
+    extents = joined_extents((*node.ins, *node.initial_carries()))
     return [
         LoopAttr(row.dim, -(-extents[row.dim] // tiles[row.dim]), row.axis)
         if row.dim in tiles

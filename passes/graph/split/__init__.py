@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import ExtentOp, RenameOp
-from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.dims import joined_extents, names_of
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.split.ops import Split, split_function
 
@@ -52,13 +52,8 @@ class SplitPass(ModulePass):
 
 def _extents(func: FuncOp) -> dict[str, int]:
     """Return the extent of every dimension of the values of a function."""
-    extents: dict[str, int] = {}
-    for value in func.body.block.args:
-        extents |= extents_of(value)
-    for op in func.body.block.ops:
-        for value in op.results:
-            extents |= extents_of(value)
-    return extents
+    results = (result for op in func.body.block.ops for result in op.results)
+    return joined_extents((*func.body.block.args, *results))
 
 
 def plan_split(func: FuncOp, dim: str, parts: int) -> Split:

@@ -17,7 +17,6 @@ from comet.dialects.compound.dims import extents_of, merged_extents
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.plan_string import (
@@ -30,7 +29,7 @@ from comet.passes.schedule.plan_string import (
     parse_plan,
     plan_targets,
 )
-from comet.passes.schedule.retile import aligned_tile, retile, set_rows
+from comet.passes.schedule.retile import retile, set_rows
 from comet.passes.schedule.tile import accelerator, gpu
 from comet.passes.schedule.tile.gpu import finish_kernels
 from comet.passes.search.goal import Goal
@@ -97,20 +96,19 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     accelerators), a body cannot be split along a row, or a tile does not fit (on
     accelerators; `finish_kernels` checks the kernels of a GPU).
     """
-    on_gpu = system.gpu is not None
     nodes = tuple(plan_targets(func))
-    _check_entries(nodes, plan, on_gpu)
+    _check_entries(nodes, plan)
     for node in nodes:
         entry = entry_for(node, plan)
         rows = () if entry is None else entry.rows
-        set_rows(node, _rows(node, rows, on_gpu))
+        set_rows(node, _rows(node, rows))
     try:
-        retile(func, aligned_tile if on_gpu else even_tile)
+        retile(func)
     except VerifyException as error:
         raise PassFailedException(f"tile: {error}") from error
     for node in nodes:
-        _check_factors(node, on_gpu)
-    if not on_gpu:  # kernels are checked with their launch numbers
+        _check_factors(node)
+    if system.gpu is None:  # kernels are checked with their launch numbers
         _check_capacity(func, system)
 
 
@@ -127,9 +125,7 @@ def _check_capacity(func: FuncOp, system: SystemOp) -> None:
         )
 
 
-def _check_entries(
-    nodes: Sequence[NodeOp], plan: Sequence[PlanEntry], on_gpu: bool
-) -> None:
+def _check_entries(nodes: Sequence[NodeOp], plan: Sequence[PlanEntry]) -> None:
     for entry in plan:
         matching = [node for node in nodes if entry_for(node, (entry,)) is not None]
         if not matching:
@@ -137,7 +133,7 @@ def _check_entries(
             raise PassFailedException(
                 f"tile: plan entry '{entry}' fits no node; there are nodes at {levels}"
             )
-        known = {dim for node in matching for dim in _splittable(node, on_gpu)}
+        known = {dim for node in matching for dim in cuttable(node)}
         for dim, _ in entry.rows:
             if dim not in known:
                 raise PassFailedException(
@@ -150,44 +146,34 @@ def _extents(node: NodeOp) -> dict[str, int]:
     return merged_extents((*node.ins, *node.initial_carries()), node.name)
 
 
-def _splittable(node: NodeOp, on_gpu: bool) -> tuple[str, ...]:
-    """
-    Return the dimensions along which `node` may be split.
-
-    On a GPU these are the ones that `fuse` chose: another loop is another kernel. A
-    fold's loop has its one dimension.
-    """
-    return tuple(node.factors) if on_gpu else cuttable(node)
-
-
-def _rows(node: NodeOp, rows: Rows, on_gpu: bool) -> list[LoopAttr]:
+def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
     """
     Return the rows of `node`; dimensions that it cannot be split along are left out.
 
-    On a GPU, and where it is the loop of a fold, it keeps all of its own, in their
+    In a kernel, and where it is the loop of a fold, it keeps all of its own, in their
     order; those not in `rows` are whole.
     """
-    known = _splittable(node, on_gpu)
+    known = cuttable(node)
     kept = [(dim, factor) for dim, factor in rows if dim in known]
-    if on_gpu or node.initial_carries():
+    if node.in_kernel or node.initial_carries():
         kept = [(dim, dict(rows).get(dim, 1)) for dim in known]
     if isinstance(node, SpatialOp):
         return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(kept)]
     return [LoopAttr(dim, factor) for dim, factor in kept]
 
 
-def _check_factors(node: NodeOp, on_gpu: bool) -> None:
+def _check_factors(node: NodeOp) -> None:
     extents = _extents(node)
     for dim, factor in node.factors.items():
         extent = extents[dim]
-        if on_gpu and any(
+        if node.in_kernel and any(
             not node.tile_fits(dim, whole, tile) for whole, tile in _tiles(node, dim)
         ):
             raise PassFailedException(
                 f"tile: {dim} = {extent} cannot be cut into {factor} tiles of one "
                 f"size; {-(-extent // -(-extent // factor))} is possible"
             )
-        if not on_gpu and extent % factor:
+        if not node.in_kernel and extent % factor:
             raise PassFailedException(
                 f"tile: factor {factor} of {dim} does not divide its extent {extent} "
                 f"in the node at {node_level(node)}; take a divisor of {extent}"

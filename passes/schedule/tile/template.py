@@ -364,9 +364,7 @@ def _can_loop(node: TemporalOp, dim: str) -> bool:
     """Return whether the body of `node` may run tile by tile along `dim`."""
     if node.initial_carries():
         return True
-    root: NodeOp = node
-    while isinstance(above := root.parent_op(), NodeOp):
-        root = above
+    root = node.outermost
     set_rows(node, (LoopAttr(dim, 1),))
     try:
         assign_combiners(root)

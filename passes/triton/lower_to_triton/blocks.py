@@ -18,6 +18,7 @@ from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import (
     element_type_of,
     extents_of,
+    joined_extents,
     level_of,
     names_of,
 )
@@ -123,7 +124,4 @@ def _tiles_of(op: Operation) -> Iterable[SSAValue]:
 
 def global_extents(node: SpatialOp) -> dict[str, int]:
     """Return the extent of every dimension that enters or leaves the grid node."""
-    extents: dict[str, int] = {}
-    for value in (*node.ins, *node.outs):
-        extents |= extents_of(value)
-    return extents
+    return joined_extents((*node.ins, *node.outs))

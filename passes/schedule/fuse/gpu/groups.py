@@ -25,7 +25,7 @@ from comet.dialects.collective import (
 )
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import CastOp, ContractOp, IndexOp, MapOp, RenameOp
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import joined_extents
 from comet.dialects.compound.named import CompoundOp
 from comet.passes.analysis.reduction_loops import without_constants
 from comet.passes.schedule.fuse.program import read_program
@@ -146,10 +146,7 @@ def _disagrees(group: Sequence[Operation], op: Operation) -> bool:
 
 def extents_of_op(op: Operation) -> dict[str, int]:
     """Return the extents of all dimensions of an op's operands and results."""
-    extents: dict[str, int] = {}
-    for value in (*op.operands, *op.results):
-        extents |= extents_of(value)
-    return extents
+    return joined_extents((*op.operands, *op.results))
 
 
 def with_products(group: Group, earlier: Sequence[Group]) -> Group:

@@ -30,7 +30,7 @@ from comet.cost.gpu.tiling import price, rank
 from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import joined_extents
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
@@ -136,9 +136,7 @@ def _needed(node: SpatialOp, registers: Real, shared: Real, levels: GpuLevels) -
 
 def _rows(node: NodeOp, blocks: Mapping[str, int]) -> Rows:
     """Return the rows of a node: it keeps its dimensions, blocks give the factors."""
-    extents: dict[str, int] = {}
-    for value in (*node.ins, *node.initial_carries()):
-        extents |= extents_of(value)
+    extents = joined_extents((*node.ins, *node.initial_carries()))
     return tuple((dim, -(-extents[dim] // blocks[dim])) for dim in node.factors)
 
 
