@@ -38,11 +38,16 @@ def blocks_of(channel: SSAValue) -> dict[str, int]:
     return {}
 
 
-def tells_of(signal: SignalOp, channel: SSAValue) -> bool:
-    """
-    Whether a signal also says that tiles of another channel are there.
+def covers(signal: SignalOp, channel: SSAValue) -> bool:
+    """Whether a signal says that it speaks for a channel."""
+    return any(behind(each) is behind(channel) for each in signal.channels)
 
-    The programs that signal have given these before, to the same ranks.
+
+def can_cover(signal: SignalOp, channel: SSAValue) -> bool:
+    """
+    Whether a signal can speak for another channel.
+
+    The programs that signal have stored to it before, for the same ranks.
     """
     block = signal.parent
     own = next(iter(_givers(signal, signal.channel)), None)
@@ -56,24 +61,17 @@ def tells_of(signal: SignalOp, channel: SSAValue) -> bool:
     )
 
 
-def teller_of(channel: ChannelOp) -> ChannelOp | None:
+def signalled_with(channel: ChannelOp) -> ChannelOp | None:
     """
-    Return the channel whose signals tell of the blocks of this one.
+    Return the channel whose signals speak for this one.
 
     It is the channel itself, another one, or None where nobody signals.
     """
-    uses = list(uses_of(channel.result))
-    if any(isinstance(op, SignalOp) for op in uses):
-        return channel
-    for giver in uses:
-        if not isinstance(giver, PushOp | StageOp) or giver.parent is None:
-            continue
-        for signal in giver.parent.ops:
-            if isinstance(signal, SignalOp) and tells_of(signal, channel.result):
-                other = behind(signal.channel).owner
-                if isinstance(other, ChannelOp) and other.blocks == channel.blocks:
-                    return other
-    return None
+    signals = [op for op in uses_of(channel.result) if isinstance(op, SignalOp)]
+    owners = [behind(op.channel).owner for op in signals]
+    found = channel if channel in owners else next(iter(owners), None)
+    assert found is None or isinstance(found, ChannelOp)
+    return found
 
 
 def uses_of(channel: SSAValue) -> Iterator[Operation]:
@@ -91,8 +89,8 @@ def flagged(wait: WaitOp) -> SSAValue:
         assert isinstance(flags, FlagsOp)
         return flags.box
     channel = behind(wait.channel).owner
-    teller = teller_of(channel) if isinstance(channel, ChannelOp) else None
-    return behind(wait.channel) if teller is None else teller.result
+    other = signalled_with(channel) if isinstance(channel, ChannelOp) else None
+    return behind(wait.channel) if other is None else other.result
 
 
 def _givers(signal: SignalOp, channel: SSAValue) -> Iterator[PushOp | StageOp]:

@@ -8,6 +8,7 @@ node's border: a tile is pushed when it is made, and waited for before it is loa
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, IntegerAttr, TensorType, UnitAttr, i64
 from xdsl.ir import Attribute, SSAValue
@@ -21,6 +22,7 @@ from xdsl.irdl import (
     opt_prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -204,20 +206,24 @@ class SignalOp(_OnFlags):
     """
     Tell receivers, after a tile's stores, that one more tile of its block is there.
 
-    `fence` makes all threads' stores precede the release, which one thread does.
+    `covers` lists other channels to which the same programs have stored their tiles:
+    the signal speaks for these, too. `fence` makes all threads' stores precede the
+    release, which one thread does.
 
     ```mlir
-    dataflow.signal %ch : !dataflow.channel<..>
+    dataflow.signal %ch covers(%other : !dataflow.channel<..>) : !dataflow.channel<..>
     dataflow.signal %box flags %flags epoch %epoch release system fence
         : !dataflow.channel<..>, !dataflow.flags<..>
     ```
     """
 
     name = "dataflow.signal"
+    covered = var_operand_def(ChannelType)
     fence = opt_prop_def(UnitAttr)
     assembly_format = (
-        "$channel (`flags` $flags^ `epoch` $epoch $semantics $scope)? "
-        "(`fence` $fence^)? attr-dict `:` type($channel) (`,` type($flags)^)?"
+        "$channel (`covers` `(` $covered^ `:` type($covered) `)`)? "
+        "(`flags` $flags^ `epoch` $epoch $semantics $scope)? (`fence` $fence^)? "
+        "attr-dict `:` type($channel) (`,` type($flags)^)?"
     )
 
     def __init__(
@@ -228,10 +234,11 @@ class SignalOp(_OnFlags):
         semantics: Semantics = Semantics.RELEASE,
         scope: FlagScope = FlagScope.SYSTEM,
         fence: bool = True,
+        covered: Sequence[SSAValue] = (),
     ):
         lowered = flags is not None
         super().__init__(
-            operands=[channel, flags, epoch],
+            operands=[covered, channel, flags, epoch],
             properties={
                 "semantics": SemanticsAttr(semantics) if lowered else None,
                 "scope": ScopeAttr(scope) if lowered else None,
@@ -239,8 +246,17 @@ class SignalOp(_OnFlags):
             },
         )
 
+    @property
+    def channels(self) -> tuple[SSAValue, ...]:
+        """All channels that the signal speaks for, the one with the flags first."""
+        return (self.channel, *self.covered)
+
     def verify_(self) -> None:
         self.verify_lowered()
+        if len(set(self.channels)) < len(self.channels):
+            raise VerifyException(
+                f"'{self.name}' op speaks for a channel twice; name each once"
+            )
 
 
 @irdl_op_definition

@@ -37,7 +37,7 @@ from comet.dialects.dataflow import (
     StageOp,
     WaitOp,
 )
-from comet.dialects.dataflow.signals import teller_of, uses_of
+from comet.dialects.dataflow.signals import signalled_with, uses_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import erase, insert_before, rebuild_kernel
@@ -66,8 +66,8 @@ class FlagPlan:
     channel: ChannelOp
     writers: int | None
     """The tiles of a block, each of which signals once; None: nobody signals."""
-    told_with: ChannelOp | None = None
-    """Another channel, whose signals tell of this one as well."""
+    signalled_with: ChannelOp | None = None
+    """Another channel, whose signals speak for this one as well."""
 
 
 def plan_flags(program: ProgramOp) -> tuple[FlagPlan, ...]:
@@ -89,10 +89,10 @@ def _flag_plan(channel: ChannelOp) -> FlagPlan:
             f"lower-channels: the channel {_name(channel)} is given to "
             f"{len(givers)} times; push or stage one value to it"
         )
-    teller = teller_of(channel)
-    if teller is channel:
+    other = signalled_with(channel)
+    if other is channel:
         return FlagPlan(channel, tiles_per_block(givers[0], channel))
-    return FlagPlan(channel, None, teller)
+    return FlagPlan(channel, None, other)
 
 
 def _flag_plan_of_input(
@@ -103,7 +103,7 @@ def _flag_plan_of_input(
             f"lower-channels: a kernel gives to the channel {_name(channel)} of an "
             "input, which the caller has written there; give to a channel of its own"
         )
-    return FlagPlan(channel, None if teller_of(channel) is None else 1)
+    return FlagPlan(channel, None if signalled_with(channel) is None else 1)
 
 
 def tiles_per_block(giver: PushOp | StageOp, channel: ChannelOp) -> int:
@@ -141,8 +141,8 @@ def lower(program: ProgramOp, plans: Sequence[FlagPlan]) -> None:
     for plan in plans:
         lowered[plan.channel.result] = _memory(plan)
     for plan in plans:
-        if plan.told_with is not None:
-            flags = lowered[plan.told_with.result].flags
+        if plan.signalled_with is not None:
+            flags = lowered[plan.signalled_with.result].flags
             memory = lowered[plan.channel.result]
             lowered[plan.channel.result] = replace(memory, flags=flags)
     for kernel in list(program.kernels()):
@@ -190,6 +190,7 @@ def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, Memory]) -> None:
         memory, argument = lowered[value], body.args[index]
         ins[index] = memory.inbox
         uses = [use.operation for use in argument.uses]
+        uses = [op for op in uses if not _is_covered(argument, op)]
         flags = None
         if memory.flags and any(isinstance(op, SignalOp | WaitOp) for op in uses):
             made = memory.flags.result
@@ -200,6 +201,11 @@ def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, Memory]) -> None:
         for op in uses:
             _lower_use(op, epoch.result, flags, memory)
     rebuild_kernel(kernel, ins, range(len(kernel.results_)))
+
+
+def _is_covered(channel: SSAValue, op: Operation) -> bool:
+    """Whether a use of a channel is a signal with the flags of another channel."""
+    return isinstance(op, SignalOp) and op.channel is not channel
 
 
 def _lower_use(
@@ -213,7 +219,7 @@ def _lower_use(
             new = type(op)(op.channel, epoch)
             new.result.name_hint = op.result.name_hint
         case SignalOp():
-            new = SignalOp(op.channel, flags, epoch)
+            new = SignalOp(op.channel, flags, epoch, covered=op.covered)
         case WaitOp() if memory.flags is not None:
             new = WaitOp(op.channel, flags, epoch, memory.flags.writers.value.data)
         case _:

@@ -1,30 +1,54 @@
 """
-Which values one signal tells of: several that the same programs give, tile by tile.
+Signal coalescing: one signal for several channels, instead of one for each.
 
-Every program on a launch grid makes a tile of each result of its node. One signal
-behind the last of them, for one set of flags, says that all are there.
+Every program on a launch grid makes a tile of each result of its node. One signal after
+the last of them, for one set of flags, says that all are there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from xdsl.rewriter import Rewriter
 
-from comet.dialects.dataflow import ChannelOp, ProgramOp, SignalOp, behind
-from comet.dialects.dataflow.signals import tells_of
+from comet.dialects.dataflow import ChannelOp, KernelOp, ProgramOp, SignalOp, behind
+from comet.dialects.dataflow.signals import can_cover
+
+
+@dataclass(frozen=True)
+class Coalescing:
+    """A signal, and earlier ones of its kernel for which it can speak."""
+
+    signal: SignalOp
+    covered: tuple[SignalOp, ...]
 
 
 def merge_signals(program: ProgramOp) -> None:
-    """Leave of signals that tell of the same blocks, in one kernel, the last one."""
+    """Let the last of signals for the same blocks, in one kernel, speak for all."""
     for kernel in program.kernels():
-        signals = [op for op in kernel.body.block.ops if isinstance(op, SignalOp)]
-        for index, signal in enumerate(signals):
-            if any(_tells_as_well(later, signal) for later in signals[index + 1 :]):
-                Rewriter.erase_op(signal)
+        for plan in list(plan_signals(kernel)):
+            channels = [op.channel for op in plan.covered]
+            one = SignalOp(plan.signal.channel, covered=channels)
+            Rewriter.replace_op(plan.signal, one)
+            for op in plan.covered:
+                Rewriter.erase_op(op)
 
 
-def _tells_as_well(later: SignalOp, signal: SignalOp) -> bool:
-    """Whether `later` stands behind what `signal` tells of, and has the same blocks."""
+def plan_signals(kernel: KernelOp) -> Iterator[Coalescing]:
+    """Yield which signals of a kernel become one."""
+    left = [op for op in kernel.body.block.ops if isinstance(op, SignalOp)]
+    while left:
+        last = left.pop()
+        covered = tuple(op for op in left if _covers(last, op))
+        left = [op for op in left if op not in covered]
+        if covered:
+            yield Coalescing(last, covered)
+
+
+def _covers(later: SignalOp, signal: SignalOp) -> bool:
+    """Whether `later` can speak for the channel of `signal`, block by block."""
     one, other = behind(later.channel).owner, behind(signal.channel).owner
     assert isinstance(one, ChannelOp)
     assert isinstance(other, ChannelOp)
-    return one.blocks == other.blocks and tells_of(later, other.result)
+    return one.blocks == other.blocks and can_cover(later, other.result)

@@ -29,6 +29,7 @@ from comet.dialects.dataflow import (
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, tile_of
+from comet.dialects.dataflow.signals import can_cover, covers
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.lower_channels import destinations
 from comet.passes.dataflow.verify_sync.wiring import (
@@ -96,6 +97,20 @@ def epochs_are_shared(wiring: Wiring) -> str | None:
                 f"{kernel_of(op)} counts its launches {len(counters)} times, so that "
                 "its epochs run ahead of those of other kernels; use one dataflow.epoch"
             )
+    return None
+
+
+def covered_is_stored(wiring: Wiring) -> str | None:
+    """A signal speaks only for what the same programs have stored before it."""
+    box = wiring.inbox.result
+    for op in wiring.signals:
+        if behind(op.channel) is box or not covers(op, box) or can_cover(op, box):
+            continue
+        return (
+            f"{kernel_of(op)} speaks for {wiring.name} by the signal of "
+            f"{shown(behind(op.channel))}, before which its programs have not stored "
+            "there as well; give it a signal and flags of its own"
+        )
     return None
 
 
@@ -363,6 +378,7 @@ RULES: Iterable[Rule] = (
     all_ranks_talk,
     one_gives,
     epochs_are_shared,
+    covered_is_stored,
     flags_are_own,
     waits_are_told,
     reads_are_behind,

@@ -22,7 +22,7 @@ from comet.dialects.dataflow import (
     WaitOp,
     behind,
 )
-from comet.dialects.dataflow.signals import cuts, tells_of
+from comet.dialects.dataflow.signals import covers, cuts
 
 Giver: TypeAlias = PushOp | StageOp
 Reader: TypeAlias = ReadOp | PullOp
@@ -56,7 +56,7 @@ class Wiring:
 
     inbox: InboxOp
     flags: tuple[FlagsOp, ...]
-    """Its own, or those of another inbox whose signals tell of this one as well."""
+    """Its own, or those of another inbox whose signals speak for this one as well."""
     givers: tuple[Giver, ...]
     readers: tuple[Reader, ...]
     signals: tuple[SignalOp, ...]
@@ -130,9 +130,9 @@ def _own_flags(program: ProgramOp, inbox: InboxOp) -> tuple[FlagsOp, ...]:
 def _shared_flags(
     signals: Sequence[SignalOp], inbox: InboxOp, used: Sequence[Use]
 ) -> tuple[FlagsOp, ...]:
-    """Return flags that are waited for, whose signals tell of an inbox as well."""
+    """Return flags that are waited for, whose signals speak for an inbox as well."""
     waited = {_flags_of(op) for op in used if isinstance(op, WaitOp)}
-    found = (_flags_of(op) for op in signals if tells_of(op, inbox.result))
+    found = (_flags_of(op) for op in signals if covers(op, inbox.result))
     return tuple(
         flags
         for flags in dict.fromkeys(found)

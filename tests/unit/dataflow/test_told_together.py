@@ -45,7 +45,8 @@ func.func @f(%x: !G) -> !O {
         }
         dataflow.push %t to %box1 epoch %e : !L, !CH
         dataflow.push %u to %other1 epoch %e : !L, !CH
-        dataflow.signal %other1 flags %f epoch %e release system fence : !CH, !F
+        dataflow.signal %other1 covers(%box1 : !CH) flags %f epoch %e release system
+            fence : !CH, !F
         dataflow.yield
       }
       %b = dataflow.buffer : !O
@@ -73,10 +74,11 @@ func.func @f(%x: !G) -> !O {
   return %all : !O
 }
 """
-"""What %box holds is told by the signal on %other: the same programs give to both."""
+"""The signal on %other speaks for %box: the same programs store to both."""
 PUSH = "        dataflow.push %t to %box1 epoch %e : !L, !CH\n"
 SIGNAL = (
-    "        dataflow.signal %other1 flags %f epoch %e release system fence : !CH, !F\n"
+    "        dataflow.signal %other1 covers(%box1 : !CH) flags %f epoch %e release "
+    "system\n            fence : !CH, !F\n"
 )
 NODE = """        %v = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) outs(!L) {
         ^bb0(%t0: !T):
@@ -106,8 +108,8 @@ def test_a_signal_behind_both_tells_of_both():
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_it_tells_of_nothing_else(name: str):
-    reason = "@sum uses %flags, the flags of %other, for %box; give each inbox its own"
+def test_it_speaks_for_nothing_else(name: str):
+    reason = "@send speaks for %box by the signal of %other, before which its programs"
     with pytest.raises(PassFailedException, match=re.escape(reason)):
         run_passes(parse_module(BROKEN[name]), "verify-sync")
 
@@ -171,10 +173,19 @@ def test_a_kernel_takes_the_flags_that_tell_it():
     assert flags.box not in reader.ins
 
 
-def test_a_value_that_no_signal_tells_of_is_not_waited_for():
+def test_a_signal_that_says_nothing_of_a_channel_does_not_speak_for_it():
+    text = edited((" covers(%box1 : !CH)", ""))
+    reason = "@sum uses %flags, the flags of %other, for %box; give each inbox its own"
+    with pytest.raises(PassFailedException, match=re.escape(reason)):
+        run_passes(parse_module(text), "verify-sync")
+    with pytest.raises(PassFailedException, match="waits for what nobody signals"):
+        run_passes(parse_module(unlowered(text)), "lower-channels")
+
+
+def test_what_a_signal_covers_is_verified_after_lowering_too():
     for text in BROKEN.values():
-        with pytest.raises(PassFailedException, match="waits for what nobody signals"):
-            run_passes(parse_module(unlowered(text)), "lower-channels")
+        with pytest.raises(PassFailedException, match="speaks for %box_inbox by the"):
+            run_passes(parse_module(unlowered(text)), "lower-channels,verify-sync")
 
 
 @cache
@@ -202,6 +213,8 @@ def count(module: ModuleOp, kind: type[Operation]) -> int:
 def test_flash_decode_signals_once_for_its_three_values(pattern: str):
     module = lowered(pattern)
     assert count(module, SignalOp) == count(module, FlagsOp) == 1
+    (signal,) = (op for op in module.walk() if isinstance(op, SignalOp))
+    assert len(signal.covered) == 2
     assert count(module, WaitOp) == 3
     emitted = str(run_passes(module, "lower-to-triton"))
     assert emitted.count("tl.wait_all ") == emitted.count("tl.signal") == 1

@@ -18,16 +18,17 @@ collective.mesh @gpus {rank = 2}
   // CHECK-NEXT: dataflow.kernel @give ins(%x1, %ch, %st : {{.*}}) {
   // CHECK:        dataflow.push %x2 to %ch1 : tensor<4x8xf32, #compound.dims<M, K>>, !dataflow.channel<push {{.*}}>
   // CHECK-NEXT:   dataflow.stage %x2 to %st1 : tensor<4x8xf32, #compound.dims<M, K>>, !dataflow.channel<pull {{.*}}>
-  // CHECK-NEXT:   dataflow.signal %ch1 : !dataflow.channel<push {{.*}}>
+  // CHECK-NEXT:   dataflow.signal %ch1 covers(%st1 : !dataflow.channel<pull {{.*}}>) : !dataflow.channel<push {{.*}}>
   // CHECK-NEXT:   dataflow.yield
   // CHECK-GENERIC: "dataflow.push"(%x2, %ch1) <{operandSegmentSizes = array<i32: 1, 1, 0>}> :
+  // CHECK-GENERIC: "dataflow.signal"(%st1, %ch1) <{operandSegmentSizes = array<i32: 1, 1, 0, 0>}> :
   %ch = dataflow.channel on @gpus ["rank"] blocks [M = 2] : !PUSH
   %st = dataflow.channel on @gpus ["rank"] blocks [] : !PULL
   dataflow.kernel @give ins(%x1, %ch, %st : !L, !PUSH, !PULL) {
   ^bb0(%x2: !L, %ch1: !PUSH, %st1: !PULL):
     dataflow.push %x2 to %ch1 : !L, !PUSH
     dataflow.stage %x2 to %st1 : !L, !PULL
-    dataflow.signal %ch1 : !PUSH
+    dataflow.signal %ch1 covers(%st1 : !PULL) : !PUSH
     dataflow.yield
   }
   // CHECK-NEXT: }

@@ -250,7 +250,26 @@ collective.mesh @gpus {rank = 2}
   %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
   dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
   ^bb0(%x2: !G, %ch1: !CH):
-    "dataflow.signal"(%ch1) <{scope = #dataflow.scope gpu, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!CH) -> ()
+    "dataflow.signal"(%ch1) <{scope = #dataflow.scope gpu, operandSegmentSizes = array<i32: 0, 1, 0, 0>}> : (!CH) -> ()
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.signal' op speaks for a channel twice; name each once
+!L = tensor<4x8xf32, #compound.dims<M, K>>
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    dataflow.signal %ch1 covers(%ch1 : !CH) : !CH
     dataflow.yield
   }
   dataflow.yield %x1 : !G
