@@ -32,7 +32,6 @@ from comet.dialects.compound import (
     YieldOp,
 )
 from comet.dialects.compound.dims import element_type_of, names_of
-from comet.dialects.schedule import CopyOp, TemporalOp
 from comet.dialects.tl.types import (
     BinaryKind,
     Precision,
@@ -41,6 +40,9 @@ from comet.dialects.tl.types import (
 )
 from comet.dialects.tl.types import ReduceKind as BlockReduceKind
 from comet.passes.triton.lower_to_triton.blocks import DotForm, dot_form
+from comet.passes.triton.lower_to_triton.thread_locality import (
+    breaks_thread_locality,
+)
 from comet.passes.triton.lower_to_triton.values import (
     Buffer,
     Scope,
@@ -213,7 +215,7 @@ def lower_reduce(op: ReduceOp, scope: Scope) -> Tile:
     """Write a reduction, axis by axis; padding gets the neutral element."""
     kind, tile = op.kind.data, scope.tile(op.input)
     for dim in op.reduced:
-        tile = masked(scope, tile, dim, NEUTRAL[kind], _is_rewritten_wrongly(op))
+        tile = masked(scope, tile, dim, NEUTRAL[kind], breaks_thread_locality(op))
     value, dims = widened(scope, tile.value), list(tile.dims)
     for dim in reversed(scope.axes(op.reduced)):
         axis = dims.index(dim)
@@ -225,30 +227,6 @@ def lower_reduce(op: ReduceOp, scope: Scope) -> Tile:
     value = narrowed(scope, value, op.result, op.result.name_hint, comment)
     axes = scope.axes(names_of(op.result))
     return Tile(aligned(scope, Tile(value, tuple(dims)), axes), axes)
-
-
-def _is_rewritten_wrongly(op: ReduceOp) -> bool:
-    """
-    Whether Triton's pass OptimizeThreadLocality would break on the reduction.
-
-    It moves a reduction of what was just loaded out of its loop. Up to 3.8 it assumes,
-    unchecked, that the loop's result has one use (triton-lang/triton#11682) and that it
-    accumulates by the same kind (#11305). Anything between the load and the reduction
-    keeps the pass away.
-    """
-    node, uses = op.parent_op(), list(op.result.uses)
-    loaded = isinstance(node, TemporalOp) and op.input in node.tiles
-    if not isinstance(node, TemporalOp) or not (
-        loaded or isinstance(op.input.owner, CopyOp)
-    ):
-        return False
-    if len(uses) != 1:
-        return False
-    user = uses[0].operation
-    if user is node.body.block.last_op:
-        result = node.outs[node.yielded.index(op.result)]
-        return len(list(result.uses)) > 1
-    return isinstance(user, MapOp) and user.result in node.yielded
 
 
 def lower_map(op: MapOp, scope: Scope) -> Tile:
