@@ -97,7 +97,7 @@ class TemporalOp(NodeOp):
     ins = var_operand_def()
     carry = var_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(Pure(), RecursiveMemoryEffect(), IsolatedFromAbove())
+    traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopRows,)
     assembly_format = (
         "custom<LoopRows>($loops) `ins` `(` $ins `:` type($ins) `)` "
@@ -224,9 +224,7 @@ class SpatialOp(NodeOp):
     body = region_def("single_block")
     merge = opt_region_def("single_block")
     launch = opt_attr_def(LaunchAttr, attr_name="schedule.launch")
-    traits = traits_def(
-        Pure(), RecursiveMemoryEffect(), IsolatedFromAbove(), SpatialAxes()
-    )
+    traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove(), SpatialAxes())
     custom_directives = (LoopRows,)
     assembly_format = (
         "`on` ($mesh^) : (`grid`)? custom<LoopRows>($loops) `ins` `(` $ins `:` "

@@ -7,6 +7,7 @@ from xdsl.dialects import test
 from xdsl.dialects.builtin import ModuleOp, f16
 from xdsl.ir import Attribute, Block, Region
 from xdsl.parser import Parser
+from xdsl.traits import get_effects
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
@@ -201,3 +202,28 @@ def test_assign_combiners_reaches_all_nodes():
     module.verify()
     nodes = [op for op in module.walk() if isinstance(op, NodeOp)]
     assert [op.combiners for op in nodes] == [(Combiner.ADD,)] * 2
+
+
+@pytest.mark.parametrize(
+    ("op", "effects"),
+    [
+        ("compound.map exp %t : !T -> !T", set[object]()),
+        ('"test.op"(%t) : (!T) -> !T', None),
+    ],
+)
+def test_a_node_has_the_effects_of_its_body(op: str, effects: set[object] | None):
+    text = f"""
+!W = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!T = tensor<8x4xf16, #compound.dims<M, N @OB>>
+func.func @f(%w: !W) {{
+  %unused = schedule.temporal [N = 3] ins(%w : !W) outs(!W) {{
+  ^bb0(%t: !T):
+    %e = {op}
+    schedule.yield %e : !T
+  }}
+  func.return
+}}
+"""
+    module = parse_module(text, verify=False)
+    (node,) = (op for op in module.walk() if isinstance(op, NodeOp))
+    assert get_effects(node) == effects
