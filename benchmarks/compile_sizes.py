@@ -39,7 +39,12 @@ from ladder_programs import (
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.triton import emitted
-from comet.runtime.compile_check import Compiled, Launch, compiled, recorded_launches
+from comet.runtime.compile_check import (
+    Compiled,
+    RequestedLaunch,
+    compiled,
+    recorded_launches,
+)
 
 MACHINES = {"sm_90": "h200x8", "gfx942": "mi300x8"}
 """The machine of samples/hardware for each target."""
@@ -89,7 +94,7 @@ class Kernels:
     case: Case
     module: Module
     target: str
-    launches: Sequence[Launch]
+    launches: Sequence[RequestedLaunch]
     compiled: Sequence[Compiled]
     seconds: float
     """What it took to compile all of them."""
@@ -118,7 +123,7 @@ def taken(found: Sequence[Kernels]) -> Iterator[str]:
     yield str(max(kernel.shared for kernel in kernels))
 
 
-def tiles_of(launch: Launch) -> str:
+def tiles_of(launch: RequestedLaunch) -> str:
     """Return the block sizes of a kernel, its warps and stages."""
     blocks = [
         f"{name.removeprefix('BLOCK_')}={value}"
@@ -163,7 +168,7 @@ def compiled_module(case: Case, module: Module, target: str) -> Kernels:
         path = Path(folder) / "program.py"
         path.write_text(module.text)
         start = time.perf_counter()
-        launches: list[Launch] = []
+        launches: list[RequestedLaunch] = []
         for launch in recorded_launches(str(path)):
             if launch not in launches:
                 launches.append(launch)

@@ -32,7 +32,7 @@ from comet.dialects.comet.attributes import (
     BindingKind,
     CollectiveKind,
     Compute,
-    Entry,
+    MovedTensor,
     OperationKind,
     ReductionKind,
     Sizes,
@@ -184,7 +184,7 @@ def _read_tile(node: Node) -> TileOp:
     )
 
 
-def _read_entries(node: Node) -> tuple[Entry, ...]:
+def _read_entries(node: Node) -> tuple[MovedTensor, ...]:
     tensors = node.texts("tensors")
     columns = {
         "tag": node.texts("tag") if node.has("tag") else ("None",) * len(tensors),
@@ -205,7 +205,7 @@ def _read_entries(node: Node) -> tuple[Entry, ...]:
             )
     rows = [_read_row(node, text, len(tensors)) for text in node.texts("factors")]
     return tuple(
-        Entry(
+        MovedTensor(
             tensor,
             columns["tag"][index],
             columns["target"][index],

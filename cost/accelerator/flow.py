@@ -28,7 +28,7 @@ from comet.cost.accelerator.problem import (
     Tile,
 )
 from comet.cost.accelerator.volume import relevant
-from comet.cost.collectives.formulas import Exchange
+from comet.cost.collectives.formulas import CollectiveTraffic
 from comet.cost.estimate import CostError
 from comet.cost.reals import (
     Products,
@@ -107,7 +107,7 @@ class Flows:
     """The flows of every tile node and the tiles of every collective, by node index."""
 
     flows: Mapping[int, tuple[Flow, ...]]
-    exchanges: Mapping[int, Exchange]
+    exchanges: Mapping[int, CollectiveTraffic]
     tiles: TileExtents
 
     def iterations(self, tile: Tile) -> Real:
@@ -150,7 +150,9 @@ class _Builder:
         default_factory=dict[tuple[str, str], Extents]
     )
     """The last tile of a tensor at a level, by level and tensor."""
-    exchanges: dict[int, Exchange] = field(default_factory=dict[int, Exchange])
+    exchanges: dict[int, CollectiveTraffic] = field(
+        default_factory=dict[int, CollectiveTraffic]
+    )
     below: dict[int, tuple[Extents, ...]] = field(
         default_factory=dict[int, tuple[Extents, ...]]
     )
@@ -197,7 +199,7 @@ class _Builder:
         if node.writes_back:
             self.reached[node.input, node.tag] = dict(got)
         problem, size = self.mappings.template, node.bits / 8
-        self.exchanges[node.index] = Exchange(
+        self.exchanges[node.index] = CollectiveTraffic(
             node.kind,
             elements_of(problem.projection(node.input, ""), given) * size,
             elements_of(problem.projection(node.output, ""), got) * size,

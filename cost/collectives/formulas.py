@@ -21,7 +21,7 @@ from comet.cost.reals import Real
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class CollectiveTraffic:
     """One collective in numbers."""
 
     kind: CollectiveKind
@@ -63,7 +63,7 @@ def link_network(level: Level) -> Network:
 
 
 def exchange_cycles(
-    exchange: Exchange, level: Level, element_bytes: float, *, reduces: bool
+    exchange: CollectiveTraffic, level: Level, element_bytes: float, *, reduces: bool
 ) -> Real:
     """
     Cycles of a collective at one level, each instance moving every tile once.
@@ -87,7 +87,11 @@ def exchange_cycles(
 
 
 def memory_cycles(
-    exchange: Exchange, memory: Memory, network: Network, *, linear: bool = False
+    exchange: CollectiveTraffic,
+    memory: Memory,
+    network: Network,
+    *,
+    linear: bool = False,
 ) -> Real:
     """
     Cycles the link ports of one level need for a collective.
@@ -96,7 +100,7 @@ def memory_cycles(
     with `linear` each instance moves every tile once (arXiv 2509.00599, equation of
     T_col_mem). Raises `CostError` for a gather or scatter with one partner.
     """
-    formulas: dict[CollectiveKind, Callable[[Exchange, Ports, bool], Real]] = {
+    formulas: dict[CollectiveKind, Callable[[CollectiveTraffic, Ports, bool], Real]] = {
         CollectiveKind.BROADCAST: _broadcast,
         CollectiveKind.REDUCTION: _reduction,
         CollectiveKind.ALL_GATHER: _all_gather,
@@ -107,7 +111,7 @@ def memory_cycles(
     return formulas[exchange.kind](exchange, Ports.of(memory, network), linear)
 
 
-def _broadcast(x: Exchange, ports: Ports, linear: bool) -> Real:
+def _broadcast(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     """Reads repeat per destination where the network cannot copy."""
     del linear
     copies = 1 if ports.network.broadcast else x.destinations
@@ -115,7 +119,7 @@ def _broadcast(x: Exchange, ports: Ports, linear: bool) -> Real:
     return np.maximum(into, np.ceil(x.read_bytes / ports.read * copies))
 
 
-def _reduction(x: Exchange, ports: Ports, linear: bool) -> Real:
+def _reduction(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     """One write per source but the root's own, and one pass to combine."""
     del linear
     out, into = x.read_bytes / ports.read, x.read_bytes / ports.write
@@ -125,7 +129,7 @@ def _reduction(x: Exchange, ports: Ports, linear: bool) -> Real:
     return np.ceil(np.maximum(out * others, into * others) + into)
 
 
-def _all_gather(x: Exchange, ports: Ports, linear: bool) -> Real:
+def _all_gather(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     """Every instance writes the tiles of all."""
     factor = 1 if linear else x.factor
     reads = max(1, x.sources - 1) if linear else x.sources * factor
@@ -135,7 +139,7 @@ def _all_gather(x: Exchange, ports: Ports, linear: bool) -> Real:
     return np.maximum(into, np.ceil(x.read_bytes / ports.read * reads))
 
 
-def _all_reduce(x: Exchange, ports: Ports, linear: bool) -> Real:
+def _all_reduce(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     """Reduce, then broadcast; the tool charges nothing with reduction support only."""
     tiles = 1 if linear else x.sources
     out, into = x.read_bytes * tiles / ports.read, x.written_bytes * tiles / ports.write
@@ -148,7 +152,7 @@ def _all_reduce(x: Exchange, ports: Ports, linear: bool) -> Real:
     return np.ceil((2 * out + into) * x.factor + into)
 
 
-def _gather(x: Exchange, ports: Ports, linear: bool) -> Real:
+def _gather(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     """The root writes all tiles but its own, over two ports."""
     del linear
     if x.sources < 2:
@@ -163,7 +167,7 @@ def _gather(x: Exchange, ports: Ports, linear: bool) -> Real:
     return np.maximum(np.ceil(into), np.ceil(x.read_bytes / ports.read))
 
 
-def _scatter(x: Exchange, ports: Ports, linear: bool) -> Real:
+def _scatter(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     """The root reads all tiles but its own, over two ports; each then writes one."""
     del linear
     if x.destinations < 2:
@@ -178,7 +182,9 @@ def _scatter(x: Exchange, ports: Ports, linear: bool) -> Real:
     return np.ceil(out) + np.ceil(into)
 
 
-def memory_energy(exchange: Exchange, memory: Memory, network: Network) -> Real:
+def memory_energy(
+    exchange: CollectiveTraffic, memory: Memory, network: Network
+) -> Real:
     """The pJ of a collective's reads and writes at one level (COMET tool)."""
     x = exchange
     reads, writes = access_tiles(x, network)
@@ -192,7 +198,7 @@ def memory_energy(exchange: Exchange, memory: Memory, network: Network) -> Real:
     )
 
 
-def access_tiles(x: Exchange, network: Network) -> tuple[float, float]:
+def access_tiles(x: CollectiveTraffic, network: Network) -> tuple[float, float]:
     """How many tiles all instances read and write during a collective (COMET tool)."""
     match x.kind:
         case CollectiveKind.GATHER:

@@ -26,7 +26,7 @@ from comet.cost.collectives.algorithms import (
     collective_time,
     switch,
 )
-from comet.cost.collectives.formulas import Exchange, exchange_cycles
+from comet.cost.collectives.formulas import CollectiveTraffic, exchange_cycles
 from comet.cost.from_ir.hardware import hardware_of, machine_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import Algorithm
@@ -142,7 +142,7 @@ class ByFiles:
         share = payload.bytes / self.ranks
         gathers = named in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER)
         scatters = named is CollectiveKind.SCATTER
-        exchange = Exchange(
+        exchange = CollectiveTraffic(
             named,
             share if gathers else payload.bytes,
             share if scatters else payload.bytes,

@@ -34,8 +34,7 @@ from comet.dialects.comet import (
     ProblemOp,
     TileOp,
 )
-from comet.dialects.comet.attributes import Entry as Column
-from comet.dialects.comet.attributes import ReductionKind
+from comet.dialects.comet.attributes import MovedTensor, ReductionKind
 
 OpT = TypeVar("OpT", bound=Op)
 
@@ -178,14 +177,14 @@ def _reduction(op: CollectiveOp) -> str | None:
     return "add" if kind is ReductionKind.SUB else str(kind)
 
 
-def _entry(column: Column) -> Entry:
-    factors = tuple(dict(row) for row in column.factors)
+def _entry(moved: MovedTensor) -> Entry:
+    factors = tuple(dict(row) for row in moved.factors)
     return Entry(
-        column.tensor,
-        column.tag,
-        column.target,
-        column.child,
-        column.precision,
-        column.rmw,
+        moved.tensor,
+        moved.tag,
+        moved.target,
+        moved.child,
+        moved.precision,
+        moved.rmw,
         factors,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     I64,
@@ -343,6 +344,10 @@ class AllToAllOp(CollectiveOp):
                 f"'{self.name}' op over {size} instances, {self.input.type} does not "
                 f"become {self.result.type}"
             )
+
+
+MovingCollective: TypeAlias = AllGatherOp | AllToAllOp
+"""A collective that computes nothing: a kernel of a library, or a channel."""
 
 
 @irdl_op_definition

@@ -46,7 +46,7 @@ from comet.dialects.comet.attributes import (
     Compute,
     ComputeAttr,
     EntriesAttr,
-    Entry,
+    MovedTensor,
     OperationKind,
     OperationKindAttr,
     ReductionKind,
@@ -277,7 +277,7 @@ class TileOp(IRDLOperation):
         self,
         kind: TileKind,
         permutation: str,
-        entries: Sequence[Entry],
+        entries: Sequence[MovedTensor],
         body: Region,
     ):
         super().__init__(
@@ -290,7 +290,7 @@ class TileOp(IRDLOperation):
         )
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[MovedTensor, ...]:
         """The columns of this node."""
         return self.columns.data
 

@@ -124,7 +124,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Entry:
+class MovedTensor:
     """One column of a data-movement node: a tensor on its way between two levels."""
 
     tensor: str
@@ -285,7 +285,7 @@ def _print_access(printer: Printer, access: Access) -> None:
 
 
 @irdl_attr_definition
-class EntriesAttr(Data[tuple[Entry, ...]]):
+class EntriesAttr(Data[tuple[MovedTensor, ...]]):
     """
     The columns of a data-movement node, one a line.
 
@@ -300,7 +300,7 @@ class EntriesAttr(Data[tuple[Entry, ...]]):
     name = "comet.entries"
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[Entry, ...]:
+    def parse_parameter(cls, parser: AttrParser) -> tuple[MovedTensor, ...]:
         return tuple(
             parser.parse_comma_separated_list(
                 parser.Delimiter.ANGLE, lambda: _parse_entry(parser)
@@ -322,7 +322,7 @@ class EntriesAttr(Data[tuple[Entry, ...]]):
                 _verify_sizes(what, row)
 
 
-def _parse_entry(parser: AttrParser) -> Entry:
+def _parse_entry(parser: AttrParser) -> MovedTensor:
     tensor = _parse_name(parser)
     parser.parse_keyword("by")
     tag = _parse_name(parser)
@@ -342,10 +342,10 @@ def _parse_entry(parser: AttrParser) -> Entry:
     rows = [_parse_sizes(parser, parser.Delimiter.SQUARE)]
     while parser.parse_optional_keyword("x"):
         rows.append(_parse_sizes(parser, parser.Delimiter.SQUARE))
-    return Entry(tensor, tag, target, child, precision, tuple(rows), **flags)
+    return MovedTensor(tensor, tag, target, child, precision, tuple(rows), **flags)
 
 
-def _print_entry(printer: Printer, entry: Entry) -> None:
+def _print_entry(printer: Printer, entry: MovedTensor) -> None:
     _print_name(printer, entry.tensor)
     printer.print_string(" by ")
     _print_name(printer, entry.tag)

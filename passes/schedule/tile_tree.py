@@ -206,7 +206,7 @@ def live_outs(tree: Node, aliases: Aliases) -> tuple[SSAValue, ...]:
 
 
 @dataclass(frozen=True)
-class Scope:
+class InsertionScope:
     """Where ops are being inserted, and what stands for each value there."""
 
     block: Block
@@ -219,9 +219,9 @@ class Scope:
     )
     """What stands for a value, by its level."""
 
-    def inside(self, node: Node, block: Block) -> Scope:
+    def inside(self, node: Node, block: Block) -> InsertionScope:
         """Return the empty scope of a node's body."""
-        return Scope(block, node, self.levels, self.aliases)
+        return InsertionScope(block, node, self.levels, self.aliases)
 
     def add(self, value: SSAValue, stands: SSAValue) -> None:
         """Let `stands` stand for `value`, at its level."""
@@ -280,7 +280,7 @@ def _yielded(fold: FoldOp) -> tuple[SSAValue, ...]:
     return () if terminator is None else tuple(terminator.operands)
 
 
-def build(tree: Tree, scope: Scope) -> None:
+def build(tree: Tree, scope: InsertionScope) -> None:
     """
     Clone `tree` to the end of the scope's block, and add what it makes to the scope.
 
@@ -323,7 +323,7 @@ def build(tree: Tree, scope: Scope) -> None:
         scope.add(value, result)
 
 
-def _entries(tree: Node, scope: Scope) -> dict[tuple[SSAValue, str], SSAValue]:
+def _entries(tree: Node, scope: InsertionScope) -> dict[tuple[SSAValue, str], SSAValue]:
     """Return what stands outside for each value that enters a body, by its level."""
     levels, inside = scope.levels, set(loops_in(tree))
     entries: dict[tuple[SSAValue, str], SSAValue] = {}

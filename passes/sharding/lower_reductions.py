@@ -43,7 +43,7 @@ class ExchangeTermsPass(ModulePass):
 
 
 @dataclass(frozen=True)
-class Exchange:
+class LoweredReduction:
     """What becomes of one reducing collective."""
 
     op: AllReduceOp | ReduceScatterOp
@@ -53,22 +53,22 @@ class Exchange:
     """The type of all terms of what an instance reduces."""
 
 
-def plan_exchanges(func: FuncOp) -> list[Exchange]:
+def plan_exchanges(func: FuncOp) -> list[LoweredReduction]:
     """Return the reducing collectives of a function, in order."""
     return [
         _plan(op) for op in func.walk() if isinstance(op, AllReduceOp | ReduceScatterOp)
     ]
 
 
-def _plan(op: AllReduceOp | ReduceScatterOp) -> Exchange:
+def _plan(op: AllReduceOp | ReduceScatterOp) -> LoweredReduction:
     dim, extents = part_dim(op.axis_names), extents_of(op.result)
     while dim in extents:
         dim += "_"
     terms = tensor({dim: op.group_size, **extents}, element_type_of(op.result))
-    return Exchange(op, dim, terms)
+    return LoweredReduction(op, dim, terms)
 
 
-def apply_exchange(exchange: Exchange) -> None:
+def apply_exchange(exchange: LoweredReduction) -> None:
     """Replace a collective by the exchange of its terms, and their reduction."""
     op, mesh = exchange.op, exchange.op.mesh.string_value()
     if isinstance(op, AllReduceOp):

@@ -17,7 +17,7 @@ from comet.dialects.comet import (
     ProblemOp,
     TileOp,
 )
-from comet.dialects.comet.attributes import Entry
+from comet.dialects.comet.attributes import MovedTensor
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Files:
                 return {dim for axis in access.projection for dim in axis}
         return set()
 
-    def writes(self, entry: Entry) -> bool:
+    def writes(self, entry: MovedTensor) -> bool:
         """Whether the entry moves towards DRAM."""
         op = self.operations.get(entry.tag)
         return op is not None and op.out.data == entry.tensor

@@ -273,11 +273,11 @@ def _collective(state: Latency, node: Collective) -> None:
     state.collectives[node.index] = CollectiveCost(memory + hop, stored, energy)
 
 
-def exchange_of(node: Collective, sizes: CollectiveSizes) -> formulas.Exchange:
+def exchange_of(node: Collective, sizes: CollectiveSizes) -> formulas.CollectiveTraffic:
     """A collective node in numbers."""
     element_bytes = node.bits / 8
     factor = node.spatial_factor or sizes.sources
-    return formulas.Exchange(
+    return formulas.CollectiveTraffic(
         node.kind,
         sizes.read * element_bytes,
         sizes.written * element_bytes,

@@ -17,7 +17,11 @@ from comet.dialects.comet import ConstantsOp
 from comet.dialects.compound.dims import joined_extents
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.comet.lower_to_comet.build import Plan, build_mapping, build_problem
+from comet.passes.comet.lower_to_comet.build import (
+    MappingPlan,
+    build_mapping,
+    build_problem,
+)
 from comet.passes.comet.lower_to_comet.factors import extents_for, paths_of
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.comet.lower_to_comet.merge import merge_neighbours
@@ -69,7 +73,9 @@ def lower_module(module: ModuleOp) -> None:
     lower_function(func, plan_lowering(func, attached_system(module)))
 
 
-def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Plan:
+def plan_lowering(
+    func: FuncOp, system: SystemOp, *, absorb: bool = True
+) -> MappingPlan:
     """
     Read from a function all that its files will say.
 
@@ -89,7 +95,7 @@ def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool = True) -> Pla
     extents = extents_for(paths, _outer_extents(func))
     used = [v for op in paths for v in (*op.operands, *op.results)]
     tensors = dict.fromkeys(values.root(v) for v in used if not values.is_constant(v))
-    return Plan(
+    return MappingPlan(
         tree=tree,
         values=values,
         names=with_aliases(names_for(tuple(extents.sizes), tensors, paths), gathered),
@@ -134,7 +140,7 @@ def _outer_extents(func: FuncOp) -> dict[str, int]:
     return joined_extents((*func.args, *results))
 
 
-def lower_function(func: FuncOp, plan: Plan) -> None:
+def lower_function(func: FuncOp, plan: MappingPlan) -> None:
     """Put the ops of `plan` in the place of `func`."""
     mapping = build_mapping(plan)
     mapping.attributes[NAMES] = plan.names.table()

@@ -23,7 +23,7 @@ from comet.dialects.comet.attributes import (
     Access,
     BindingKind,
     Compute,
-    Entry,
+    MovedTensor,
     Sizes,
     Step,
     TileKind,
@@ -46,9 +46,9 @@ from comet.passes.comet.lower_to_comet.names import Names, kind_of
 from comet.passes.comet.lower_to_comet.tree import (
     COMPUTE,
     ComputeOp,
-    Exchange,
     Item,
     Notes,
+    PlacedCollective,
     Spatial,
     TaggedTransfer,
     Temporal,
@@ -65,7 +65,7 @@ BINDINGS: dict[Bind, BindingKind] = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class MappingPlan:
     """All that the files say, read from the IR and named."""
 
     tree: Temporal
@@ -103,7 +103,7 @@ class Plan:
         return (*reads.values(), op.results[0])
 
 
-def build_problem(plan: Plan) -> ProblemOp:
+def build_problem(plan: MappingPlan) -> ProblemOp:
     """Return the problem: every op with the dimensions that it has."""
     declarations: list[Operation] = []
     for op, tag in plan.names.tags.items():
@@ -129,7 +129,7 @@ def build_problem(plan: Plan) -> ProblemOp:
     )
 
 
-def build_mapping(plan: Plan) -> MappingOp:
+def build_mapping(plan: MappingPlan) -> MappingOp:
     """Return the mapping: the tree, with what follows from its rows filled in."""
     root = _Nodes(plan, count(1)).temporal(plan.tree, {}, {})
     return MappingOp(Region(Block([root])))
@@ -137,7 +137,7 @@ def build_mapping(plan: Plan) -> MappingOp:
 
 @dataclass(frozen=True)
 class _Nodes:
-    plan: Plan
+    plan: MappingPlan
     numbers: Iterator[int]
     """Numbers for the tags of collectives."""
 
@@ -150,7 +150,7 @@ class _Nodes:
         `sums` says of which ops an outer loop adds up results in place, `axes` which
         dimension each enclosing mesh axis splits.
         """
-        entries: list[Entry] = []
+        entries: list[MovedTensor] = []
         children: list[tuple[Operation, Bind]] = []
         for item in node.items:
             rows = (self.plan.sizes(product_of(item.rows)),)
@@ -160,7 +160,7 @@ class _Nodes:
                     self._entry(t, rows, self._summed(t, item, sums)) for t in transfers
                 ]
                 child = self._spatial(item.node, item, sums, axes)
-            elif isinstance(item.node, Exchange):
+            elif isinstance(item.node, PlacedCollective):
                 child = self._exchange(item.node, axes)
             else:
                 entries += self._leaf_entries(item.node, item, sums)
@@ -216,7 +216,7 @@ class _Nodes:
         self,
         kind: TileKind,
         order: Sequence[str],
-        entries: Sequence[Entry],
+        entries: Sequence[MovedTensor],
         children: Sequence[tuple[Operation, Bind]],
         notes: Notes,
     ) -> TileOp:
@@ -245,8 +245,8 @@ class _Nodes:
 
     def _entry(
         self, transfer: TaggedTransfer, rows: tuple[Sizes, ...], rmw: bool
-    ) -> Entry:
-        return Entry(
+    ) -> MovedTensor:
+        return MovedTensor(
             self.plan.tensor(transfer.value),
             self.plan.names.tags[transfer.op],
             transfer.outer,
@@ -259,12 +259,12 @@ class _Nodes:
 
     def _leaf_entries(
         self, op: ComputeOp, item: Item, sums: Mapping[ComputeOp, bool]
-    ) -> Iterator[Entry]:
+    ) -> Iterator[MovedTensor]:
         unit = unit_for(op, self.plan.system)
         rmw = accumulation(op, item.summed_rows, sums.get(op, False)).here
         for value in self.plan.tensors_of(op):
             written = value is op.results[0]
-            yield Entry(
+            yield MovedTensor(
                 self.plan.tensor(value),
                 self.plan.names.tags[op],
                 level_of(value) or "",
@@ -293,7 +293,9 @@ class _Nodes:
             kind_of(op), self.plan.names.tags[op], primitive, tiles, compute
         )
 
-    def _exchange(self, node: Exchange, axes: Mapping[str, str]) -> CollectiveOp:
+    def _exchange(
+        self, node: PlacedCollective, axes: Mapping[str, str]
+    ) -> CollectiveOp:
         op, system = node.op, self.plan.system
         dims = [axes[axis] for axis in op.axis_names if axis in axes]
         letter = self.plan.names.dims.get(dims[0]) if dims else None

@@ -12,7 +12,7 @@ from comet.dialects.compound.dims import merged_extents, names_of
 from comet.passes.comet.lower_to_comet.tree import (
     COMPUTE,
     ComputeOp,
-    Exchange,
+    PlacedCollective,
     Rows,
     Spatial,
     Temporal,
@@ -51,7 +51,7 @@ def _paths(node: Temporal, above: Rows) -> Iterator[tuple[ComputeOp, Rows]]:
             yield item.node, here
         elif isinstance(item.node, Spatial):
             for child in item.node.children:
-                if not isinstance(child.node, Exchange):
+                if not isinstance(child.node, PlacedCollective):
                     yield from _paths(child.node, (*here, *item.node.rows))
 
 

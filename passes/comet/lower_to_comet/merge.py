@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.comet import BindingOp, CollectiveOp, MappingOp, OperationOp, TileOp
-from comet.dialects.comet.attributes import BindingKind, EntriesAttr, Entry
+from comet.dialects.comet.attributes import BindingKind, EntriesAttr, MovedTensor
 from comet.passes.comet.lower_to_comet.factors import merged_order
 
 
@@ -174,13 +174,13 @@ def _check_alike(left: TileOp, right: TileOp) -> None:
         )
 
 
-def _read_again(left: TileOp, right: TileOp) -> list[Entry]:
+def _read_again(left: TileOp, right: TileOp) -> list[MovedTensor]:
     """Return what `right` fetches although `left` has fetched it."""
     read = {(e.tensor, e.child) for e in left.entries if not e.wb_output}
     return [e for e in right.entries if not e.wb_output and (e.tensor, e.child) in read]
 
 
-def _drop(parent: Operation | None, gone: list[Entry]) -> None:
+def _drop(parent: Operation | None, gone: list[MovedTensor]) -> None:
     assert isinstance(parent, TileOp)
     names = {(entry.tensor, entry.tag) for entry in gone}
     kept = [e for e in parent.entries if (e.tensor, e.tag) not in names]

@@ -48,7 +48,7 @@ class TaggedTransfer:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class PlacedCollective:
     """A collective in place."""
 
     op: CollectiveOp
@@ -83,7 +83,7 @@ class Item:
     """What stands below a temporal node, with the loops that lead to it."""
 
     loops: Loops
-    node: Spatial | Exchange | ComputeOp
+    node: Spatial | PlacedCollective | ComputeOp
     bind: BindingKind = BindingKind.SEQUENTIAL
 
     @property
@@ -115,7 +115,7 @@ class Temporal:
 class Child:
     """What stands below a spatial node."""
 
-    node: Temporal | Exchange
+    node: Temporal | PlacedCollective
     bind: BindingKind = BindingKind.SEQUENTIAL
 
 
@@ -178,7 +178,7 @@ class _Builder:
             elif isinstance(op, SpatialOp):
                 yield Item(loops, self._spatial(op, tuple(op.loops)), _bind(op))
             elif isinstance(op, CollectiveOp):
-                yield Item(loops, Exchange(op), _bind(op))
+                yield Item(loops, PlacedCollective(op), _bind(op))
             else:
                 yield Item(loops, _compute(op))
 
@@ -190,7 +190,7 @@ class _Builder:
     def _children(self, block: Block) -> Iterator[Child]:
         for op in _works(block):
             if isinstance(op, CollectiveOp):
-                yield Child(Exchange(op), _bind(op))
+                yield Child(PlacedCollective(op), _bind(op))
             elif self._is_plain(op):
                 node = self.temporal(Loops(()).into(op), op.body.block, notes_of(op))
                 yield Child(node, _bind(op))

@@ -27,7 +27,7 @@ from comet.passes.comet.raise_comet.program import (
 )
 from comet.passes.comet.raise_comet.tree import MappingLevels, MappingTree, RaisedNode
 from comet.passes.schedule.retile import retile, set_rows
-from comet.passes.schedule.tile_tree import Scope, Temporal, build
+from comet.passes.schedule.tile_tree import InsertionScope, Temporal, build
 
 Roots: TypeAlias = tuple[RaisedNode, ...]
 
@@ -120,7 +120,7 @@ def _mapping_function(tree: MappingTree, program: Program, roots: Roots) -> Func
     flat = program.block
     flat.add_op(ReturnOp(*program.outputs))
     block = Block(arg_types=[with_level(arg.type, outer) for arg in flat.args])
-    scope = Scope(block, None, levels, {})
+    scope = InsertionScope(block, None, levels, {})
     for value, argument in zip(flat.args, block.args, strict=True):
         scope.add(value, argument)
     for root in roots:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.comet import CollectiveOp, OperationOp, ProblemOp, TileOp
-from comet.dialects.comet.attributes import Entry
+from comet.dialects.comet.attributes import MovedTensor
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.comet.raise_comet.program import MESH, NotRaisable, Program, dims_of
 from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
@@ -200,7 +200,7 @@ class MappingTree:
                     )
 
 
-def _entries(op: Operation | None) -> tuple[Entry, ...]:
+def _entries(op: Operation | None) -> tuple[MovedTensor, ...]:
     return op.entries if isinstance(op, TileOp) else ()
 
 
@@ -226,7 +226,7 @@ def _tags(child: Child) -> frozenset[str]:
     return frozenset[str]().union(*map(_tags, child.children))
 
 
-def _factor(entry: Entry, row: int, dim: str) -> int:
+def _factor(entry: MovedTensor, row: int, dim: str) -> int:
     return dict(entry.factors[row]).get(dim, 1)
 
 

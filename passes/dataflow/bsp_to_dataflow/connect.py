@@ -32,9 +32,9 @@ from comet.passes.dataflow.bsp_to_dataflow.kernels import (
 from comet.passes.dataflow.bsp_to_dataflow.merge import merge_kernels
 from comet.passes.dataflow.bsp_to_dataflow.own_pattern import check_own_pattern
 from comet.passes.dataflow.bsp_to_dataflow.plan import (
-    FORMS,
+    PATTERN_RULES,
+    ChannelPlan,
     Pattern,
-    Transfer,
     check_collective,
     collective_of,
     describe_sent,
@@ -186,7 +186,7 @@ def rewrite(
         connect(program, transfer, registers)
     if how.persistent:
         merge_kernels(program)
-    if FORMS[pattern].signals:
+    if PATTERN_RULES[pattern].signals:
         merge_signals(program)
         order_locally(program)
 
@@ -290,7 +290,7 @@ def _insert_after(existing: Operation, new: Operation) -> None:
     block.insert_op_after(new, existing)
 
 
-def connect(program: ProgramOp, transfer: Transfer, registers: str) -> None:
+def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
     """Make one collective a channel between its producer and its consumers."""
     channel = _channel(program, transfer)
     kernel = transfer.kernel
@@ -311,7 +311,7 @@ def connect(program: ProgramOp, transfer: Transfer, registers: str) -> None:
         give_as_made(transfer.producer, transfer, channel)
 
 
-def _channel(program: ProgramOp, transfer: Transfer) -> SSAValue:
+def _channel(program: ProgramOp, transfer: ChannelPlan) -> SSAValue:
     """Insert the channel of a transfer, behind those that are there."""
     channel = dataflow.ChannelOp(
         transfer.mesh, transfer.axes, transfer.blocks, transfer.type, transfer.input

@@ -34,7 +34,7 @@ from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     communication_tiles,
     copy_node,
 )
-from comet.passes.dataflow.bsp_to_dataflow.plan import Transfer
+from comet.passes.dataflow.bsp_to_dataflow.plan import ChannelPlan
 from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
 from comet.passes.dataflow.rank_loops import split_by_rank
 
@@ -43,7 +43,7 @@ SOURCES = "dataflow.sources"
 DESTINATIONS = "dataflow.destinations"
 
 
-def insert_copy(transfer: Transfer, channel: SSAValue, registers: str) -> None:
+def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> None:
     """Put a kernel that gives a value to a channel in place of its collective's."""
     old = transfer.kernel
     ins = [*old.ins, channel]
@@ -57,7 +57,7 @@ def insert_copy(transfer: Transfer, channel: SSAValue, registers: str) -> None:
 
 
 def insert_copy_into(
-    kernel: KernelOp, transfer: Transfer, channel: SSAValue, registers: str
+    kernel: KernelOp, transfer: ChannelPlan, channel: SSAValue, registers: str
 ) -> None:
     """
     Let a kernel that takes from a channel be the one that gives to it, too.
@@ -86,7 +86,7 @@ def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
 
 
 def _copying(
-    transfer: Transfer, arguments: Sequence[SSAValue], registers: str
+    transfer: ChannelPlan, arguments: Sequence[SSAValue], registers: str
 ) -> list[Operation]:
     """Return the ops that give a value, tile by tile, to the last of `arguments`."""
     old = transfer.kernel.body.block
@@ -123,7 +123,9 @@ def _keep_shares(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
         kernel.attributes[SHARES] = DictionaryAttr(kept)
 
 
-def _giving(value: SSAValue, channel: SSAValue, transfer: Transfer) -> list[Operation]:
+def _giving(
+    value: SSAValue, channel: SSAValue, transfer: ChannelPlan
+) -> list[Operation]:
     """Return the ops that give `value` to a channel."""
     channel.name_hint = "channel"
     pushed = transfer.type.mode is ChannelMode.PUSH
@@ -131,7 +133,7 @@ def _giving(value: SSAValue, channel: SSAValue, transfer: Transfer) -> list[Oper
     return [give, SignalOp(channel)] if transfer.signals else [give]
 
 
-def give_as_made(made: OpResult, transfer: Transfer, channel: SSAValue) -> None:
+def give_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> None:
     """
     Let the kernel that makes a value give it to a channel.
 
@@ -158,7 +160,9 @@ def give_as_made(made: OpResult, transfer: Transfer, channel: SSAValue) -> None:
     rebuild_kernel(old, [*old.ins, channel], kept)
 
 
-def take(kernel: KernelOp, index: int, channel: SSAValue, transfer: Transfer) -> None:
+def take(
+    kernel: KernelOp, index: int, channel: SSAValue, transfer: ChannelPlan
+) -> None:
     """Let a kernel take its operand `index` from a channel."""
     body = kernel.body.block
     before = body.args[index]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.str_enum import StrEnum
 
-from comet.dialects.collective import AllGatherOp, AllToAllOp
+from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp
@@ -23,9 +23,6 @@ from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     Copying,
     communication_tiles,
 )
-
-Exchange: TypeAlias = AllGatherOp | AllToAllOp
-"""A collective that only moves values."""
 
 
 class Pattern(StrEnum):
@@ -44,7 +41,7 @@ class Pattern(StrEnum):
 
 
 @dataclass(frozen=True)
-class Form:
+class PatternRules:
     """What a pattern means for one collective."""
 
     mode: ChannelMode
@@ -56,22 +53,22 @@ class Form:
     """Whether an input, which no kernel makes, is given by the first that reads it."""
 
 
-FORMS: Mapping[Pattern, Form] = {
-    Pattern.BSP: Form(ChannelMode.PUSH, signals=False, by_block=False),
-    Pattern.WAIT: Form(ChannelMode.PUSH, by_block=False),
-    Pattern.PULL: Form(ChannelMode.PULL, by_producer=True),
-    Pattern.PUSH: Form(ChannelMode.PUSH),
-    Pattern.FUSED: Form(ChannelMode.PUSH, by_producer=True, by_reader=True),
+PATTERN_RULES: Mapping[Pattern, PatternRules] = {
+    Pattern.BSP: PatternRules(ChannelMode.PUSH, signals=False, by_block=False),
+    Pattern.WAIT: PatternRules(ChannelMode.PUSH, by_block=False),
+    Pattern.PULL: PatternRules(ChannelMode.PULL, by_producer=True),
+    Pattern.PUSH: PatternRules(ChannelMode.PUSH),
+    Pattern.FUSED: PatternRules(ChannelMode.PUSH, by_producer=True, by_reader=True),
 }
 
 
 @dataclass(frozen=True)
-class Transfer:
+class ChannelPlan:
     """How one collective becomes a channel."""
 
     kernel: KernelOp
     """The collective's kernel, which goes."""
-    collective: Exchange
+    collective: MovingCollective
     mesh: str
     axes: tuple[str, ...]
     """The mesh axes of the ranks that talk."""
@@ -104,7 +101,7 @@ def check_collective(kernel: KernelOp, pattern: Pattern) -> None:
     collective = collective_of(kernel)
     assert collective is not None
     what = None
-    if not isinstance(collective, Exchange):
+    if not isinstance(collective, MovingCollective):
         what = f"{collective.name} does more than move values; run exchange-terms"
     elif list(kernel.body.block.ops)[-2] is not collective:
         what = "it changes what it gathers; do that in a kernel of its own"
@@ -121,15 +118,15 @@ def plan_transfer(
     pattern: Pattern,
     factors: Mapping[str, int],
     symmetric: bool = False,
-) -> Transfer:
+) -> ChannelPlan:
     """
     Decide how the collective of `kernel` becomes a channel.
 
     `factors` says how often the copy kernel cuts dimensions; it chooses the others.
     With `symmetric`, an input that can lie in the channel's memory is not copied there.
     """
-    collective, form = collective_of(kernel), FORMS[pattern]
-    assert isinstance(collective, Exchange)
+    collective, form = collective_of(kernel), PATTERN_RULES[pattern]
+    assert isinstance(collective, MovingCollective)
     gather, split = _moved(collective)
     type_ = ChannelType(
         form.mode, gather, split, collective.input.type, collective.result.type
@@ -144,7 +141,7 @@ def plan_transfer(
         tiles = _producer_tiles(_grid_node(producer), type_, ranks)
     input_ = input_in_place(kernel) if symmetric else None
     blocks = _blocks(type_, awaited, tiles) if input_ is None else {}
-    return Transfer(
+    return ChannelPlan(
         kernel,
         collective,
         collective.mesh.string_value(),
@@ -160,7 +157,7 @@ def plan_transfer(
     )
 
 
-def _moved(collective: Exchange) -> tuple[str, str | None]:
+def _moved(collective: MovingCollective) -> tuple[str, str | None]:
     """Return the dimension that is gathered, and the one that is split."""
     if isinstance(collective, AllGatherOp):
         return collective.dim.data, None

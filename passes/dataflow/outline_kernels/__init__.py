@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -27,6 +26,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
 from comet.dialects.collective import AllGatherOp, AllToAllOp
+from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import (
@@ -42,9 +42,6 @@ SHARES = "dataflow.shares"
 
 View = RenameOp | IndexOp
 """What a kernel makes of what it has, without reading or writing memory."""
-
-Exchange: TypeAlias = AllGatherOp | AllToAllOp
-"""A collective that is a kernel of its own."""
 
 VERBS: Mapping[type[Operation], str] = {AllGatherOp: "gather", AllToAllOp: "exchange"}
 """What a collective's kernel is called by."""
@@ -63,10 +60,10 @@ class OutlineKernelsPass(ModulePass):
 
 
 @dataclass(frozen=True)
-class Launch:
+class PlannedKernel:
     """One grid node or collective, and how it is launched."""
 
-    op: SpatialOp | Exchange
+    op: SpatialOp | MovingCollective
     name: str
     """The symbol of the kernel."""
     ins: tuple[SSAValue, ...]
@@ -75,7 +72,7 @@ class Launch:
     """Its views under other dimension names and its positions, in order."""
 
 
-def plan_launches(function: func.FuncOp) -> tuple[Launch, ...]:
+def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
     """
     Name the kernels of a function.
 
@@ -83,9 +80,11 @@ def plan_launches(function: func.FuncOp) -> tuple[Launch, ...]:
     collective.
     """
     name = function.sym_name.data
-    found: list[SpatialOp | Exchange] = []
+    found: list[SpatialOp | MovingCollective] = []
     for op in list(compute_block(function).ops)[:-1]:
-        if isinstance(op, Exchange) or (isinstance(op, SpatialOp) and not op.mesh_name):
+        if isinstance(op, MovingCollective) or (
+            isinstance(op, SpatialOp) and not op.mesh_name
+        ):
             found.append(op)
         elif not _is_inner_view(op):
             raise PassFailedException(
@@ -103,7 +102,7 @@ def _is_inner_view(op: Operation) -> bool:
     )
 
 
-def _views(op: SpatialOp | Exchange) -> tuple[View, ...]:
+def _views(op: SpatialOp | MovingCollective) -> tuple[View, ...]:
     """Return the views that `op` reads, each after the views it is made from."""
     found: dict[View, None] = {}
     for value in op.operands:
@@ -124,7 +123,9 @@ def _viewed(value: SSAValue) -> SSAValue:
     return value
 
 
-def _launches(name: str, ops: Sequence[SpatialOp | Exchange]) -> Iterator[Launch]:
+def _launches(
+    name: str, ops: Sequence[SpatialOp | MovingCollective]
+) -> Iterator[PlannedKernel]:
     taken: set[str] = set()
     for index, op in enumerate(ops):
         kernel = f"{name}_kernel"
@@ -135,17 +136,17 @@ def _launches(name: str, ops: Sequence[SpatialOp | Exchange]) -> Iterator[Launch
         taken.add(kernel)
         behind = dict.fromkeys(_viewed(value) for value in op.operands)
         ins = tuple(v for v in behind if not isinstance(v.owner, IndexOp))
-        yield Launch(op, kernel, ins, _views(op))
+        yield PlannedKernel(op, kernel, ins, _views(op))
 
 
-def _described(op: SpatialOp | Exchange) -> str | None:
+def _described(op: SpatialOp | MovingCollective) -> str | None:
     """Return what a kernel is known by: its first result, or the value it moves."""
     if isinstance(op, SpatialOp):
         return op.outs[0].name_hint
     return f"{VERBS[type(op)]}_{op.input.name_hint or 'value'}"
 
 
-def outline(function: func.FuncOp, launches: Sequence[Launch]) -> None:
+def outline(function: func.FuncOp, launches: Sequence[PlannedKernel]) -> None:
     """Move the nodes and collectives of `function` into kernels of one launch plan."""
     body = compute_block(function)
     terminator = body.last_op
@@ -184,9 +185,9 @@ class _Plan:
         self._exchanging = False
         """Whether the last kernel is a collective."""
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: PlannedKernel) -> None:
         """Add one kernel with its buffers, and the barrier before it."""
-        exchanges = isinstance(launch.op, Exchange)
+        exchanges = isinstance(launch.op, MovingCollective)
         reads_new = any(value in self._unfinished for value in launch.ins)
         if exchanges != self._exchanging:
             self._barrier(local=False)
@@ -200,7 +201,7 @@ class _Plan:
         self._builder.insert(dataflow.BarrierOp(local))
         self._unfinished.clear()
 
-    def _kernel(self, launch: Launch) -> None:
+    def _kernel(self, launch: PlannedKernel) -> None:
         buffers: list[SSAValue] = []
         for result in launch.op.results:
             buffer = self._builder.insert(dataflow.BufferOp(result.type))
@@ -226,7 +227,7 @@ class _Plan:
         return dataflow.ProgramOp(self._inputs, types, Region(self._block))
 
 
-def _kernel_body(launch: Launch) -> Region:
+def _kernel_body(launch: PlannedKernel) -> Region:
     """Return the body of a kernel: its views, and its node or collective."""
     body = Block(arg_types=[value.type for value in launch.ins])
     inner: dict[SSAValue, SSAValue] = {}

@@ -12,7 +12,7 @@ from xdsl.rewriter import Rewriter
 
 from comet.dialects.compound.dims import with_level
 from comet.passes.schedule.retile import retile
-from comet.passes.schedule.tile_tree import Aliases, Levels, Scope, Tree, build
+from comet.passes.schedule.tile_tree import Aliases, InsertionScope, Levels, Tree, build
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
     arguments = [with_level(arg.type, level_of(arg, None)) for arg in old.args]
     block, region = Block(arg_types=arguments), old.parent
     assert region is not None
-    scope = Scope(block, None, plan.levels, plan.aliases)
+    scope = InsertionScope(block, None, plan.levels, plan.aliases)
     for argument, made in zip(old.args, block.args, strict=True):
         scope.add(argument, made)
     for value, argument in plan.inputs.items():

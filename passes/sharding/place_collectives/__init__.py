@@ -44,7 +44,7 @@ from comet.passes.sharding.place_collectives.gather_to_root import (
     root_suffices,
 )
 from comet.passes.sharding.place_collectives.kinds import (
-    Form,
+    Implementation,
     Kind,
     cheapest_form,
     form_of,
@@ -130,11 +130,11 @@ KIND_OF: Mapping[type[CollectiveOp], Kind] = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class Placement:
     """How one explicit collective is carried out."""
 
     op: CollectiveOp
-    form: Form
+    form: Implementation
     scatter_dim: str | None = None
     """The dimension to scatter, where there is one that no axis splits."""
 
@@ -161,7 +161,7 @@ def plan_levels(
     ]
 
 
-def plan_choices(region: SpmdOp, options: PlaceCollectivesPass) -> list[Choice]:
+def plan_choices(region: SpmdOp, options: PlaceCollectivesPass) -> list[Placement]:
     """
     Choose form and algorithm of every explicit collective in a region, once placed.
 
@@ -181,16 +181,16 @@ def plan_choices(region: SpmdOp, options: PlaceCollectivesPass) -> list[Choice]:
 
 def _choice(
     op: CollectiveOp, region: SpmdOp, states: States, options: PlaceCollectivesPass
-) -> Choice:
+) -> Placement:
     algorithm = None if options.algorithm == "auto" else Algorithm(options.algorithm)
     assert op.to_level is not None
     level = op.to_level.data
     pricer = pricer_for(find_system(op), op.axis_names, level, algorithm)
     if isinstance(op, AllReduceOp):
         dim = _scatter_dim(op, set(states[op.input].sharded.values()))
-        return Choice(op, _reduction(op, dim, options.kind, pricer), dim)
+        return Placement(op, _reduction(op, dim, options.kind, pricer), dim)
     alone = isinstance(op, AllGatherOp) and root_suffices(region, op)
-    return Choice(op, _move(op, alone, options.kind, pricer))
+    return Placement(op, _move(op, alone, options.kind, pricer))
 
 
 def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
@@ -202,7 +202,7 @@ def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
 
 def _reduction(
     op: AllReduceOp, dim: str | None, kind: Kind | Literal["auto"], pricer: Pricer
-) -> Form:
+) -> Implementation:
     """Return the form of an all-reduce, which may scatter `dim`."""
     if kind == "reduce_scatter_all_gather" and dim is None:
         raise PassFailedException(
@@ -219,7 +219,7 @@ def _reduction(
 
 def _move(
     op: CollectiveOp, alone: bool, kind: Kind | Literal["auto"], pricer: Pricer
-) -> Form:
+) -> Implementation:
     """
     Return the form of a collective that reduces nothing.
 
@@ -232,7 +232,7 @@ def _move(
     return rooted if kind == "gather" else cheapest_form([own, rooted])
 
 
-def apply_choice(choice: Choice) -> None:
+def apply_choice(choice: Placement) -> None:
     """Give a collective its form, and write algorithms and estimates on its parts."""
     op, form = choice.op, choice.form
     made: list[Operation] = [op]

@@ -46,7 +46,7 @@ PARTS: dict[Kind, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Form:
+class Implementation:
     """How an explicit collective is carried out."""
 
     kind: Kind | None
@@ -60,7 +60,7 @@ class Form:
         return sum(price.time for price in self.prices)
 
 
-def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Form:
+def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Implementation:
     """
     Return an all-reduce of `value` over `ranks` instances in the form `kind`.
 
@@ -70,19 +70,21 @@ def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Form:
         pricer.price(part, payload_of(value, ranks if part == "gather" else 1))
         for part in PARTS[kind]
     ]
-    return Form(kind, tuple(prices))
+    return Implementation(kind, tuple(prices))
 
 
-def form_of_op(op: CollectiveOp, pricer: Pricer) -> Form:
+def form_of_op(op: CollectiveOp, pricer: Pricer) -> Implementation:
     """Return `op` as it is; raises CostError for an algorithm that runs not there."""
     values = [v for v in (op.input, *op.results) if not isinstance(v.type, TokenType)]
     whole = max(map(payload_of, values), key=lambda payload: payload.elements)
-    return Form(None, (pricer.price(op.name.split(".")[-1], whole),))
+    return Implementation(None, (pricer.price(op.name.split(".")[-1], whole),))
 
 
-def form_to_root(op: CollectiveOp, pricer: Pricer) -> Form:
+def form_to_root(op: CollectiveOp, pricer: Pricer) -> Implementation:
     """Return an all-gather as a gather; raises CostError as `form_of_op` does."""
-    return Form("gather", (pricer.price("gather", payload_of(op.results[0])),))
+    return Implementation(
+        "gather", (pricer.price("gather", payload_of(op.results[0])),)
+    )
 
 
 def write_price(op: CollectiveOp, price: Price) -> None:
@@ -93,7 +95,7 @@ def write_price(op: CollectiveOp, price: Price) -> None:
         annotate(op, price.figures)
 
 
-def cheapest_form(forms: Sequence[Form]) -> Form:
+def cheapest_form(forms: Sequence[Implementation]) -> Implementation:
     """
     Return the form that takes the least time, the first of several.
 

@@ -23,7 +23,7 @@ from comet.runtime.check import (
 from comet.runtime.heap import Heap
 from comet.runtime.program import RankProgram, Tensor, load_module, program_of
 from comet.runtime.progress import PROGRESS
-from comet.runtime.ranks import Launch, Rank
+from comet.runtime.ranks import KernelCall, Rank
 
 if TYPE_CHECKING:
     from comet.runtime.program import Array
@@ -185,7 +185,7 @@ class IdleRank(Rank):
         self.heap = Heap(torch.empty(1 << 62, dtype=torch.uint8, device="meta"))
         self.heap_bases = torch.empty(world, dtype=torch.int64, device="meta")
 
-    def launch_together(self, *launches: Launch) -> None:
+    def launch_together(self, *launches: KernelCall) -> None:
         """Launch nothing."""
 
     def barrier(self) -> None:

@@ -63,7 +63,7 @@ SMALL_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Launch:
+class RequestedLaunch:
     """One launch of a kernel, as the launch plan asked for it."""
 
     kernel: JITFunction
@@ -116,13 +116,13 @@ class _Elsewhere:
 class _Recorder:
     """Stands in for a kernel: notes how it is launched, and does nothing."""
 
-    def __init__(self, kernel: JITFunction, launches: list[ranks.Launch]):
+    def __init__(self, kernel: JITFunction, launches: list[ranks.KernelCall]):
         self._kernel = kernel
         self._launches = launches
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         def note(*arguments: object, **keywords: Any) -> None:
-            launch = ranks.Launch(self._kernel, grid, arguments, keywords)
+            launch = ranks.KernelCall(self._kernel, grid, arguments, keywords)
             self._launches.append(launch)
 
         return note
@@ -131,15 +131,15 @@ class _Recorder:
 class _RecordingRank(IdleRank):
     """A rank that notes what it would launch."""
 
-    def __init__(self, world: int, launches: list[ranks.Launch]):
+    def __init__(self, world: int, launches: list[ranks.KernelCall]):
         super().__init__(world)
         self._launches = launches
 
-    def launch_together(self, *launches: ranks.Launch) -> None:
+    def launch_together(self, *launches: ranks.KernelCall) -> None:
         self._launches.extend(launches)
 
 
-def _noted(launch: ranks.Launch) -> Launch:
+def _noted(launch: ranks.KernelCall) -> RequestedLaunch:
     """Return what a launch asks the compiler for."""
     kernel: Any = launch.kernel
     keywords: Mapping[str, Any] = launch.keywords
@@ -152,10 +152,10 @@ def _noted(launch: ranks.Launch) -> Launch:
     signature |= dict.fromkeys(constexprs, "constexpr")
     small = frozenset(n for n, t in tensors.items() if t.nbytes <= SMALL_BYTES)
     programs = math.prod(launch.grid)
-    return Launch(kernel, signature, small, constexprs, options, programs)
+    return RequestedLaunch(kernel, signature, small, constexprs, options, programs)
 
 
-def recorded_launches(path: str, together: bool = False) -> list[Launch]:
+def recorded_launches(path: str, together: bool = False) -> list[RequestedLaunch]:
     """
     Return what the launches of a module ask the compiler for.
 
@@ -164,7 +164,7 @@ def recorded_launches(path: str, together: bool = False) -> list[Launch]:
     return list(map(_noted, asked_launches(path, together)))
 
 
-def asked_launches(path: str, together: bool = False) -> list[ranks.Launch]:
+def asked_launches(path: str, together: bool = False) -> list[ranks.KernelCall]:
     """
     Run the launch plan of a module on tensors without data; return its launches.
 
@@ -172,7 +172,7 @@ def asked_launches(path: str, together: bool = False) -> list[ranks.Launch]:
     """
     module = load_module(path)
     program = program_of(module, path)
-    launches: list[ranks.Launch] = []
+    launches: list[ranks.KernelCall] = []
     if isinstance(program, RankProgram) and together:
         return _of_all_ranks(program)
     if isinstance(program, RankProgram):
@@ -186,7 +186,7 @@ def asked_launches(path: str, together: bool = False) -> list[ranks.Launch]:
     return launches
 
 
-def _of_all_ranks(program: RankProgram) -> list[ranks.Launch]:
+def _of_all_ranks(program: RankProgram) -> list[ranks.KernelCall]:
     """Return the launches that stand for those of all ranks."""
     group = VirtualRanks(program.ranks, ROOM, NoDevice())
     for rank in group.ranks:
@@ -206,7 +206,7 @@ def _without_data(inputs: Sequence[Tensor], world: int) -> list[torch.Tensor]:
     ]
 
 
-def compile_launch(launch: Launch, target: str) -> Any:
+def compile_launch(launch: RequestedLaunch, target: str) -> Any:
     """Compile one kernel as it is launched on a target."""
     positions = {name: index for index, name in enumerate(launch.kernel.arg_names)}
     gpu = TARGETS[target]
@@ -232,7 +232,7 @@ def compile_launch(launch: Launch, target: str) -> Any:
     return triton.compile(source, target=gpu, options=dict(launch.options))
 
 
-def compiled(launch: Launch, target: str) -> Compiled:
+def compiled(launch: RequestedLaunch, target: str) -> Compiled:
     """Compile one kernel and read off what became of it."""
     result = compile_launch(launch, target)
     read = _cuda_usage if target.startswith("sm_") else _hip_usage
@@ -292,7 +292,7 @@ def all_compiled(
 
     `together`: see `recorded_launches`.
     """
-    done: list[Launch] = []
+    done: list[RequestedLaunch] = []
     for launch in recorded_launches(path, together):
         if launch in done:
             continue

@@ -23,7 +23,7 @@ from comet.runtime.check_ranks import Epochs, Host, heap_bytes, played
 from comet.runtime.gpu import Launcher, captured
 from comet.runtime.heap import Heap
 from comet.runtime.peer_memory import PeerMemory, peer_memory
-from comet.runtime.ranks import Launch, Rank, SymmetryError
+from comet.runtime.ranks import KernelCall, Rank, SymmetryError
 from comet.runtime.request import TORCHRUN
 
 TIMEOUT = timedelta(minutes=2)
@@ -70,7 +70,7 @@ class DistributedRank(Rank):
         self._compared = 0
         self._launcher = Launcher()
 
-    def launch_together(self, *launches: Launch) -> None:
+    def launch_together(self, *launches: KernelCall) -> None:
         """Launch one after another: producers come first."""
         for launch in launches:
             self._launcher.launch(launch)

@@ -22,7 +22,7 @@ from comet.runtime.memory import (
 )
 from comet.runtime.progress import PROGRESS, Stage
 from comet.runtime.races import Operation, RaceDetector, RaceError
-from comet.runtime.ranks import Launch
+from comet.runtime.ranks import KernelCall
 
 SPINS = 500
 """Reading one place so often, and nothing else, is taken for waiting."""
@@ -127,7 +127,7 @@ class Engine:
         self.conductor.add(host)
         return host
 
-    def launch(self, host: Actor, launches: Sequence[Launch]) -> None:
+    def launch(self, host: Actor, launches: Sequence[KernelCall]) -> None:
         """Run kernels to their end; the host waits."""
         kernels = [Kernel(launch) for launch in launches]
         for kernel in kernels:

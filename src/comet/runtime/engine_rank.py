@@ -9,7 +9,7 @@ import torch
 from comet.runtime.engine import Actor, Engine
 from comet.runtime.heap import Allocation, Heap
 from comet.runtime.memory import Kind, Region
-from comet.runtime.ranks import Launch, Rank
+from comet.runtime.ranks import KernelCall, Rank
 
 
 class EngineRank(Rank):
@@ -36,7 +36,7 @@ class EngineRank(Rank):
         """Make the host program a task of the engine."""
         self.actor = self._engine.add_host(self.rank, body)
 
-    def launch_together(self, *launches: Launch) -> None:
+    def launch_together(self, *launches: KernelCall) -> None:
         """Run the kernels to their end, in turns with everybody else."""
         self._engine.launch(self.actor, launches)
 

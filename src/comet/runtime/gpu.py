@@ -8,7 +8,7 @@ import torch
 
 from comet.runtime.coresidency import waits_for_itself
 from comet.runtime.heap import Allocation
-from comet.runtime.ranks import Launch
+from comet.runtime.ranks import KernelCall
 
 COOPERATIVE = {"launch_cooperative_grid": True}
 """Triton's option for programs that all run at the same time."""
@@ -28,7 +28,7 @@ class Launcher:
         self.in_order: list[str] = []
         """The kernels that have too many programs to run all at the same time."""
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: KernelCall) -> None:
         """Launch a kernel once all before it have ended."""
         start, key = launch.kernel[launch.grid], (id(launch.kernel), launch.grid)
         if key not in self._together:

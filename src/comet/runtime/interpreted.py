@@ -30,13 +30,13 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import GridExecutor, InterpretedFunction, TensorHandle
 
 from comet.runtime.flags import INTEGERS, flag_value
-from comet.runtime.memory import Access, Kind, Scope
+from comet.runtime.memory import Access, Kind, SyncScope
 from comet.runtime.polling import polled_by
 from comet.runtime.progress import Progress
-from comet.runtime.ranks import Launch
+from comet.runtime.ranks import KernelCall
 from comet.runtime.replay import replayed
 
-SCOPES = {"CTA": Scope.CTA, "GPU": Scope.GPU, "SYSTEM": Scope.SYSTEM}
+SCOPES = {"CTA": SyncScope.CTA, "GPU": SyncScope.GPU, "SYSTEM": SyncScope.SYSTEM}
 ACQUIRE = ("ACQUIRE", "ACQUIRE_RELEASE")
 RELEASE = ("RELEASE", "ACQUIRE_RELEASE")
 
@@ -64,7 +64,7 @@ class Observer(Protocol):
 class Kernel:
     """A kernel with its arguments, ready to run any program of its grid."""
 
-    def __init__(self, launch: Launch):
+    def __init__(self, launch: KernelCall):
         """Raise `ValueError` where the launch is not one that can be interpreted."""
         function = launch.kernel
         if not isinstance(function, InterpretedFunction):

@@ -37,7 +37,7 @@ class Kind(Enum):
         return self in (Kind.WRITE, Kind.ATOMIC_WRITE)
 
 
-class Scope(Enum):
+class SyncScope(Enum):
     """Which programs an atomic synchronises: those of one block, rank, or all."""
 
     CTA = "cta"
@@ -56,7 +56,7 @@ class Access:
     """Bytes of an element."""
     acquire: bool = False
     release: bool = False
-    scope: Scope = Scope.SYSTEM
+    scope: SyncScope = SyncScope.SYSTEM
     left: int | None = None
     """What a release of one element left there, if that is known."""
     awaited: int | None = None

@@ -60,7 +60,7 @@ class Program:
     outputs: tuple[Tensor, ...]
 
 
-Plan = Callable[..., "torch.Tensor | tuple[torch.Tensor, ...]"]
+RankFunction = Callable[..., "torch.Tensor | tuple[torch.Tensor, ...]"]
 """
 What a rank does in each launch: local tensors in, those without a place of their own;
 local tensors out.
@@ -71,7 +71,7 @@ local tensors out.
 class RankProgram:
     """One function compiled for several ranks, with its meaning beside it."""
 
-    plan: Callable[[Rank], Plan]
+    plan: Callable[[Rank], RankFunction]
     """Allocates what a rank needs, once; returns what it does in each launch."""
     reference: Callable[..., Array | tuple[Array, ...]]
     """The function on whole float64 numpy arrays."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from comet.runtime.memory import Access, Kind, MemoryMap, Region, Scope
+from comet.runtime.memory import Access, Kind, MemoryMap, Region, SyncScope
 
 if TYPE_CHECKING:
     Cells = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -243,12 +243,12 @@ class RaceDetector:
                     history.clear()
                 history.append((access.left, published))
 
-    def _domains(self, thread: int, scope: Scope) -> tuple[int | None, ...]:
+    def _domains(self, thread: int, scope: SyncScope) -> tuple[int | None, ...]:
         """Return whom a scope synchronises: a rank by number, the world as None."""
-        if scope is Scope.CTA:
+        if scope is SyncScope.CTA:
             return ()
         rank = self._ranks[thread]
-        return (rank,) if scope is Scope.GPU else (rank, None)
+        return (rank,) if scope is SyncScope.GPU else (rank, None)
 
     def _forget(self, region: Region, access: Access) -> None:
         """Drop what a flag published: a plain store is not part of its history."""

@@ -23,7 +23,7 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelCall:
     """A kernel, its grid and its arguments: `kernel[grid](*arguments, **keywords)`."""
 
     kernel: Kernel
@@ -34,9 +34,9 @@ class Launch:
 
 def launch(
     kernel: Kernel, grid: tuple[int, ...], *arguments: object, **keywords: object
-) -> Launch:
+) -> KernelCall:
     """Describe a launch, for `Rank.launch_together`."""
-    return Launch(kernel, grid, arguments, keywords)
+    return KernelCall(kernel, grid, arguments, keywords)
 
 
 class SymmetryError(Exception):
@@ -100,10 +100,10 @@ class Rank(ABC):
         **keywords: object,
     ) -> None:
         """Launch a kernel; what comes after it on this rank sees what it did."""
-        self.launch_together(Launch(kernel, grid, arguments, keywords))
+        self.launch_together(KernelCall(kernel, grid, arguments, keywords))
 
     @abstractmethod
-    def launch_together(self, *launches: Launch) -> None:
+    def launch_together(self, *launches: KernelCall) -> None:
         """
         Launch kernels that may run at the same time, and wait for each other's flags.
 

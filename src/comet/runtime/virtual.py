@@ -17,7 +17,7 @@ import torch
 
 from comet.runtime.check_ranks import Epochs, Host, played
 from comet.runtime.heap import ALIGNMENT, Allocation, Heap
-from comet.runtime.ranks import Launch, Rank, SymmetryError, expect_same_allocations
+from comet.runtime.ranks import KernelCall, Rank, SymmetryError, expect_same_allocations
 
 ROOM = 1 << 54
 """Bytes of a heap that takes everything, on a device without memory."""
@@ -39,7 +39,7 @@ class Device(Protocol):
         """Note what a rank has allocated in its heap."""
         ...
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: KernelCall) -> None:
         """Run a kernel once all before it have ended."""
         ...
 
@@ -61,7 +61,7 @@ class NoDevice:
     def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
         """Note nothing."""
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: KernelCall) -> None:
         """Do nothing."""
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
@@ -81,7 +81,7 @@ class VirtualRank(Rank):
         self.heap_bases = bases
         self.device = device.name
         self.write_through = device.write_through
-        self.asked: list[Launch] = []
+        self.asked: list[KernelCall] = []
 
     def programs(self, count: int) -> int:
         """Return `count`: a launch has the programs of all ranks."""
@@ -96,7 +96,7 @@ class VirtualRank(Rank):
         """Return zeros in the heap, where a program finds those of its rank."""
         return self.heap.zeros(shape, dtype)
 
-    def launch_together(self, *launches: Launch) -> None:
+    def launch_together(self, *launches: KernelCall) -> None:
         """Ask for launches one after another: producers come first."""
         self.asked += launches
 
@@ -133,7 +133,7 @@ class VirtualRanks:
             VirtualRank(rank, heap, bases, device) for rank, heap in enumerate(heaps)
         ]
 
-    def taken(self) -> list[Launch]:
+    def taken(self) -> list[KernelCall]:
         """
         Return the launches that the ranks asked for, each for all of them.
 
@@ -148,7 +148,7 @@ class VirtualRanks:
         return [merged(launches, self._bases) for launches in zip(*asked, strict=True)]
 
 
-def merged(launches: Sequence[Launch], bases: Sequence[int]) -> Launch:
+def merged(launches: Sequence[KernelCall], bases: Sequence[int]) -> KernelCall:
     """
     Return one launch in place of one for each rank, with the arguments of rank 0.
 
@@ -173,10 +173,10 @@ def merged(launches: Sequence[Launch], bases: Sequence[int]) -> Launch:
         )
     (programs,) = first.grid
     grid = (programs * len(launches),)
-    return Launch(first.kernel, grid, first.arguments, first.keywords)
+    return KernelCall(first.kernel, grid, first.arguments, first.keywords)
 
 
-def _shape(launch: Launch) -> tuple[object, ...]:
+def _shape(launch: KernelCall) -> tuple[object, ...]:
     """Return all of a launch but the values of its arguments."""
     count = len(launch.arguments)
     return id(launch.kernel), launch.grid, count, dict(launch.keywords)
@@ -206,7 +206,7 @@ class SharedHost:
         self._ranks = VirtualRanks(host.program.ranks, heap_bytes_of_all(host), device)
         self.sessions = [host.session(rank) for rank in self._ranks.ranks]
 
-    def launches(self) -> list[Launch]:
+    def launches(self) -> list[KernelCall]:
         """Return what one launch of the program is made of; `SymmetryError`: above."""
         for session in self.sessions:
             session.launch()

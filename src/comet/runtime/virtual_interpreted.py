@@ -18,7 +18,7 @@ from comet.runtime.heap import Allocation, aligned_bytes
 from comet.runtime.interpreted import observed
 from comet.runtime.memory import MemoryMap, Region
 from comet.runtime.races import RaceDetector
-from comet.runtime.ranks import Launch, T
+from comet.runtime.ranks import KernelCall, T
 from comet.runtime.virtual import check_on
 
 
@@ -36,7 +36,7 @@ class InterpretedDevice:
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        self._capture: list[Launch] | None = None
+        self._capture: list[KernelCall] | None = None
 
     def memory(self, size: int) -> torch.Tensor:
         """Return new bytes of this process."""
@@ -57,7 +57,7 @@ class InterpretedDevice:
             )
             self._engine.memory.add(region)
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: KernelCall) -> None:
         """Run all programs to their end, in turns; or only note it, in a capture."""
         if self._capture is not None:
             self._capture.append(launch)
@@ -66,7 +66,7 @@ class InterpretedDevice:
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
         """Return what repeats the launches as a graph does: no host takes part."""
-        self._capture = noted = list[Launch]()
+        self._capture = noted = list[KernelCall]()
         launches()
         self._capture = None
 

@@ -12,7 +12,7 @@ HEADER: tuple[str, ...] = ("node", "where", "factors", "moves or computes", "cyc
 
 
 @dataclass(frozen=True)
-class Row:
+class MappingRow:
     """One node of a mapping tree."""
 
     depth: int
@@ -22,11 +22,11 @@ class Row:
 
 def mapping_rows(
     node: TileOp | OperationOp | CollectiveOp, depth: int = 0
-) -> Iterator[Row]:
+) -> Iterator[MappingRow]:
     """Yield a row for a node and, below it, for all its children."""
     figures = estimate_of(node)
     cycles = "" if figures is None else f"{figures.latency:,.0f}"
-    yield Row(depth, (*_description(node), cycles))
+    yield MappingRow(depth, (*_description(node), cycles))
     for child in node.children if isinstance(node, TileOp) else ():
         yield from mapping_rows(child, depth + 1)
 
@@ -59,7 +59,7 @@ def _factors(tile: TileOp) -> str:
     return " ".join(f"{dim}={n}" for dim, n in factors.items() if n > 1) or "-"
 
 
-def format_table(rows: Sequence[Row]) -> str:
+def format_table(rows: Sequence[MappingRow]) -> str:
     """Lay out rows below the header; the first column is indented like the tree."""
     texts: list[tuple[str, ...]] = [HEADER]
     texts += [("  " * row.depth + row.cells[0], *row.cells[1:]) for row in rows]

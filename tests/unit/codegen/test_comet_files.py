@@ -22,7 +22,7 @@ from comet.codegen.comet import (
 )
 from comet.codegen.comet.reader import FILES, read_files, read_mapping
 from comet.dialects.comet import BindingOp, OperationOp, TileOp
-from comet.dialects.comet.attributes import BindingKind, Entry
+from comet.dialects.comet.attributes import BindingKind, MovedTensor
 from comet.yaml_file import FileFormatError
 
 FILE = DATA / "comet" / "accepted.jsonl"
@@ -95,8 +95,8 @@ def test_constants_and_defaults_become_values() -> None:
     root = mapping.root
     assert root.permutation.data == "NM"
     assert root.entries == (
-        Entry("A", "EXP", "DRAM", "GB", 1, ((("M", 8), ("N", 1)),)),
-        Entry("C", "EXP", "DRAM", "GB", 1, ((("M", 4), ("N", 2)),)),
+        MovedTensor("A", "EXP", "DRAM", "GB", 1, ((("M", 8), ("N", 1)),)),
+        MovedTensor("C", "EXP", "DRAM", "GB", 1, ((("M", 4), ("N", 2)),)),
     )
     (leaf,) = root.children
     assert isinstance(leaf, OperationOp)

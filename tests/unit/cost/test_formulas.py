@@ -43,7 +43,7 @@ from comet.cost.accelerator.volume import (
 )
 from comet.cost.accelerator.volume import memory_cycles as transfer_cycles
 from comet.cost.collectives.formulas import (
-    Exchange,
+    CollectiveTraffic,
     access_tiles,
     memory_cycles,
     memory_energy,
@@ -186,10 +186,10 @@ def test_network_energy_grows_with_bits_and_adds_combining() -> None:
 # Collectives: 32 elements of 16 bits on 4 instances.
 
 
-def exchange(kind: CollectiveKind, instances: int = 4) -> Exchange:
+def exchange(kind: CollectiveKind, instances: int = 4) -> CollectiveTraffic:
     """64 bytes per instance, 256 in all where the kind gathers."""
     gathers = kind in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER)
-    return Exchange(
+    return CollectiveTraffic(
         kind, 64.0, 256.0 if gathers else 64.0, instances, instances, instances
     )
 

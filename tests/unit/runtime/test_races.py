@@ -11,7 +11,7 @@ from comet.runtime.memory import (
     MemoryMap,
     OutOfBoundsError,
     Region,
-    Scope,
+    SyncScope,
 )
 from comet.runtime.races import CONFLICTS, Operation, RaceDetector, RaceError
 
@@ -34,7 +34,7 @@ class Ranks:
         addresses = np.array([BOX + width * e for e in elements], dtype=np.uint64)
         self.act(rank, Access(kind, addresses, width))
 
-    def flag(self, rank: int, kind: Kind, **how: bool | int | Scope) -> None:
+    def flag(self, rank: int, kind: Kind, **how: bool | int | SyncScope) -> None:
         """Access the flag."""
         flag = Access(kind, np.array([FLAG], dtype=np.uint64), 4)
         self.act(rank, replace(flag, **how))
@@ -44,12 +44,16 @@ class Ranks:
         operation = Operation(rank, "kernel", "k.py:1")
         self.detector.access(self.threads[rank], access, operation)
 
-    def signal(self, rank: int, left: int = 1, scope: Scope = Scope.SYSTEM) -> None:
+    def signal(
+        self, rank: int, left: int = 1, scope: SyncScope = SyncScope.SYSTEM
+    ) -> None:
         """Do what the shim's `signal` does."""
         self.detector.fence(self.threads[rank])
         self.flag(rank, Kind.ATOMIC_WRITE, release=True, left=left, scope=scope)
 
-    def wait(self, rank: int, value: int = 1, scope: Scope = Scope.SYSTEM) -> None:
+    def wait(
+        self, rank: int, value: int = 1, scope: SyncScope = SyncScope.SYSTEM
+    ) -> None:
         """Do what the shim's `wait` does when the flag is there."""
         self.flag(rank, Kind.ATOMIC_READ, acquire=True, awaited=value, scope=scope)
 
@@ -190,14 +194,16 @@ def test_a_relaxed_wait_learns_nothing():
 @pytest.mark.parametrize(
     ("release", "acquire"),
     [
-        (Scope.GPU, Scope.SYSTEM),
-        (Scope.SYSTEM, Scope.GPU),
-        (Scope.GPU, Scope.GPU),
-        (Scope.CTA, Scope.SYSTEM),
-        (Scope.SYSTEM, Scope.CTA),
+        (SyncScope.GPU, SyncScope.SYSTEM),
+        (SyncScope.SYSTEM, SyncScope.GPU),
+        (SyncScope.GPU, SyncScope.GPU),
+        (SyncScope.CTA, SyncScope.SYSTEM),
+        (SyncScope.SYSTEM, SyncScope.CTA),
     ],
 )
-def test_between_ranks_both_sides_need_system_scope(release: Scope, acquire: Scope):
+def test_between_ranks_both_sides_need_system_scope(
+    release: SyncScope, acquire: SyncScope
+):
     ranks = Ranks()
     ranks.touch(0, WRITE, 1)
     ranks.signal(0, scope=release)
@@ -210,8 +216,8 @@ def test_within_a_rank_gpu_scope_is_enough():
     detector, host = ranks.detector, ranks.threads[0]
     ranks.threads = [detector.fork(host), detector.fork(host)]
     ranks.touch(0, WRITE, 1)
-    ranks.signal(0, scope=Scope.GPU)
-    ranks.wait(1, scope=Scope.GPU)
+    ranks.signal(0, scope=SyncScope.GPU)
+    ranks.wait(1, scope=SyncScope.GPU)
     ranks.touch(1, READ, 1)
 
 

@@ -16,7 +16,7 @@ from triton_modules import emitted
 from comet.runtime.coresidency import waits_for_itself
 from comet.runtime.gpu import COOPERATIVE, Gpu
 from comet.runtime.program import load_module
-from comet.runtime.ranks import Launch, SymmetryError
+from comet.runtime.ranks import KernelCall, SymmetryError
 from comet.runtime.request import Request
 from comet.runtime.virtual import NoDevice, VirtualRanks, merged
 
@@ -173,11 +173,11 @@ HEAPS = torch.zeros(2, 1024)
 BASES = [heap.data_ptr() for heap in HEAPS]
 
 
-def launches(**keywords: object) -> list[Launch]:
+def launches(**keywords: object) -> list[KernelCall]:
     """Return what two ranks launch."""
     kernel = Recorder()
     return [
-        Launch(kernel, (3,), (heap[16:], rank, HEAPS), {"PROGRAMS": 3, **keywords})
+        KernelCall(kernel, (3,), (heap[16:], rank, HEAPS), {"PROGRAMS": 3, **keywords})
         for rank, heap in enumerate(HEAPS)
     ]
 
@@ -275,7 +275,7 @@ def test_programs_that_wait_for_each_other_run_together_where_they_fit(
     recorder = Recorder(error, getattr(kernel, "fn", None))
     gpu = Gpu()
     for _ in range(2):
-        gpu.launch(Launch(recorder, (6,), (), {}))
+        gpu.launch(KernelCall(recorder, (6,), (), {}))
     assert recorder.seen == [
         ((6,), COOPERATIVE if together else {}) for together in expected
     ]
@@ -286,7 +286,7 @@ def test_other_errors_of_a_launch_are_errors(modules: Mapping[str, Path]) -> Non
     (kernel,) = kernels_of(modules["fused"])
     recorder = Recorder("out of memory", getattr(kernel, "fn", None))
     with pytest.raises(RuntimeError, match="out of memory"):
-        Gpu().launch(Launch(recorder, (6,), (), {}))
+        Gpu().launch(KernelCall(recorder, (6,), (), {}))
 
 
 KEPT = """

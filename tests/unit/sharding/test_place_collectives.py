@@ -15,7 +15,7 @@ from comet.cost.collectives.algorithms import (
     collective_time,
     switch,
 )
-from comet.cost.collectives.formulas import Exchange, exchange_cycles
+from comet.cost.collectives.formulas import CollectiveTraffic, exchange_cycles
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import CollectiveOp
@@ -166,7 +166,7 @@ def on_edge(options: str) -> ModuleOp:
 
 def test_accelerators_price_what_their_files_say():
     hardware = hardware_of(attached_system(on_edge("at=GB")))
-    exchange = Exchange(CollectiveKind.ALL_REDUCE, 128, 128, 4, 4, 4)
+    exchange = CollectiveTraffic(CollectiveKind.ALL_REDUCE, 128, 128, 4, 4, 4)
     cycles = exchange_cycles(exchange, hardware.level("GB"), 2, reduces=True)
     after = on_edge("at=GB kind=allreduce")
     assert latencies(after) == [cycles, cycles]

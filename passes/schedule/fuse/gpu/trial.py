@@ -41,7 +41,7 @@ from comet.passes.schedule.tile.gpu import (
     misfit,
     plan_of,
 )
-from comet.passes.schedule.tile_tree import Scope, Spatial, build, chunks_of
+from comet.passes.schedule.tile_tree import InsertionScope, Spatial, build, chunks_of
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
 
@@ -100,7 +100,7 @@ class Trials:
 
 def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     """Return a function that runs one kernel only, on what this reads."""
-    scope = Scope(Block(), None, KernelLevels(levels), chunks_of(kernel.ops))
+    scope = InsertionScope(Block(), None, KernelLevels(levels), chunks_of(kernel.ops))
     for value in values_read(kernel.ops):
         if not isinstance(value.owner, FillOp):
             _stand_in(value, scope)
@@ -114,7 +114,7 @@ def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     return func
 
 
-def _stand_in(value: SSAValue, scope: Scope) -> None:
+def _stand_in(value: SSAValue, scope: InsertionScope) -> None:
     """Let an argument stand for `value`, or for what `value` is another view of."""
     if value in scope.values:
         return
