@@ -1,4 +1,4 @@
-"""Whether the values that are alive at the same time fit each memory level."""
+"""Liveness: whether the values alive at the same time fit each memory level."""
 
 from __future__ import annotations
 

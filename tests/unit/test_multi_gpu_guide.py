@@ -1,101 +1,27 @@
 """The guide for several GPUs: its commands run, and print what it shows."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from paths import ROOT
-from tool_run import comet_opt, comet_opt_command
+from shown_pages import Shown, flat, page, pattern, run_all
+from tool_run import comet_opt
 
 from comet.runtime.command import argument_parser
 from comet.runtime.request import MANY_RANKS
 
-PAGE = (ROOT / "docs/multi-gpu.md").read_text()
+GUIDE = page("multi-gpu.md")
+PAGE, SHOWN = GUIDE.text, GUIDE.shown
 README = (ROOT / "README.md").read_text()
-BLOCKS: list[tuple[str, str]] = re.findall(
-    r"^```([^\n]+)\n(.*?)^```$", PAGE, re.M | re.S
-)
-COMMANDS = [text for kind, text in BLOCKS if kind == "sh"][1:]
+COMMANDS = GUIDE.commands[1:]
 """All but the first, which enters the environment."""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A command, and what the page says it writes."""
-
-    command: str
-    text: str
-
-
-SHOWN = [
-    Shown(command, text)
-    for (before, command), (kind, text) in pairwise(BLOCKS)
-    if before == "sh" and kind in ("mlir", "diff", "python", "json", "text")
-]
-
-
-def pattern(text: str) -> re.Pattern[str]:
-    """
-    Return what a text means in which `...` stands for what is left out.
-
-    A line of nothing else stands for any lines. Indentation does not count.
-    """
-    lines: list[str] = []
-    for line in text.strip().splitlines():
-        if line.strip() == "...":
-            lines.append(r"(?:.*\n)*?")
-        else:
-            parts = (re.escape(part) for part in line.strip().split("..."))
-            lines.append(".*".join(parts) + r"\n")
-    return re.compile("".join(lines))
-
-
-def flat(text: str) -> str:
-    """Return a text without indentation and space at its ends."""
-    return "\n".join(line.strip() for line in text.strip().splitlines()) + "\n"
-
-
-def run(command: str) -> str:
-    """
-    Run a command and return what it wrote: a file, or else to the terminal.
-
-    Compilations alone on their line run in this process, which takes half the time.
-    """
-    words = shlex.split(command)
-    if words[0] == "comet-opt" and not re.search("&&|;", command):
-        done = comet_opt_command(words[1:])
-        output = done.out + done.err
-    else:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        output = subprocess.run(
-            command,
-            shell=True,
-            env={**os.environ, "PATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        ).stdout
-    written = Path(words[-1]) if words[-2] == "-o" else None
-    return output if written is None else output + written.read_text()
-
-
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Run all commands in order; return what each wrote."""
-    folder = tmp_path_factory.mktemp("guide")
-    (folder / "samples").symlink_to(ROOT / "samples")
-    (folder / "out").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        yield {command: run(command) for command in COMMANDS}
+    return run_all(COMMANDS, tmp_path_factory.mktemp("guide"))
 
 
 def test_every_command_shows_what_it_does():
@@ -125,7 +51,7 @@ def test_every_way_to_run_is_one_that_comet_run_knows():
 
 
 def test_the_sample_is_shown_whole():
-    (text,) = (text for kind, text in BLOCKS if kind == "mlir sample")
+    (text,) = (text for kind, text in GUIDE.blocks if kind == "mlir sample")
     assert (ROOT / "samples/ag_gemm.mlir").read_text().endswith(f"\n{text}")
 
 

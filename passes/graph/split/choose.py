@@ -1,5 +1,5 @@
 """
-Chooses in how many parts to split a fold whose few results leave a GPU idle.
+Chooses split-K: the parts of a fold whose few results leave a GPU idle.
 
 A kernel has as many programs as there are tiles of results: decoding has few. Numbers
 of parts are tried on copies of the module, down to kernels, and priced as `fuse` does.

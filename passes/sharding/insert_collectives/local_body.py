@@ -3,8 +3,9 @@ The body of an SPMD region under construction: local ops, and the collectives be
 
 Every op is put in with the shardings that it wants of its operands; the body fetches
 them: from the operands of the region (in any sharding, unless it is said how they are
-held), by computing constants and renames on the spot, or by collectives. What each
-local value is, the dialect's own analysis says.
+held), by computing constants and renames on the spot, or by collectives, such as an
+all-reduce of a partial value. What each local value is, the dialect's own analysis
+says.
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ def finish_kernel(node: SpatialOp, levels: GpuLevels, gpu: Device) -> None:
 def _best_launch(
     summary: KernelSummary, blocks: Mapping[str, int], gpu: Device
 ) -> LaunchAttr:
-    """Return the launch numbers for given blocks; the most warps if none fits."""
+    """Return num_warps, num_stages and L2 swizzle; the most warps if none fits."""
     best = _cheapest(summary, tuple(blocks), [tuple(blocks.values())], gpu)
     warps, stages = LARGE_LAUNCHES[-1]
     if best is not None:
@@ -275,7 +275,7 @@ def _best_launch(
 
 def _group(summary: KernelSummary, blocks: Mapping[str, int], gpu: Device) -> int:
     """
-    Return how many programs along the first grid axis run together.
+    Return the L2 swizzle: how many programs along the first grid axis run together.
 
     Where a product takes several waves, programs near each other on both axes share
     more of their operands in L2.

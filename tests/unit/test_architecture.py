@@ -1,0 +1,57 @@
+"""The page on the architecture: its commands run, and its table names what there is."""
+
+import ast
+import re
+
+import pytest
+from paths import ROOT
+from shown_pages import Shown, flat, page, pattern, run_all
+
+PAGE = page("architecture.md")
+DECISIONS = re.findall(
+    r"^\| ([^|]+\?) \| `([^`]+)` \| `([\w/.]+)` \| `([\w.]+)` \|$", PAGE.text, re.M
+)
+"""Question, word, file and function of each row of the table."""
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Run all commands in order; return what each wrote."""
+    return run_all(PAGE.commands, tmp_path_factory.mktemp("architecture"))
+
+
+def test_every_command_shows_what_it_does():
+    assert [shown.command for shown in PAGE.shown] == PAGE.commands
+    assert len(PAGE.commands) >= 10
+
+
+@pytest.mark.parametrize("shown", PAGE.shown, ids=range(len(PAGE.shown)))
+def test_it_writes_what_is_shown(shown: Shown, outputs: dict[str, str]):
+    written = flat(outputs[shown.command])
+    assert pattern(shown.text).fullmatch(written), written
+
+
+@pytest.mark.parametrize("sample", ["gemm_softmax", "ag_gemm"])
+def test_the_samples_are_shown_whole(sample: str):
+    (text,) = (text for kind, text in PAGE.blocks if kind == f"mlir sample {sample}")
+    assert (ROOT / "samples" / f"{sample}.mlir").read_text().endswith(text)
+
+
+def test_the_table_answers_the_ten_questions():
+    assert len({question for question, *_ in DECISIONS}) == len(DECISIONS) >= 10
+
+
+@pytest.mark.parametrize(("word", "file", "function"), [row[1:] for row in DECISIONS])
+def test_the_decision_is_found_by_its_word(word: str, file: str, function: str):
+    text = (ROOT / file).read_text()
+    assert word.lower() in text.lower()
+    owner, _, name = function.rpartition(".")
+    found = [
+        node.name
+        for scope in ast.walk(ast.parse(text))
+        if isinstance(scope, ast.ClassDef if owner else ast.Module)
+        and (not owner or getattr(scope, "name", "") == owner)
+        for node in scope.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    assert name in found
