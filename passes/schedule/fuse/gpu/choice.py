@@ -53,8 +53,8 @@ def fuse_function(
     trials, levels = Trials(system), gpu_levels(system)
     ranks = spmd_region(func) is not None
     candidates = [
-        Candidate(_label(choice), partial(_fitted, func, trials, choice))
-        for choice in _different(func, _choices(strategy, between, ranks))
+        Candidate(_label(choice), partial(_fitted, func, trials, choice, steps))
+        for steps, choice in _different(func, _choices(strategy, between, ranks))
     ]
     lowered = partial(_lowered, func, trials)
     place = f"@{func.sym_name.data}"
@@ -98,13 +98,14 @@ def _between(choice: Strategy, ranks: bool) -> Between | Auto:
     return "auto"
 
 
-def _different(func: FuncOp, choices: Iterable[Strategy]) -> Iterator[Strategy]:
-    """Yield the choices that give different kernels; of equal ones the first."""
-    seen: set[tuple[Step, ...]] = set()
+def _different(
+    func: FuncOp, choices: Iterable[Strategy]
+) -> Iterable[tuple[tuple[Step, ...], Strategy]]:
+    """Return what the choices make, with the first choice that makes it."""
+    found: dict[tuple[Step, ...], Strategy] = {}
     for choice in choices:
-        if (steps := plan_steps(func, choice)) not in seen:
-            seen.add(steps)
-            yield choice
+        found.setdefault(plan_steps(func, choice), choice)
+    return found.items()
 
 
 def _label(choice: Strategy) -> str:
@@ -125,13 +126,14 @@ class _Fused:
     steps: tuple[Step, ...]
 
 
-def _fitted(func: FuncOp, trials: Trials, choice: Strategy) -> Found[_Fused]:
+def _fitted(
+    func: FuncOp, trials: Trials, choice: Strategy, steps: tuple[Step, ...]
+) -> Found[_Fused]:
     """
     Return a choice with kernels that do not fit cut in two, as often as needed.
 
     Raises PassFailedException if one does not fit and cannot be cut.
     """
-    steps = plan_steps(func, choice)
     for kernel in _kernels(steps):
         if reason := trials.misfit(kernel):
             return _cut(func, trials, choice, kernel, reason)
@@ -148,7 +150,8 @@ def _cut(
     place = cheapest_cut(func, choice, kernel)
     if place is None:
         raise PassFailedException(reason)
-    return _fitted(func, trials, replace(choice, cuts=choice.cuts | {place}))
+    choice = replace(choice, cuts=choice.cuts | {place})
+    return _fitted(func, trials, choice, plan_steps(func, choice))
 
 
 def _lowered(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused] | None:

@@ -57,8 +57,8 @@ def _trees(
     outer, inner = loops[0], loops[1:]
     plan = plan_sweeps(ops, outer, wanted, spilled)
     for index, segment in enumerate(plan.between):
-        others = (op for op in ops if op not in segment)
-        used = wanted.union(*(op.operands for op in others))
+        inside = set(segment)
+        used = wanted.union(*(op.operands for op in ops if op not in inside))
         yield from _trees(segment, inner, used, spilled)
         if index < len(plan.sweeps):
             sweep = plan.sweeps[index]
