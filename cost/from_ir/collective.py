@@ -16,6 +16,7 @@ from typing import Protocol
 from xdsl.ir import SSAValue
 
 from comet.cost.accelerator.hardware import Hardware, Level, Network
+from comet.cost.accelerator.noc import mesh_bits_energy, phases
 from comet.cost.accelerator.problem import CollectiveKind
 from comet.cost.collectives.algorithms import (
     HIERARCHICAL,
@@ -26,7 +27,12 @@ from comet.cost.collectives.algorithms import (
     collective_time,
     switch,
 )
-from comet.cost.collectives.formulas import CollectiveTraffic, exchange_cycles
+from comet.cost.collectives.formulas import (
+    CollectiveTraffic,
+    exchange_cycles,
+    link_network,
+    memory_energy,
+)
 from comet.cost.from_ir.hardware import hardware_of, machine_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import Algorithm
@@ -71,6 +77,8 @@ class Price:
     """None leaves it to the target."""
     figures: Figures | None
     """None where nothing prices it."""
+    energy: float = 0.0
+    """pJ; 0 where it is not known."""
 
     @property
     def time(self) -> float:
@@ -154,7 +162,12 @@ class ByFiles:
         cycles = exchange_cycles(
             exchange, self.level, payload.element_bytes, reduces=reduces
         )
-        return Price(None, Figures(Model.PAPER, TimeUnit.CYCLES, float(cycles)))
+        network = link_network(self.level)
+        bits, rounds = exchange.read_bytes * 8, phases(named)
+        wires = mesh_bits_energy(network, bits, self.ranks, rounds)
+        energy = memory_energy(exchange, self.level.memory, network) + wires
+        figures = Figures(Model.PAPER, TimeUnit.CYCLES, float(cycles))
+        return Price(None, figures, float(energy))
 
 
 def pricer_for(

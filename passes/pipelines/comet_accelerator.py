@@ -246,7 +246,9 @@ class CometAcceleratorPass(Pipeline):
                 yield DistributePass(dim=dim, axes=cores, skip=self.op)
         yield InsertCollectivesPass()
         at = self.at if self.at is not None else memory_chain(system).shared
-        yield PlaceCollectivesPass(at=at, kind=self.kind)
+        yield PlaceCollectivesPass(
+            at=at, kind=self.kind, model=self.model, objective=self.objective
+        )
 
     def map(self) -> Iterator[ModulePass]:
         """Yield the passes that make a mapping of what is shared."""

@@ -43,6 +43,7 @@ from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.schedule.tile import TilePass
+from comet.passes.search.goal import Goal
 from comet.passes.sharding.boundary import says_sharding
 from comet.passes.sharding.dim_axes import Share, assign_axes, dims_in, parse_dims
 from comet.passes.sharding.distribute import DistributePass
@@ -109,6 +110,9 @@ class TritonDistributedPass(Pipeline):
     factors: str = "auto"
     """See `tile`."""
 
+    objective: Literal["latency", "energy", "edp"] = "latency"
+    """What every choice minimises; hardware files of GPUs have no energies so far."""
+
     to: Literal["tl", "dataflow"] = "tl"
     """The level to stop at: `dataflow` leaves the launch plan, for `-t taxes`."""
 
@@ -126,6 +130,7 @@ class TritonDistributedPass(Pipeline):
         Raises PassFailedException if its functions are written for other ranks.
         """
         require_gpu(self.name, attached_system(module))
+        Goal(objective=self.objective).check(self.name, attached_system(module))
         level, shared = plan_start(module, self.ranks)
         elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
         if elementary:

@@ -39,6 +39,7 @@ from comet.dialects.compound.dims import extents_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import ChoosingPass
+from comet.passes.search.goal import Goal
 from comet.passes.sharding.place_collectives.gather_to_root import (
     gather_to_root,
     root_suffices,
@@ -94,8 +95,16 @@ class PlaceCollectivesPass(ChoosingPass):
     cost model, and leaves it to the COMET files, which name none.
     """
 
+    model: Literal["tool", "paper", "ideal"] = "paper"
+    """The cost model that decides what is `auto`; `tool` counts as `paper` here."""
+
+    objective: Literal["latency", "energy", "edp"] = "latency"
+    """What of the cost decides: cycles, pJ, or their product."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Place the collectives of every function that is no reference."""
+        if (system := find_system(op)) is not None:
+            self.goal.check(self.name, system)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
                 for collective, steps in plan_levels(region, self):
@@ -103,6 +112,11 @@ class PlaceCollectivesPass(ChoosingPass):
                 for choice in plan_choices(region, self):
                     apply_choice(choice)
                 name_apart(region)
+
+    @property
+    def goal(self) -> Goal:
+        """What decides between forms."""
+        return Goal(self.model, self.objective)
 
     def settled(self, module: ModuleOp) -> Self:
         """Return the pass with the kind that all collectives have, if it is one."""
@@ -188,9 +202,9 @@ def _choice(
     pricer = pricer_for(find_system(op), op.axis_names, level, algorithm)
     if isinstance(op, AllReduceOp):
         dim = _scatter_dim(op, set(states[op.input].sharded.values()))
-        return Placement(op, _reduction(op, dim, options.kind, pricer), dim)
+        return Placement(op, _reduction(op, dim, options, pricer), dim)
     alone = isinstance(op, AllGatherOp) and root_suffices(region, op)
-    return Placement(op, _move(op, alone, options.kind, pricer))
+    return Placement(op, _move(op, alone, options, pricer))
 
 
 def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
@@ -201,9 +215,10 @@ def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
 
 
 def _reduction(
-    op: AllReduceOp, dim: str | None, kind: Kind | Literal["auto"], pricer: Pricer
+    op: AllReduceOp, dim: str | None, options: PlaceCollectivesPass, pricer: Pricer
 ) -> Implementation:
     """Return the form of an all-reduce, which may scatter `dim`."""
+    kind = options.kind
     if kind == "reduce_scatter_all_gather" and dim is None:
         raise PassFailedException(
             f"place-collectives: {op.input.type} has no dimension to scatter over "
@@ -214,11 +229,12 @@ def _reduction(
     kinds: list[Kind] = ["allreduce", "reduce_broadcast"]
     if dim is not None:
         kinds.append("reduce_scatter_all_gather")
-    return cheapest_form([form_of(k, op.input, op.group_size, pricer) for k in kinds])
+    forms = [form_of(kind, op.input, op.group_size, pricer) for kind in kinds]
+    return cheapest_form(op, forms, options.goal)
 
 
 def _move(
-    op: CollectiveOp, alone: bool, kind: Kind | Literal["auto"], pricer: Pricer
+    op: CollectiveOp, alone: bool, options: PlaceCollectivesPass, pricer: Pricer
 ) -> Implementation:
     """
     Return the form of a collective that reduces nothing.
@@ -226,10 +242,12 @@ def _move(
     An all-gather behind which the root can do all `alone` may be a gather to it.
     """
     own = form_of_op(op, pricer)
-    if not alone or kind not in ("gather", "auto"):
+    if not alone or options.kind not in ("gather", "auto"):
         return own
     rooted = form_to_root(op, pricer)
-    return rooted if kind == "gather" else cheapest_form([own, rooted])
+    if options.kind == "gather":
+        return rooted
+    return cheapest_form(op, [own, rooted], options.goal)
 
 
 def apply_choice(choice: Placement) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir.collective import Price, Pricer, payload_of
 from comet.dialects.collective import (
     AllGatherOp,
@@ -26,6 +30,7 @@ from comet.dialects.compound.dims import (
     with_extents,
 )
 from comet.dialects.cost import annotate
+from comet.passes.search import Candidate, Cost, Found, Goal, cheapest
 from comet.passes.sharding.place_collectives.gather_to_root import ROOT
 from comet.passes.sharding.shardings import part_dim
 
@@ -54,10 +59,18 @@ class Implementation:
     prices: tuple[Price, ...]
     """One for each collective that it consists of."""
 
-    @property
-    def time(self) -> float:
-        """The latency of all parts; 0 where they are not known."""
-        return sum(price.time for price in self.prices)
+    def cost(self, model: ModelName) -> Cost:
+        """
+        Return what all parts cost.
+
+        The model `ideal` has no network; `tool` is priced as `paper` is. Raises
+        CostError where a part has no price.
+        """
+        if not all(price.figures for price in self.prices):
+            raise CostError("no COMET file says it, or nothing prices it")
+        latency = sum(price.time for price in self.prices)
+        energy = sum(price.energy for price in self.prices)
+        return Cost(0.0 if model == "ideal" else latency, energy)
 
 
 def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Implementation:
@@ -95,14 +108,26 @@ def write_price(op: CollectiveOp, price: Price) -> None:
         annotate(op, price.figures)
 
 
-def cheapest_form(forms: Sequence[Implementation]) -> Implementation:
+def cheapest_form(
+    op: CollectiveOp, forms: Sequence[Implementation], goal: Goal
+) -> Implementation:
     """
-    Return the form that takes the least time, the first of several.
+    Return the form of `op` that costs least, the first of several.
 
-    Where nothing prices them, that is the all-reduce, which leaves all to the target.
+    Where nothing prices them, that is the first one, which leaves all to the target.
     """
-    priced = [form for form in forms if all(price.figures for price in form.prices)]
-    return min(priced or forms, key=lambda form: form.time)
+    candidates = [
+        Candidate(form.kind or "as it is", partial(_found, form, goal))
+        for form in forms
+    ]
+    value = op.input.name_hint or "a value"
+    with suppress(PassFailedException):
+        return cheapest("collective", f"%{value}", candidates, goal).made
+    return forms[0]
+
+
+def _found(form: Implementation, goal: Goal) -> Found[Implementation]:
+    return Found(form, form.cost(goal.model), "network")
 
 
 def ops_of_form(

@@ -176,3 +176,10 @@ def test_gpus_have_neither_energies_nor_the_tool(option: str):
     pipeline = f"{hardware},decompose,fuse{{strategy=auto {option}}}"
     with pytest.raises(PassFailedException, match=option):
         run_passes(parse_module(SOFTMAX), pipeline)
+
+
+def test_the_pipeline_for_gpus_has_no_energies_either():
+    hardware = f'attach-hardware{{path="{HARDWARE}/h200x1.yaml"}}'
+    pipeline = f"{hardware},triton-distributed{{objective=edp}}"
+    with pytest.raises(PassFailedException, match="do not have; use objective=latency"):
+        run_passes(parse_module(SOFTMAX), pipeline)
