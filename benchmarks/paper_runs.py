@@ -23,6 +23,7 @@ from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.accelerator.auto import STRATEGIES as FUSIONS
 from comet.passes.schedule.fuse.notes import STRATEGY
+from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.accelerator import search
 from comet.passes.schedule.tile.template import Template, make_template
 from comet.passes.sharding.distribute.auto import SHARED_DIMS
@@ -181,9 +182,9 @@ def best(
     costs: dict[ModelName, Cost] = {}
     for model in MODELS:
         tuned = search_tool(template, mended, budget) if model == "tool" else mended
-        for plan in dict.fromkeys((tuned.text(), mended.text())):
+        for plan in dict.fromkeys((tuned.entries(), mended.entries())):
             try:
-                costs[model] = price_files(module, options, plan, model)
+                costs[model] = price_files(module, options, format_plan(plan), model)
                 break
             except REFUSALS as error:
                 print(f"no price under {model}: {error}", file=sys.stderr)

@@ -26,7 +26,8 @@ from comet.passes.schedule.tile.template import Candidates, Template, Values
 
 def search_tool(template: Template, start: TilePlan, budget: int) -> TilePlan:
     """Return the best mapping under `tool` among `budget` ones, half of them random."""
-    found = TilePlan(start.plan, tool_price(template, start.plan) or start.estimate)
+    first = tool_price(template, start.plan) or start.estimate
+    found = TilePlan(template, start.plan, first)
     for plan in _take(fitting(template, samples(template, start.plan)), budget // 2):
         found = _better(template, found, plan)
     left = budget - budget // 2
@@ -72,7 +73,7 @@ def fitting(template: Template, values: Values) -> Iterator[Plan]:
 def _better(template: Template, found: TilePlan, plan: Plan) -> TilePlan:
     estimate = tool_price(template, plan)
     if estimate is not None and _rank(estimate) < _rank(found.estimate):
-        return TilePlan(plan, estimate)
+        return TilePlan(template, plan, estimate)
     return found
 
 

@@ -32,6 +32,9 @@ ElementT = TypeVar("ElementT", bound=Element)
 
 COUNT_TENSOR = irdl_to_attr_constraint(TensorType[I32])
 
+LAUNCH_NUMBERS = ("warps", "stages", "group")
+"""How a kernel is launched: no names of dimensions, because plans have both."""
+
 
 @irdl_attr_definition
 class DimsAttr(ParametrizedAttribute):
@@ -65,6 +68,11 @@ class DimsAttr(ParametrizedAttribute):
         for name in names:
             if not name.isidentifier():
                 raise VerifyException(f"dimension name '{name}' is not an identifier")
+            if name in LAUNCH_NUMBERS:
+                raise VerifyException(
+                    f"dimension name '{name}' is reserved: in plans of tiles it is a "
+                    "launch number; give the dimension another name"
+                )
             if names.count(name) > 1:
                 raise VerifyException(
                     f"dimension {name} appears twice in one type; "

@@ -46,7 +46,12 @@ from comet.dialects.schedule.attributes import (
     LoopRows,
 )
 from comet.dialects.schedule.copy import CopyOp
-from comet.dialects.schedule.node import NodeOp, combine_attr, verify_node
+from comet.dialects.schedule.node import (
+    NodeOp,
+    combine_attr,
+    verify_names,
+    verify_node,
+)
 from comet.dialects.schedule.transfers import borders
 
 
@@ -80,7 +85,7 @@ class TemporalOp(NodeOp):
     a `carry`; its block argument holds what the previous iteration yielded.
 
     ```mlir
-    %c = schedule.temporal [N = 2, K = 8] ins(%a, %b :
+    %c = schedule.temporal @c_ob [N = 2, K = 8] ins(%a, %b :
         tensor<8x128xf16, #compound.dims<M, K @IB>>,
         tensor<128x32xf16, #compound.dims<K, N @WB>>)
         outs(tensor<8x32xf16, #compound.dims<M, N @OB>>) combine ["add"] {
@@ -100,7 +105,7 @@ class TemporalOp(NodeOp):
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopRows,)
     assembly_format = (
-        "custom<LoopRows>($loops) `ins` `(` $ins `:` type($ins) `)` "
+        "($node_name^)? custom<LoopRows>($loops) `ins` `(` $ins `:` type($ins) `)` "
         "(`carry` `(` $carry^ `:` type($carry) `)`)? `outs` `(` type($outs) `)` "
         "(`combine` $combine^)? attr-dict-with-keyword $body"
     )
@@ -150,9 +155,10 @@ class TemporalOp(NodeOp):
 
 
 def _verify_tree(op: NodeOp) -> None:
-    """Check the combiners and copies of a whole tree, once, at its root."""
+    """Check the combiners, names and copies of a whole tree, once, at its root."""
     if not isinstance(op.parent_op(), NodeOp):
         verify_combiners(op)
+        verify_names(op)
         verify_copies(op)
 
 
@@ -208,14 +214,14 @@ class SpatialOp(NodeOp):
     `merge` combines the `fold` results of two instances.
 
     ```mlir
-    %d = schedule.spatial on @edge [kx: N = 2, ky: N = 2]
+    %d = schedule.spatial @d_kx_ky on @edge [kx: N = 2, ky: N = 2]
         ins(%c : tensor<8x32xf16, #compound.dims<M, N @OB>>)
         outs(tensor<8xf16, #compound.dims<M @GB>>) combine ["max"] {
     ^bb0(%c1 : tensor<8x8xf16, #compound.dims<M, N @OB>>):
       %d1 = compound.reduce max %c1 : ...
       schedule.yield %d1 : tensor<8xf16, #compound.dims<M @OB>>
     }
-    %h = schedule.spatial on grid [g0: M = 8] ins(..) outs(..) {..}
+    %h = schedule.spatial @h on grid [g0: M = 8] ins(..) outs(..) {..}
     ```
     """
 
@@ -227,8 +233,8 @@ class SpatialOp(NodeOp):
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove(), SpatialAxes())
     custom_directives = (LoopRows,)
     assembly_format = (
-        "`on` ($mesh^) : (`grid`)? custom<LoopRows>($loops) `ins` `(` $ins `:` "
-        "type($ins) `)` `outs` `(` type($outs) `)` (`combine` $combine^)? "
+        "($node_name^)? `on` ($mesh^) : (`grid`)? custom<LoopRows>($loops) `ins` `(` "
+        "$ins `:` type($ins) `)` `outs` `(` type($outs) `)` (`combine` $combine^)? "
         "attr-dict-with-keyword $body (`merge` $merge^)?"
     )
 

@@ -26,6 +26,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from comet.dialects.compound.dims import LAUNCH_NUMBERS
+
 
 @irdl_attr_definition
 class LoopAttr(ParametrizedAttribute):
@@ -208,6 +210,12 @@ class LaunchAttr(ParametrizedAttribute):
         """Programs along the first grid axis that run together."""
         return self.group_.data
 
+    @property
+    def numbers(self) -> dict[str, int]:
+        """All three, by name."""
+        values = self.warps, self.stages, self.group
+        return dict(zip(LAUNCH_NUMBERS, values, strict=True))
+
     def verify(self) -> None:
         if min(self.warps, self.stages, self.group) < 1:
             raise VerifyException("launch numbers are positive")
@@ -218,7 +226,7 @@ class LaunchAttr(ParametrizedAttribute):
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         numbers: list[IntAttr] = []
         with parser.in_angle_brackets():
-            for index, key in enumerate(("warps", "stages", "group")):
+            for index, key in enumerate(LAUNCH_NUMBERS):
                 if index:
                     parser.parse_punctuation(",")
                 parser.parse_keyword(key)
@@ -228,6 +236,5 @@ class LaunchAttr(ParametrizedAttribute):
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            printer.print_string(
-                f"warps = {self.warps}, stages = {self.stages}, group = {self.group}"
-            )
+            numbers = (f"{key} = {number}" for key, number in self.numbers.items())
+            printer.print_string(", ".join(numbers))

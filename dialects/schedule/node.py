@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolNameConstraint
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -30,14 +30,24 @@ from comet.dialects.schedule.slices import Cut, cuts_along, is_tile, with_tile
 
 
 class NodeOp(IRDLOperation, ABC):
-    """A node of the tile tree: rows, operands that are sliced, results that combine."""
+    """
+    A node of the tile tree: rows, operands that are sliced, results that combine.
 
+    Plans address it by its name.
+    """
+
+    name_attr = opt_prop_def(SymbolNameConstraint(), prop_name="node_name")
     loops = prop_def(ArrayAttr[LoopAttr])
     ins = var_operand_def()
     outs = var_result_def()
     combine = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
     bind = opt_attr_def(BindingAttr, attr_name="schedule.bind")
+
+    @property
+    def node_name(self) -> str | None:
+        """The name that a plan addresses the node by, None if it has none."""
+        return None if self.name_attr is None else self.name_attr.data
 
     @property
     def factors(self) -> dict[str, int]:
@@ -144,6 +154,33 @@ def verify_node(op: NodeOp) -> None:
     _verify_carries(op)
     for inner in op.body.block.ops:
         _verify_binding(inner)
+
+
+def verify_names(root: NodeOp) -> None:
+    """
+    Check that names tell the nodes of a block apart; done at its first tile tree.
+
+    Nodes of one name may stand in one another: these are the parts of one node.
+    """
+    before = root.prev_op
+    while before is not None and not isinstance(before, NodeOp):
+        before = before.prev_op
+    if before is not None:
+        return
+    scope = root if root.parent is None else root.parent
+    seen: set[str] = set()
+    for op in scope.walk():
+        if not isinstance(op, NodeOp) or (name := op.node_name) is None:
+            continue
+        above = op.parent_op()
+        if isinstance(above, NodeOp) and above.node_name == name:
+            continue
+        if name in seen:
+            raise VerifyException(
+                f"'{op.name}' op is named @{name}, as another node is: a plan could "
+                "not tell them apart; give it another name"
+            )
+        seen.add(name)
 
 
 def _verify_counts(op: NodeOp) -> None:

@@ -28,7 +28,7 @@ from comet.passes.pipeline import Pipeline, run_settled
 from comet.passes.schedule.bind import BindPass
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
-from comet.passes.schedule.plan_string import FOLD, check_plan, parse_plan
+from comet.passes.schedule.plan_string import check_dims, parse_plan
 from comet.passes.schedule.tile import TilePass
 from comet.passes.search import Candidate, Cost, Found, Goal, cheapest
 from comet.passes.sharding.dim_axes import (
@@ -171,9 +171,7 @@ class CometAcceleratorPass(Pipeline):
             mesh = MeshOp(system.system_name, system.axes, system.axis_levels)
             explicit_level(mesh, self.at)
         if self.factors != "auto":
-            levels = [level.level_name for level in system.levels]
-            dims = tuple(sorted(dims_in(module)))
-            check_plan(parse_plan(self.factors), (*levels, FOLD), dims)
+            check_dims(parse_plan(self.factors), sorted(dims_in(module)))
 
     def sharings(self, ctx: Context, module: ModuleOp) -> Iterator[Sharing]:
         """Yield what options leave open, at least one sharing; changes nothing."""

@@ -1,105 +1,102 @@
 """
-The plan string: factors for the nodes of a tile tree, as text.
+The plan string: loops and launch numbers for the nodes of a tile tree, as text.
 
-`DRAM: M=8; GB: M=4; OB/contract: N=2 K=8; OB/map: M=2` gives rows, outermost first, to
-the temporal nodes whose results live at a level, optionally only to those that hold an
-op of a kind. Where there are several nests, `DRAM/2` is for the second one, and
-`OB/2/contract` for the nodes in it that hold an op of a kind. `grid` stands for launch
-grids, `fold` for the loops of folds on a mesh. A later entry wins over an earlier one,
-and one with a kind over one without.
+`p: M=4 N=8 warps=4 stages=3 group=8; c_k: K=8` gives the node @c_k its loop, and the
+kernel @p its grid and its launch numbers. Loops stand outermost first. Plans are the
+same for accelerators and GPUs; only the kernels of GPUs have launch numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import MapOp, ReduceOp
-from comet.dialects.compound.dims import level_of, merged_extents
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, merged_extents
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.schedule.transfers import transfers
+from comet.passes.schedule.node_names import (
+    is_spread,
+    nest_number,
+    node_kinds,
+    node_level,
+)
 
 PLAN = "comet.plan"
 """The attribute of a function that holds its plan string."""
 
-GRID = "grid"
-FOLD = "fold"
-
 Rows: TypeAlias = tuple[tuple[str, int], ...]
 """Dimension and factor of each row, outermost first."""
 
-_ENTRY = re.compile(r"\s*(?P<level>\w+)(/(?P<kind>\w+(/\w+)?))?\s*:(?P<rows>[^;:]*)$")
-_ROW = re.compile(r"(?P<dim>[A-Za-z_]\w*)=(?P<factor>[1-9]\d*)$")
+MOST_LISTED = 24
+"""How many nodes an error lists."""
+
+_ENTRY = re.compile(r"\s*(?P<name>[\w/]+)\s*:(?P<numbers>[^;:]*)$")
+_NUMBER = re.compile(r"(?P<key>[A-Za-z_]\w*)=(?P<number>[1-9]\d*)$")
 
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """The rows of the nodes at one level, or of those that hold one kind of op."""
+    """What a plan says of one node."""
 
-    level: str
-    kind: str | None
-    rows: Rows
+    name: str
+    numbers: Rows
+    """Dimensions with their factors, outermost loop first, and launch numbers."""
+
+    @property
+    def loops(self) -> Rows:
+        """The dimensions with their factors."""
+        return tuple(each for each in self.numbers if each[0] not in LAUNCH_NUMBERS)
+
+    @property
+    def launch(self) -> Mapping[str, int]:
+        """The launch numbers that are given."""
+        return {key: n for key, n in self.numbers if key in LAUNCH_NUMBERS}
 
     def __str__(self) -> str:
-        where = self.level if self.kind is None else f"{self.level}/{self.kind}"
-        return f"{where}: {' '.join(f'{dim}={factor}' for dim, factor in self.rows)}"
+        return f"{self.name}: {' '.join(f'{key}={n}' for key, n in self.numbers)}"
 
 
 def parse_plan(text: str) -> tuple[PlanEntry, ...]:
     """
-    Return the entries of a plan string.
+    Return the entries of a plan string, each for another name.
 
     Raises PassFailedException that quotes the part that is no entry.
     """
     parts = [part for part in text.split(";") if part.strip()]
-    return tuple(_parse_entry(part) for part in parts)
+    entries = tuple(_parse_entry(part) for part in parts)
+    names = [entry.name for entry in entries]
+    for name in names:
+        if names.count(name) > 1:
+            raise PassFailedException(
+                f"the plan '{text.strip()}' has two entries for {name}; write one"
+            )
+    return entries
 
 
 def _parse_entry(text: str) -> PlanEntry:
     if (entry := _ENTRY.match(text)) is None:
         raise PassFailedException(
-            f"plan entry '{text.strip()}' is not of the form LEVEL/KIND: DIM=FACTOR .."
+            f"plan entry '{text.strip()}' is not of the form NAME: DIM=FACTOR .."
         )
-    rows: list[tuple[str, int]] = []
-    for word in entry["rows"].split():
-        if (row := _ROW.match(word)) is None:
+    numbers: list[tuple[str, int]] = []
+    for word in entry["numbers"].split():
+        if (found := _NUMBER.match(word)) is None:
             raise PassFailedException(
-                f"plan row '{word}' of '{text.strip()}' is not of the form DIM=FACTOR "
-                "with a positive factor"
+                f"'{word}' in plan entry '{text.strip()}' is not of the form "
+                "DIM=FACTOR with a positive factor"
             )
-        rows.append((row["dim"], int(row["factor"])))
-    dims = [dim for dim, _ in rows]
-    if len(set(dims)) != len(dims):
-        raise PassFailedException(f"plan entry '{text.strip()}' names a row twice")
-    return PlanEntry(entry["level"], entry["kind"], tuple(rows))
-
-
-def check_plan(
-    entries: Sequence[PlanEntry], levels: Sequence[str], dims: Sequence[str]
-) -> None:
-    """
-    Raise PassFailedException if a plan names a level or a dimension that is not there.
-
-    `dims` are those of the program; a pass may give one of them a number, as in N1.
-    """
-    for entry in entries:
-        if entry.level not in levels:
-            raise PassFailedException(
-                f"tile: plan entry '{entry}' is for the unknown level {entry.level}; "
-                f"there are {', '.join(levels)}"
-            )
-        for dim, _ in entry.rows:
-            if dim not in dims and dim.rstrip("0123456789") not in dims:
-                raise PassFailedException(
-                    f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
-                    f"there are {', '.join(dims)}"
-                )
+        numbers.append((found["key"], int(found["number"])))
+    keys = [key for key, _ in numbers]
+    if len(set(keys)) != len(keys):
+        raise PassFailedException(
+            f"plan entry '{text.strip()}' gives a number twice; write it once"
+        )
+    return PlanEntry(entry["name"], tuple(numbers))
 
 
 def format_plan(entries: Sequence[PlanEntry]) -> str:
@@ -107,65 +104,75 @@ def format_plan(entries: Sequence[PlanEntry]) -> str:
     return "; ".join(str(entry) for entry in entries)
 
 
-def plan_targets(func: FuncOp) -> Iterator[NodeOp]:
-    """Yield the nodes a plan is for: temporal ones and grids, outermost first."""
+def check_dims(entries: Sequence[PlanEntry], dims: Sequence[str]) -> None:
+    """
+    Raise PassFailedException if a plan names a dimension that is not there.
+
+    `dims` are those of the program; a pass may give one of them a number, as in N1.
+    """
+    for entry in entries:
+        for dim, _ in entry.loops:
+            if dim not in dims and dim.rstrip("0123456789") not in dims:
+                raise PassFailedException(
+                    f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
+                    f"there are {', '.join(dims)}"
+                )
+
+
+def plan_nodes(func: FuncOp) -> dict[str, NodeOp]:
+    """
+    Return the nodes that a plan is for, outermost first: temporal ones and grids.
+
+    Raises PassFailedException if two have one name, as the parts of a split node do.
+    """
+    nodes: dict[str, NodeOp] = {}
     for op in func.walk():
-        if isinstance(op, TemporalOp) or (
-            isinstance(op, SpatialOp) and op.mesh_name is None
-        ):
-            yield op
-
-
-def node_level(node: NodeOp) -> str:
-    """Return the name a plan knows the level of `node` by."""
-    if isinstance(node, SpatialOp):
-        return GRID
-    if node.initial_carries() and _on_mesh(node):
-        return FOLD
-    return _shared_level(node) or level_of(node.outs[0]) or ""
-
-
-def _on_mesh(node: NodeOp) -> bool:
-    """Return whether `node` holds nodes that are spread over a mesh."""
-    inner = (op for op in node.body.walk() if isinstance(op, SpatialOp))
-    return any(op.mesh_name is not None for op in inner)
-
-
-def _shared_level(node: NodeOp) -> str | None:
-    """Return the level that nodes over a mesh in `node` fetch from, if any do."""
-    for op in node.body.block.ops:
+        if not isinstance(op, SpatialOp | TemporalOp):
+            continue
         if isinstance(op, SpatialOp) and op.mesh_name is not None:
-            for transfer in transfers(op):
-                return transfer.outer_level
-    return None
+            continue
+        if (name := op.node_name) is None or name in nodes:
+            raise PassFailedException(
+                f"tile: a plan cannot address {op.name} "
+                f"{'without a name' if name is None else f'@{name}, as two have it'}; "
+                "give it a name of its own"
+            )
+        nodes[name] = op
+    return nodes
 
 
-def node_kinds(node: NodeOp) -> frozenset[str]:
-    """Return the kinds a plan knows `node` by: names of its ops, and what they do."""
-    kinds: set[str] = set()
-    for op in node.body.walk():
-        kinds.add(op.name.partition(".")[2])
-        if isinstance(op, MapOp | ReduceOp):
-            kinds.add(str(op.kind.data))
-    return frozenset(kinds)
+def plan_of(func: FuncOp) -> tuple[PlanEntry, ...]:
+    """Return the plan that makes the nodes of `func` what they are."""
+    found = ((name, _numbers(node)) for name, node in plan_nodes(func).items())
+    return tuple(PlanEntry(name, numbers) for name, numbers in found if numbers)
 
 
-def nest_number(node: NodeOp) -> str:
-    """Return the number of the outermost node around `node`, from 1, as text."""
-    outermost = node.outermost
-    block = outermost.parent
-    nests = [] if block is None else [op for op in block.ops if isinstance(op, NodeOp)]
-    return str(1 + nests.index(outermost))
+def _numbers(node: NodeOp) -> Rows:
+    loops = tuple(node.factors.items())
+    if not isinstance(node, SpatialOp) or node.launch is None:
+        return loops
+    return (*loops, *node.launch.numbers.items())
 
 
-def entry_for(node: NodeOp, entries: Sequence[PlanEntry]) -> PlanEntry | None:
-    """Return the entry that gives rows to `node`, None if no entry does."""
-    level, kinds = node_level(node), node_kinds(node)
-    nest = nest_number(node)
-    kinds |= {nest, *(f"{nest}/{kind}" for kind in kinds)}
-    general = [e for e in entries if e.level == level and e.kind is None]
-    special = [e for e in entries if e.level == level and e.kind in kinds]
-    return (general + special)[-1] if general or special else None
+def unknown_name(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> PassFailedException:
+    """
+    Return the error for an entry that names no node.
+
+    Plans were once written by level and kind of op, as in `OB/map: N=2`; of such an
+    entry the error says the names.
+    """
+    level, *kinds = entry.name.split("/")
+    meant = [
+        name
+        for name, node in nodes.items()
+        if node_level(node) == level
+        and {*kinds} <= node_kinds(node) | {nest_number(node)}
+    ]
+    listed = ", ".join((meant or list(nodes))[:MOST_LISTED])
+    there_are = f"{entry.name} is now written" if meant else "there are"
+    return PassFailedException(
+        f"tile: plan entry '{entry}' is for no node of this name; {there_are} {listed}"
+    )
 
 
 def cuttable(node: NodeOp) -> tuple[str, ...]:
@@ -176,6 +183,6 @@ def cuttable(node: NodeOp) -> tuple[str, ...]:
     the loop of a fold has its one dimension.
     """
     carries = node.initial_carries()
-    if node.in_kernel or (carries and _on_mesh(node)):
+    if node.in_kernel or (carries and is_spread(node)):
         return tuple(node.factors)
     return tuple(merged_extents((*node.ins, *carries), node.name))

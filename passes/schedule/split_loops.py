@@ -17,8 +17,8 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
     """
     Leave `node` its first `depth` loops; return a node in its body that has the others.
 
-    What the inner node makes stays where its body makes it, unless its loops lay tiles
-    of it side by side.
+    Both are parts of one node and have its name. What the inner node makes stays where
+    its body makes it, unless its loops lay tiles of it side by side.
     """
     outer, inner = tuple(node.loops)[:depth], tuple(node.loops)[depth:]
     extents = {cut.dim: cut.tile for cut in node.cuts()[:depth]}
@@ -38,6 +38,7 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
         _combiners_over(inner, node.outs, combiners),
         node.detach_region(node.body),
     )
+    inside.name_attr = node.name_attr
     for out, result in zip(node.outs, inside.outs, strict=True):
         result.name_hint = out.name_hint
     block.add_ops([inside, YieldOp(*inside.outs)])

@@ -124,10 +124,9 @@ def pipeline(random: Random) -> Case:
 
 
 PLANS = (
-    "DRAM: M=2 N=2; OB/contract: K=2; OB/map: N=2",
-    "grid: M=2 N=2; REG/contract: K=2; REG/reduce: N=4; HBM: N=4",
-    "DRAM/1: M=4 H=4; DRAM/2: M=8 H=4; OB/2/contract: E=2",
-    "GB: M=8; IB: K=4",
+    "p_dram: M=2 N=2; c_ob: K=2; s_ob: N=2",
+    "p: M=2 N=2 warps=4 stages=2 group=1; c_k: K=2; l_n: N=4",
+    "OB/contract: K=2; p_gb: M=8; c_ob: K=4",
 )
 
 
@@ -137,7 +136,7 @@ def plan(random: Random) -> Case:
     text = (
         mutated(text, random, random.choice(PLANS)).replace('"', "").replace("\n", "")
     )
-    for_gpu = text.startswith("grid") or random.random() < 0.3
+    for_gpu = "warps" in text or random.random() < 0.3
     fuse = f"decompose,fuse{{strategy={random.choice(('none', 'partial', 'full'))}}}"
     parts = [attach("h200x1" if for_gpu else "edge"), fuse]
     target = (

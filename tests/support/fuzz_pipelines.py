@@ -20,8 +20,8 @@ WORDS = (
     *(
         "M=2 K=2",
         "gather: M=3",
-        "DRAM: M=2",
-        "grid: M=2",
+        "p_dram: M=2",
+        "p: M=2 warps=4",
         "S=0",
         "K=2",
         "cx,cy",
@@ -39,7 +39,7 @@ WORDS = (
         "99999999999999999999",
     ),
     *("M,N", '"M:cx,cy;N:kx,ky"', '"N:rank"', '"M:"', '"N:cx;"', '"N:cx;M:cx"'),
-    *('"M=2; "', '"DRAM: M=2 N=2; OB/contract: K=2"', "1.5", "{a=1}", '"', "a=b"),
+    *('"M=2; "', '"p_dram: M=2 N=2; c_ob: K=2"', "1.5", "{a=1}", '"', "a=b"),
 )
 """Values of options, fitting and not."""
 

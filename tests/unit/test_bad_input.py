@@ -72,7 +72,7 @@ TOO_EARLY: dict[tuple[str, str], str] = {
         for level in ("elementary", "spmd")
         for name in (
             "tile",
-            'tile{factors="DRAM: M=2"}',
+            'tile{factors="c_dram: M=2"}',
             "bind",
             "annotate-cost",
             "lower-to-comet",

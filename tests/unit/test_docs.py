@@ -89,7 +89,7 @@ def test_the_named_ops_go_to_the_targets_that_are_listed(op: NamedOp):
     batch = [dim for dim in op.kind.RESULT[:-2] if op.even[dim] > 1]
     options = "strategy=full stream=false chunks=shared dim=" + op.kind.RESULT[-1]
     loops = " ".join(f"{dim}={op.even[dim]}" for dim in batch)
-    options += f' factors="{f"DRAM: {loops}" if batch else ""}"'
+    options += f' factors="{f"y_dram: {loops}" if batch else ""}"'
     edge = f'{HARDWARE}/edge.yaml"}},comet-accelerator{{{options}}}'
     assert (comet_opt(op.text(op.even), edge, "comet").code == 0) == listed
     gpu = f'{HARDWARE}/h200x1.yaml"}},triton-distributed'

@@ -105,8 +105,8 @@ class PatternOptions:
 
     def with_tiles(self, entry: PlanEntry) -> PatternOptions:
         """Return the same with other tiles in one kernel."""
-        others = {tiles.level: tiles for tiles in self.tiles}
-        return replace(self, tiles=tuple({**others, entry.level: entry}.values()))
+        others = {tiles.name: tiles for tiles in self.tiles}
+        return replace(self, tiles=tuple({**others, entry.name: entry}.values()))
 
     def with_block(self, dim: str, factor: int) -> PatternOptions:
         """Return the same with messages that are cut otherwise along one dimension."""

@@ -129,7 +129,7 @@ def parse_blocks(text: str | None) -> dict[str, dict[str, int]]:
     if text is None:
         return {}
     entries = parse_plan(text if ":" in text else f"{EVERY}: {text}")
-    return {entry.level: dict(entry.rows) for entry in entries}
+    return {entry.name: dict(entry.numbers) for entry in entries}
 
 
 def check_blocks(program: ProgramOp, blocks: Mapping[str, Mapping[str, int]]) -> None:

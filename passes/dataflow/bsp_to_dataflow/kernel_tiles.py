@@ -49,21 +49,21 @@ def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
     nodes = {name: computing_node(kernel) for name, kernel in kernels.items()}
     plans: list[KernelTiles] = []
     for entry in parse_plan(text):
-        node = nodes.get(entry.level)
+        node = nodes.get(entry.name)
         if node is None:
             known = ", ".join(f"@{name}" for name, node in nodes.items() if node)
             raise PassFailedException(
-                f"bsp-to-dataflow: tiles are for @{entry.level}, which is no kernel "
+                f"bsp-to-dataflow: tiles are for @{entry.name}, which is no kernel "
                 f"that computes; there are {known}"
             )
         looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
-        for dim, _ in entry.rows:
+        for dim, _ in entry.numbers:
             if dim not in looped:
                 raise PassFailedException(
-                    f"bsp-to-dataflow: tiles cut {dim}, over which @{entry.level} does "
+                    f"bsp-to-dataflow: tiles cut {dim}, over which @{entry.name} does "
                     f"not loop; it does over {', '.join(looped)}"
                 )
-        plans.append(KernelTiles(kernels[entry.level], node, dict(entry.rows)))
+        plans.append(KernelTiles(kernels[entry.name], node, dict(entry.numbers)))
     return tuple(plans)
 
 
@@ -124,4 +124,4 @@ def other_tiles(kernel: KernelOp, system: SystemOp) -> Iterator[PlanEntry]:
         if rows in seen or tiling.seconds > WORTH_TRYING * found[0].seconds:
             continue
         seen.add(rows)
-        yield PlanEntry(kernel.sym_name.data, None, rows)
+        yield PlanEntry(kernel.sym_name.data, rows)

@@ -19,15 +19,17 @@ from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.pipeline import ChoosingPass
+from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.plan_string import (
     PLAN,
     PlanEntry,
     Rows,
     cuttable,
-    entry_for,
-    node_level,
+    format_plan,
     parse_plan,
-    plan_targets,
+    plan_nodes,
+    plan_of,
+    unknown_name,
 )
 from comet.passes.schedule.retile import retile, set_rows
 from comet.passes.schedule.tile import accelerator, gpu
@@ -41,7 +43,7 @@ class TilePass(ChoosingPass):
     Give every temporal node and launch grid its rows, and recompute all types.
 
     Before: a tile tree of any factors. After: the tree with the plan's factors, and
-    the plan on the function. Needs attached hardware.
+    the plan on the function. Nodes without a name get one. Needs attached hardware.
     """
 
     name = "tile"
@@ -69,20 +71,25 @@ class TilePass(ChoosingPass):
         goal = Goal(self.model, self.objective)
         goal.check(self.name, system)
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):
-            text = self.factors
-            if text == "auto":
-                text = chosen_plan(func, system, goal)
-            apply_plan(func, parse_plan(text), system)
-            func.attributes[PLAN] = StringAttr(text)
+            name_nodes(func)
+            plan = self.plan(func, system, goal)
+            apply_plan(func, plan, system)
             if system.gpu is not None:
-                finish_kernels(func, system)
+                finish_kernels(func, system, plan)
+            func.attributes[PLAN] = StringAttr(format_plan(plan_of(func)))
+
+    def plan(self, func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
+        """Return the plan that is given, or else the chosen one."""
+        if self.factors != "auto":
+            return parse_plan(self.factors)
+        return chosen_plan(func, system, goal)
 
 
-def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> str:
+def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
     """Return the function's own plan, or the best one a search finds."""
     own = func.attributes.get(PLAN)
     if isinstance(own, StringAttr):
-        return own.data
+        return parse_plan(own.data)
     if system.gpu is not None:
         return gpu.choose(func, system)
     return accelerator.choose(func, system, goal)
@@ -90,23 +97,24 @@ def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> str:
 
 def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:
     """
-    Give the nodes of `func` the rows of `plan`; a node without an entry gets none.
+    Give the nodes of `func` the loops of `plan`; a node without an entry gets none.
 
     Raises PassFailedException if an entry fits no node, a factor does not divide (on
     accelerators), a body cannot be split along a row, or a tile does not fit (on
     accelerators; `finish_kernels` checks the kernels of a GPU).
     """
-    nodes = tuple(plan_targets(func))
-    _check_entries(nodes, plan)
-    for node in nodes:
-        entry = entry_for(node, plan)
-        rows = () if entry is None else entry.rows
-        set_rows(node, _rows(node, rows))
+    nodes = plan_nodes(func)
+    for entry in plan:
+        _check_entry(entry, nodes)
+    entries = {entry.name: entry for entry in plan}
+    for name, node in nodes.items():
+        entry = entries.get(name, PlanEntry(name, ()))
+        set_rows(node, _rows(node, entry.loops))
     try:
         retile(func)
     except VerifyException as error:
         raise PassFailedException(f"tile: {error}") from error
-    for node in nodes:
+    for node in nodes.values():
         _check_factors(node)
     if system.gpu is None:  # kernels are checked with their launch numbers
         _check_capacity(func, system)
@@ -125,21 +133,21 @@ def _check_capacity(func: FuncOp, system: SystemOp) -> None:
         )
 
 
-def _check_entries(nodes: Sequence[NodeOp], plan: Sequence[PlanEntry]) -> None:
-    for entry in plan:
-        matching = [node for node in nodes if entry_for(node, (entry,)) is not None]
-        if not matching:
-            levels = ", ".join(dict.fromkeys(map(node_level, nodes)))
+def _check_entry(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> None:
+    if (node := nodes.get(entry.name)) is None:
+        raise unknown_name(entry, nodes)
+    known = cuttable(node)
+    for dim, _ in entry.loops:
+        if dim not in known:
             raise PassFailedException(
-                f"tile: plan entry '{entry}' fits no node; there are nodes at {levels}"
+                f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
+                f"@{entry.name} has {', '.join(known)}"
             )
-        known = {dim for node in matching for dim in cuttable(node)}
-        for dim, _ in entry.rows:
-            if dim not in known:
-                raise PassFailedException(
-                    f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
-                    f"the nodes it fits have {', '.join(sorted(known))}"
-                )
+    if entry.launch and not isinstance(node, SpatialOp):
+        raise PassFailedException(
+            f"tile: plan entry '{entry}' has launch numbers, and @{entry.name} is not "
+            "launched; they are for the kernels of a GPU"
+        )
 
 
 def _extents(node: NodeOp) -> dict[str, int]:
@@ -148,15 +156,15 @@ def _extents(node: NodeOp) -> dict[str, int]:
 
 def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
     """
-    Return the rows of `node`; dimensions that it cannot be split along are left out.
+    Return the rows of `node`.
 
     In a kernel, and where it is the loop of a fold, it keeps all of its own, in their
     order; those not in `rows` are whole.
     """
-    known = cuttable(node)
-    kept = [(dim, factor) for dim, factor in rows if dim in known]
+    kept = list(rows)
     if node.in_kernel or node.initial_carries():
-        kept = [(dim, dict(rows).get(dim, 1)) for dim in known]
+        factors = dict(rows)
+        kept = [(dim, factors.get(dim, 1)) for dim in cuttable(node)]
     if isinstance(node, SpatialOp):
         return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(kept)]
     return [LoopAttr(dim, factor) for dim, factor in kept]
@@ -176,7 +184,7 @@ def _check_factors(node: NodeOp) -> None:
         if not node.in_kernel and extent % factor:
             raise PassFailedException(
                 f"tile: factor {factor} of {dim} does not divide its extent {extent} "
-                f"in the node at {node_level(node)}; take a divisor of {extent}"
+                f"in @{node.node_name}; take a divisor of {extent}"
             )
 
 

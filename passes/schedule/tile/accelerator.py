@@ -29,7 +29,7 @@ from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost import total_figures
-from comet.passes.schedule.plan_string import PlanEntry, format_plan
+from comet.passes.schedule.plan_string import PlanEntry
 from comet.passes.schedule.tile.template import (
     Candidates,
     Factor,
@@ -56,25 +56,24 @@ Plan: TypeAlias = Mapping[Key, Rows]
 class TilePlan:
     """Factors and loop orders, and what they cost."""
 
+    template: Template
     plan: Plan
     estimate: Estimate
 
-    def text(self) -> str:
-        """Return the plan string, without rows of factor 1."""
-        entries = (
-            PlanEntry(level, kind, tuple(row for row in rows if row[1] > 1))
-            for (level, kind), rows in self.plan.items()
-        )
-        return format_plan([entry for entry in entries if entry.rows])
+    def entries(self) -> tuple[PlanEntry, ...]:
+        """Return the plan of the nodes, without factors of 1."""
+        return self.template.entries(self.plan)
 
 
-def choose(func: FuncOp, system: SystemOp, goal: Goal = LATENCY) -> str:
+def choose(
+    func: FuncOp, system: SystemOp, goal: Goal = LATENCY
+) -> tuple[PlanEntry, ...]:
     """
     Return the best plan that the search finds for the tile tree of `func`.
 
     Raises PassFailedException if no factors make the tiles fit.
     """
-    return search(make_template(func, system), goal).text()
+    return search(make_template(func, system), goal).entries()
 
 
 def search(template: Template, goal: Goal = LATENCY) -> TilePlan:
@@ -136,7 +135,7 @@ class _Factors:
         estimate = self.estimate(plan) if _fits(self.template, plan) else None
         if estimate is None:
             raise _failure(self.template, plan)
-        return _found(plan, estimate)
+        return self._found(plan, estimate)
 
     def sample(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best of many random plans, None where none is better."""
@@ -199,7 +198,7 @@ class _Factors:
     def priced(self, plan: Plan) -> Found[TilePlan] | None:
         """Return a plan that fits with its cost, None where the tool rejects it."""
         estimate = self.estimate(plan)
-        return None if estimate is None else _found(plan, estimate)
+        return None if estimate is None else self._found(plan, estimate)
 
     def estimate(self, plan: Plan) -> Estimate | None:
         """Return what a plan that fits costs, None where the tool rejects it."""
@@ -207,6 +206,11 @@ class _Factors:
         if key not in self.known:
             self.known[key] = self._price(plan)
         return self.known[key]
+
+    def _found(self, plan: Plan, estimate: Estimate) -> Found[TilePlan]:
+        made = TilePlan(self.template, plan, estimate)
+        cost = Cost(estimate.latency, estimate.energy)
+        return Found(made, cost, total_figures(estimate).limit)
 
     def _price(self, plan: Plan) -> Estimate | None:
         hardware = self.template.hardware
@@ -216,11 +220,6 @@ class _Factors:
             return price(problem, hardware, self.goal.model)
         except CostError:
             return None
-
-
-def _found(plan: Plan, estimate: Estimate) -> Found[TilePlan]:
-    cost = Cost(estimate.latency, estimate.energy)
-    return Found(TilePlan(plan, estimate), cost, total_figures(estimate).limit)
 
 
 def factors_of(plan: Plan) -> dict[Factor, int]:

@@ -37,20 +37,15 @@ from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import compute_block
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 from comet.passes.comet.lower_to_comet.tree import COMPUTE
-from comet.passes.schedule.plan_string import (
-    cuttable,
-    nest_number,
-    node_kinds,
-    node_level,
-    plan_targets,
-)
+from comet.passes.schedule.node_names import nest_number, node_kinds, node_level
+from comet.passes.schedule.plan_string import PlanEntry, cuttable, plan_nodes
 from comet.passes.schedule.retile import retile, set_rows
 
 CLASSES = ("contract", "reduce", "map")
 """The kinds of ops whose nodes share rows."""
 
 Key: TypeAlias = tuple[str, str | None]
-"""Level and kind of a plan entry."""
+"""Level and class of the nodes that share their rows."""
 
 Factor: TypeAlias = tuple[Key, str]
 """A row: the key of its nodes, and its dimension."""
@@ -76,7 +71,7 @@ class Template:
 
     @cached_property
     def keys(self) -> Mapping[TemporalOp, Key]:
-        """The plan key of each node: nodes with one key share their rows."""
+        """The key of each node: nodes with one key share their rows."""
         return _keys(self.nodes)
 
     @cached_property
@@ -129,6 +124,18 @@ class Template:
         known = self.extents[node]
         rows = plan.get(self.keys[node], ())
         return tuple((self.letters[dim], f) for dim, f in rows if dim in known)
+
+    def entries(self, plan: Mapping[Key, Rows]) -> tuple[PlanEntry, ...]:
+        """Return the entries for nodes that give them the rows of `plan` that turn."""
+        found: list[PlanEntry] = []
+        for node, key in self.keys.items():
+            dims = cuttable(node)
+            turning = (
+                (dim, n) for dim, n in plan.get(key, ()) if n > 1 and dim in dims
+            )
+            if rows := tuple(turning):
+                found.append(PlanEntry(node.node_name or "", rows))
+        return tuple(found)
 
     @cached_property
     def owners(self) -> Mapping[tuple[int, str], tuple[TemporalOp, ...]]:
@@ -294,7 +301,7 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
     assert isinstance(module, ModuleOp)
     copy = module.clone()
     bare = _same_function(copy, func)
-    for node in plan_targets(bare):
+    for node in plan_nodes(bare).values():
         set_rows(node, _bare_rows(node))
     retile(bare)
     nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
@@ -318,11 +325,10 @@ def _same_function(module: ModuleOp, func: FuncOp) -> FuncOp:
 
 def _keys(nodes: Sequence[TemporalOp]) -> dict[TemporalOp, Key]:
     """
-    Return the plan key of each node: its level, and the class of its ops if one.
+    Return which nodes share their factors: those of one level and one class of ops.
 
-    Where a node of several classes is in one of several nests, the keys have the number
-    of the nest as well: an entry for a class alone would reach the node too. For that
-    reason a node shares its rows with one of several classes in its nest and level.
+    A node of several classes shares them with all nodes of its nest and level; where
+    there are several nests, each then has factors of its own.
     """
     nests = {nest_number(node) for node in nodes}
     classes = {node: node_kinds(node) & set(CLASSES) for node in nodes}

@@ -9,6 +9,8 @@ from comet_rules import check
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from paths import ROOT
+from semantics import run_passes
+from tile_trees import tiled
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.func import Func
@@ -56,7 +58,7 @@ class Case:
     axes: tuple[str, ...]
     at: str
     strategy: str
-    factors: str
+    factors: dict[str, str]
 
     @property
     def source(self) -> str:
@@ -83,8 +85,13 @@ class Case:
         return (
             f'attach-hardware{{path="{hardware}"}},decompose{{accumulator=input}},'
             f"distribute{{dim=N axes={','.join(self.axes)}}},insert-collectives,"
-            f"place-collectives{{at={self.at}}},fuse{{strategy={self.strategy}}},"
-            f'tile{{factors="{self.factors}"}},lower-to-comet'
+            f"place-collectives{{at={self.at}}},fuse{{strategy={self.strategy}}}"
+        )
+
+    def lowered(self) -> ModuleOp:
+        """Return the COMET ops of the program with its factors."""
+        return run_passes(
+            tiled(run(self.source, self.passes), **self.factors), "lower-to-comet"
         )
 
 
@@ -133,8 +140,8 @@ def cases(draw: st.DrawFn) -> Case:
     entries = {
         "DRAM": f"M={outer}" if outer > 1 else "",
         "GB": f"M={shared}" if shared > 1 else "",
-        "OB/contract": " ".join(rows),
-        "OB/map": f"N={vector}" if vector > 1 else "",
+        "map": f"N={vector}" if vector > 1 else "",
+        "contract": " ".join(rows),
     }
     return Case(
         operation=draw(st.sampled_from(sorted(OPERANDS))),
@@ -143,9 +150,7 @@ def cases(draw: st.DrawFn) -> Case:
         axes=axes,
         at=draw(st.sampled_from(["GB", "OB"])),
         strategy=draw(st.sampled_from(["full", "partial", "none"])),
-        factors="; ".join(
-            f"{where}: {what}" for where, what in entries.items() if what
-        ),
+        factors={where: what for where, what in entries.items() if what},
     )
 
 
@@ -158,7 +163,7 @@ def cases(draw: st.DrawFn) -> Case:
 @given(cases())
 def test_emitted_files_are_legal(case: Case) -> None:
     try:
-        module = run(case.source, case.passes)
+        module = case.lowered()
     except PassFailedException as error:
         assume("bytes" not in str(error))  # tiles that do not fit are rightly rejected
         raise
@@ -179,9 +184,9 @@ def test_every_strategy_gives_legal_files(
         axes=("cx", "cy", "kx", "ky"),
         at=at,
         strategy=strategy,
-        factors="DRAM: M=8; GB: M=2; OB/contract: K=4 N=2; OB/map: N=2",
+        factors={"DRAM": "M=8", "GB": "M=2", "map": "N=2", "contract": "K=4 N=2"},
     )
-    assert check(write_files(run(case.source, case.passes))) == []
+    assert check(write_files(case.lowered())) == []
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=stem)

@@ -4,7 +4,7 @@ import pytest
 from accelerators import attached
 from programs import graph_text
 from semantics import parse_module, run_passes
-from tile_trees import fused, only_function, ops_of
+from tile_trees import fused, only_function, ops_of, tiled
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import ModelName
@@ -16,17 +16,17 @@ from comet.dialects.cost import estimate_of
 from comet.dialects.schedule.node import NodeOp
 
 MODELS: tuple[ModelName, ...] = ("tool", "paper", "ideal")
-PLAN = 'tile{factors="DRAM: M=3; OB/contract: K=2; OB/map: N=2"}'
+LOOPS = {"DRAM": "M=3", "contract": "K=2", "map": "N=2"}
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("strategy", ["none", "partial", "full"])
 def test_the_whole_costs_what_its_files_cost(strategy: str, model: ModelName):
-    tiled = run_passes(fused(strategy), PLAN)
-    annotated = run_passes(tiled, f"annotate-cost{{model={model}}}")
+    tree = tiled(fused(strategy), **LOOPS)
+    annotated = run_passes(tree, f"annotate-cost{{model={model}}}")
     figures = estimate_of(only_function(annotated))
     assert figures is not None
-    lowered = estimate_module(run_passes(tiled, "lower-to-comet"), model)
+    lowered = estimate_module(run_passes(tree, "lower-to-comet"), model)
     assert figures.latency == pytest.approx(lowered.latency)
     assert figures.energy == pytest.approx(lowered.energy)
     assert figures.model == model
@@ -34,7 +34,7 @@ def test_the_whole_costs_what_its_files_cost(strategy: str, model: ModelName):
 
 @pytest.mark.parametrize("strategy", ["partial", "full"])
 def test_every_node_has_an_estimate(strategy: str):
-    module = run_passes(fused(strategy), f"{PLAN},annotate-cost")
+    module = run_passes(tiled(fused(strategy), **LOOPS), "annotate-cost")
     nodes = [*ops_of(module, NodeOp), *ops_of(module, CollectiveOp)]
     figures = [estimate_of(op) for op in nodes]
     assert all(each is not None and each.latency >= 0 for each in figures)
@@ -45,7 +45,7 @@ def test_every_node_has_an_estimate(strategy: str):
 
 
 def test_nests_at_the_root_leave_it_to_the_function():
-    module = run_passes(fused("none"), f"{PLAN},annotate-cost")
+    module = run_passes(tiled(fused("none"), **LOOPS), "annotate-cost")
     func = only_function(module)
     nests = [op for op in func.body.block.ops if isinstance(op, NodeOp)]
     others = [op for op in ops_of(module, NodeOp) if op not in nests]
@@ -54,25 +54,25 @@ def test_nests_at_the_root_leave_it_to_the_function():
 
 
 def test_a_mapping_is_annotated_too():
-    module = run_passes(fused("full"), f"{PLAN},lower-to-comet,annotate-cost")
+    module = run_passes(tiled(fused("full"), **LOOPS), "lower-to-comet,annotate-cost")
     (mapping,) = [op for op in module.walk() if isinstance(op, MappingOp)]
     nodes = [op for op in module.walk() if isinstance(op, TileOp | CometCollectiveOp)]
     assert all(estimate_of(op) is not None for op in (mapping, *nodes))
 
 
 def test_a_second_run_replaces_the_figures():
-    tiled = run_passes(fused("full"), PLAN)
-    again = run_passes(tiled, "annotate-cost{model=ideal},annotate-cost{model=paper}")
+    tree = tiled(fused("full"), **LOOPS)
+    again = run_passes(tree, "annotate-cost{model=ideal},annotate-cost{model=paper}")
     figures = estimate_of(only_function(again))
     assert figures is not None
     assert figures.model == "paper"
 
 
 def test_a_bound_stays_below_the_models():
-    tiled = run_passes(fused("full"), PLAN)
+    tree = tiled(fused("full"), **LOOPS)
     latencies: dict[str, float] = {}
     for model in MODELS:
-        module = run_passes(tiled, f"annotate-cost{{model={model}}}")
+        module = run_passes(tree, f"annotate-cost{{model={model}}}")
         figures = estimate_of(only_function(module))
         assert figures is not None
         latencies[model] = figures.latency

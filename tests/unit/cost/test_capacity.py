@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from semantics import run_passes
-from tile_trees import fused, only_function, ops_of
+from tile_trees import fused, only_function, ops_of, tiled
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.utils.exceptions import PassFailedException
@@ -27,9 +27,11 @@ def only_block(module: ModuleOp) -> Block:
     return compute_block(only_function(module))
 
 
-def during(plan: str, op: type[ContractOp | MapOp], level: str) -> dict[str, int]:
+def during(
+    plan: dict[str, str], op: type[ContractOp | MapOp], level: str
+) -> dict[str, int]:
     """Return the bytes alive at a level while the first op of a class runs."""
-    module = run_passes(fused(), f'tile{{factors="{plan}"}}')
+    module = tiled(fused(), **plan)
     first = ops_of(module, op)[0]
     found = demands(only_block(module), Sizes())
     (demand,) = [d for d in found if d.op is first and d.level == level]
@@ -38,19 +40,19 @@ def during(plan: str, op: type[ContractOp | MapOp], level: str) -> dict[str, int
 
 def test_without_loops_each_tile_is_there_once():
     # N = 32 is spread over 16 cores, so that each has two columns.
-    assert during("", ContractOp, "IB") == {"a": 6 * 4 * 2}
-    assert during("", ContractOp, "WB") == {"b": 4 * 2 * 2}
+    assert during({}, ContractOp, "IB") == {"a": 6 * 4 * 2}
+    assert during({}, ContractOp, "WB") == {"b": 4 * 2 * 2}
 
 
 def test_tiles_that_a_repeated_loop_brings_in_are_there_twice():
-    inner = during("DRAM: M=3", ContractOp, "GB")
+    inner = during({"DRAM": "M=3"}, ContractOp, "GB")
     assert inner["a"] == 2 * (2 * 4) * 2
     assert inner["b"] == 2 * (4 * 8) * 2
 
 
 def test_part_of_a_resident_tile_takes_no_room_of_its_own():
-    whole = during("", ContractOp, "IB")
-    assert during("OB/contract: K=2", ContractOp, "IB") == whole
+    whole = during({}, ContractOp, "IB")
+    assert during({"contract": "K=2"}, ContractOp, "IB") == whole
 
 
 def test_a_value_dies_with_its_last_use():
@@ -104,7 +106,7 @@ def test_an_overflow_names_level_tensor_and_bytes():
 
 
 def test_the_outermost_level_has_no_limit():
-    module = run_passes(fused(sizes=(6, 4, 32)), 'tile{factors="DRAM: M=6"}')
+    module = tiled(fused(sizes=(6, 4, 32)), DRAM="M=6")
     block, system = only_block(module), attached_system(module)
     sizes = Sizes(
         bytes_of=lambda value: (
@@ -116,6 +118,6 @@ def test_the_outermost_level_has_no_limit():
 
 def test_iterations_count_in_temporal_nodes_only():
     sizes = Sizes()
-    module = run_passes(fused(), 'tile{factors="DRAM: M=3; OB/contract: K=2 N=2"}')
+    module = tiled(fused(), DRAM="M=3", contract="K=2 N=2")
     counts = [sizes.iterations(node) for node in ops_of(module, TemporalOp)]
     assert counts == [3, 1, 4, 1, 1, 1, 1, 1]

@@ -88,8 +88,8 @@ def test_tiles_of_kernels_are_part_of_the_space_if_asked_for():
     asked = Asked(tiles="auto")
     choice = choose_pattern(bsp(), ("pull",), asked)
     tiles = [entry for c in choice.costs for entry in c.tiles]
-    assert {entry.level for entry in tiles} == {"gemm"}
-    assert len({entry.rows for entry in tiles}) > 2
+    assert {entry.name for entry in tiles} == {"gemm"}
+    assert len({entry.numbers for entry in tiles}) > 2
     kept = choose_pattern(bsp(), ("pull",))
     assert not any(candidate.tiles for candidate in kept.costs)
     best, least = choice.best, choice.costs[choice.best].total

@@ -6,6 +6,7 @@ import pytest
 from gpu_ranks import SHARED_TEXTS, on_ranks
 from semantics import parse_module, run_passes
 from sync_programs import PUSHED
+from tile_trees import tiled
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
@@ -21,9 +22,9 @@ OPTIONS = {
 
 def connected(pattern: str, lower: str = "") -> ModuleOp:
     """Return a program whose ranks talk by a pattern."""
-    tiles = 'fuse{strategy=auto},tile{factors="grid: M=2"},outline-kernels'
-    passes = f"{on_ranks(2)},{tiles},bsp-to-dataflow{{{OPTIONS[pattern]}}}{lower}"
-    return run_passes(parse_module(TEXT), passes)
+    tree = run_passes(parse_module(TEXT), f"{on_ranks(2)},fuse{{strategy=auto}}")
+    passes = f"outline-kernels,bsp-to-dataflow{{{OPTIONS[pattern]}}}{lower}"
+    return run_passes(tiled(tree, grid="M=2"), passes)
 
 
 @pytest.mark.parametrize("lower", ["", ",lower-channels"])

@@ -7,10 +7,10 @@ from gpu_ranks import SHARED_TEXTS, on_ranks
 from rank_runs import emitted, outcomes
 from semantics import parse_module, run_passes
 from sync_mutations import mutants
+from tile_trees import tiled
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-TILE = 'fuse{strategy=auto},tile{factors="grid: M=2"},outline-kernels'
 PROGRAMS = {
     "messages in tiles and blocks": ("ag_gemm", 'pattern=push blocks="M=2 K=2"'),
     "parts for every rank, in one kernel": (
@@ -25,8 +25,9 @@ PROGRAMS = {
 def lowered(name: str, options: str) -> ModuleOp:
     """Return a small program on three ranks, with inboxes and flags."""
     text = SHARED_TEXTS[name].format(M=8, N=4, K=12)
-    passes = f"{on_ranks(3)},{TILE},bsp-to-dataflow{{{options}}},lower-channels"
-    return run_passes(parse_module(text), passes)
+    tree = run_passes(parse_module(text), f"{on_ranks(3)},fuse{{strategy=auto}}")
+    passes = f"outline-kernels,bsp-to-dataflow{{{options}}},lower-channels"
+    return run_passes(tiled(tree, grid="M=2"), passes)
 
 
 def is_accepted(module: ModuleOp) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from accelerators import attached
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, random_inputs, run_passes
+from tile_trees import tiled
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.exceptions import InterpretationError, VerifyException
 
@@ -24,7 +25,7 @@ from comet.interpreter import run
 from comet.passes.schedule.retile import set_rows
 
 SIZES = (6, 4, 32)
-PLAN = 'tile{factors="DRAM: M=3; OB/contract: K=2; OB/reduce: M=2; OB/map: N=2"}'
+LOOPS = {"DRAM": "M=3", "contract": "K=2", "map": "N=2", "reduce": "M=2"}
 
 
 @cache
@@ -33,9 +34,10 @@ def tree(strategy: str = "full", at: str = "GB") -> ModuleOp:
     pipeline = (
         f"{attached(16)},decompose{{accumulator=input}},"
         "distribute{dim=N axes=cx,cy,kx,ky},insert-collectives,"
-        f"place-collectives{{at={at}}},fuse{{strategy={strategy}}},{PLAN}"
+        f"place-collectives{{at={at}}},fuse{{strategy={strategy}}}"
     )
-    return run_passes(parse_module(graph_text("gemm_softmax", SIZES)), pipeline)
+    text = graph_text("gemm_softmax", SIZES)
+    return tiled(run_passes(parse_module(text), pipeline), **LOOPS)
 
 
 def mutable(at: str = "GB") -> ModuleOp:

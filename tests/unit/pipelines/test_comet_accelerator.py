@@ -8,6 +8,7 @@ from comet_rules import check
 from named_ops import HEADS_EVEN, NAMED_OPS
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
+from tile_trees import tiled
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
@@ -33,15 +34,22 @@ edge, cloud = (
 )
 
 
-def stages(strategy: str, at: str, sizes: Sequence[int]) -> tuple[str, ...]:
-    """Return the passes down to a bound tile tree, with the finest legal factors."""
+def run_stage(module: ModuleOp, stage: str, sizes: Sequence[int]) -> ModuleOp:
+    """Run one of `stages`; tiles get the finest legal factors."""
+    if stage != "tile":
+        return run_passes(module, stage)
     m, k, _ = sizes
+    return tiled(module, DRAM=f"M={m}", contract=f"K={k}")
+
+
+def stages(strategy: str, at: str) -> tuple[str, ...]:
+    """Return the passes down to a bound tile tree; `run_stage` runs them."""
     return (
         *SPMD,
         "insert-collectives",
         f"place-collectives{{at={at}}}",
         f"fuse{{strategy={strategy}}}",
-        f'tile{{factors="DRAM: M={m}; OB/contract: K={k}"}}',
+        "tile",
         "bind",
     )
 
@@ -54,8 +62,8 @@ def test_every_stage_means_the_same(machine: int, op: str, strategy: str, at: st
     for sizes in ODD if at == "GB" and machine in (4, 16) else ODD[:1]:
         before = parse_module(graph_text(op, sizes))
         module = run_passes(before, attached(machine))
-        for stage in stages(strategy, at, sizes):
-            module = run_passes(module, stage)
+        for stage in stages(strategy, at):
+            module = run_stage(module, stage, sizes)
             assert_same_meaning(before, module, "main")
 
 
@@ -66,7 +74,7 @@ def test_short_and_empty_shares_mean_the_same(machine: int, op: str, strategy: s
     for sizes in RAGGED:
         before = parse_module(graph_text(op, sizes))
         module = run_passes(before, attached(machine))
-        for stage in stages(strategy, "GB", sizes)[:-2]:
+        for stage in stages(strategy, "GB")[:-2]:
             module = run_passes(module, stage)
         assert_same_meaning(before, module, "main")
 
@@ -79,11 +87,12 @@ def test_short_and_empty_shares_mean_the_same(machine: int, op: str, strategy: s
 @pytest.mark.parametrize("op", OPS)
 def test_other_collectives_mean_the_same(op: str, strategy: str, at: str, kind: str):
     before = parse_module(graph_text(op, (13, 3, 32)))
-    passes = stages(strategy, at, (13, 3, 32))
-    pipeline = ",".join([attached(16), *passes])
-    pipeline = pipeline.replace("axes=cx,cy,kx,ky", "axes=cx,kx")
-    pipeline = pipeline.replace("{at=", f"{{kind={kind} at=")
-    assert_same_meaning(before, run_passes(before, pipeline), "main")
+    after = run_passes(before, attached(16))
+    for stage in stages(strategy, at):
+        stage = stage.replace("axes=cx,cy,kx,ky", "axes=cx,kx")
+        stage = stage.replace("{at=", f"{{kind={kind} at=")
+        after = run_stage(after, stage, (13, 3, 32))
+    assert_same_meaning(before, after, "main")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -92,7 +101,7 @@ def test_other_collectives_mean_the_same(op: str, strategy: str, at: str, kind: 
 def test_searched_factors_mean_the_same(machine: int, op: str, strategy: str):
     sizes = (7, 5, 48)
     before = parse_module(graph_text(op, sizes))
-    *passes, _, bind = stages(strategy, "GB", sizes)
+    *passes, _, bind = stages(strategy, "GB")
     after = run_passes(before, ",".join([attached(machine), *passes, "tile", bind]))
     assert_same_meaning(before, after, "main")
 
@@ -100,7 +109,7 @@ def test_searched_factors_mean_the_same(machine: int, op: str, strategy: str):
 @pytest.mark.parametrize("op", OPS)
 def test_the_chosen_strategy_means_the_same(op: str):
     before = parse_module(graph_text(op, (13, 7, 64)))
-    passes = stages("auto", "GB", (13, 7, 64))[:-2]
+    passes = stages("auto", "GB")[:-2]
     after = run_passes(before, ",".join([edge, *passes, "tile", "bind"]))
     assert_same_meaning(before, after, "main")
 
@@ -136,9 +145,7 @@ def test_the_dimension_to_share_is_an_option():
 
 def test_choice_and_estimate_are_in_the_ir():
     module = parse_module(graph_text("gemm_softmax", (32, 16, 64)))
-    tree = run_passes(
-        module, ",".join([edge, *stages("auto", "GB", (32, 16, 64))[:-2], "tile"])
-    )
+    tree = run_passes(module, ",".join([edge, *stages("auto", "GB")[:-2], "tile"]))
     (func,) = compute_functions(tree)
     assert str(func.attributes[STRATEGY]).strip('"') in STRATEGIES
     assert estimate_of(func) is not None
@@ -149,7 +156,7 @@ def test_choice_and_estimate_are_in_the_ir():
 
 def test_explicit_options_are_obeyed():
     module = parse_module(graph_text("gemm_softmax", (8, 4, 64)))
-    options = 'strategy=full at=OB factors="DRAM: M=4" model=ideal'
+    options = 'strategy=full at=OB factors="y_dram: M=4" model=ideal'
     lowered = run_passes(module, f"{edge},comet-accelerator{{{options}}}")
     (mapping,) = [op for op in lowered.walk() if isinstance(op, MappingOp)]
     assert (estimate := estimate_of(mapping)) is not None
@@ -166,7 +173,10 @@ def test_explicit_options_are_obeyed():
         ("kind=reduce_scatter_all_gather", "no 'collective.reduce_scatter'"),
         ("strategy=full kind=gather", "stacks along the new dimension"),
         ("strategy=full bind=pipeline", "bind them sequential"),
-        ('factors="DRAM: M=3"', "factor 3 of M does not divide its extent 8"),
+        (
+            'strategy=full factors="y_dram: M=3"',
+            "factor 3 of M does not divide its extent 8",
+        ),
         ("strategy=full bind=parallel", "cannot run in parallel"),
     ],
 )
@@ -186,7 +196,7 @@ def test_an_unknown_dimension_is_rejected():
 
 def test_spatial_rows_are_full_or_idle():
     module = parse_module(graph_text("gemm_softmax", (7, 4, 8)))
-    passes = ",".join(stages("full", "GB", (7, 4, 8))[1:-2])
+    passes = ",".join(stages("full", "GB")[1:-2])
     passes = passes.replace("cx,cy,kx,ky", "cx,cy,kx")
     tree = run_passes(module, f"{edge},decompose{{accumulator=input}},{passes}")
     rows = {

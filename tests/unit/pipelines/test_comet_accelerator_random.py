@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.codegen.comet import write_files
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.schedule.plan_string import PlanEntry, format_plan
+from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.accelerator import divisors, factors_of, finest
 from comet.passes.schedule.tile.template import make_template
 
@@ -44,13 +44,11 @@ def random_plan(data: st.DataObject, module: ModuleOp) -> str:
         (key, dim): data.draw(st.sampled_from(divisors(factor)))
         for (key, dim), factor in factors_of(plan).items()
     }
-    return format_plan(
-        [
-            PlanEntry(*key, tuple((dim, chosen[key, dim]) for dim, _ in rows))
-            for key, rows in plan.items()
-            if rows
-        ]
-    )
+    drawn = {
+        key: tuple((dim, chosen[key, dim]) for dim, _ in rows)
+        for key, rows in plan.items()
+    }
+    return format_plan(template.entries(drawn))
 
 
 @pytest.mark.parametrize("strategy", ["none", "apart", "partial", "full"])

@@ -1,11 +1,10 @@
 """The four strategies of the COMET paper, each a set of options of one pipeline."""
 
-from dataclasses import replace
-
 import pytest
 from comet_rules import check
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
+from tile_trees import tiled
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
@@ -68,11 +67,11 @@ def compiled(op: str, hardware: str, strategy: str, last: str) -> ModuleOp:
 @every
 def test_every_pass_keeps_the_meaning(op: str, hardware: str, strategy: str):
     before = module = attach(op, hardware)
-    options = replace(STRATEGIES[strategy], factors="OB/map: M=2")
-    for stage in stages(options, module):
+    for stage in stages(STRATEGIES[strategy], module):
         if stage.startswith("annotate-cost"):
             break
-        module = run_passes(module, stage)
+        tiles = stage.startswith("tile")
+        module = tiled(module, map="M=2") if tiles else run_passes(module, stage)
         assert_same_meaning(before, module, "main")
 
 

@@ -31,10 +31,11 @@ OPTIONS = {
     "twice": "strategy=partial between=recompute",
     "kept": "strategy=partial between=spill",
 }
-SWEPT = (
-    'strategy=partial between={} factors="grid: M=3; REG/contract: K=2; '
-    'REG/reduce: N=3; HBM: N=3"'
-)
+SWEPT = {
+    "recompute": "{y}: M=3; {m}_n: N=3; c_k: K=2; {y}_n: N=3; c_k_2: K=2",
+    "spill": "{y}: M=3; {m}_n: N=3; c_k: K=2; {y}_n: N=3",
+}
+"""Plans of kernels with two loops over N: the first makes %{m}, the second %{y}."""
 
 
 def compiled(text: str, options: str = "") -> str:
@@ -55,8 +56,10 @@ def test_any_size_and_strategy(text: str, tmp_path: Path) -> None:
         for size, extents in SIZES.items()
         for option, options in OPTIONS.items()
     }
-    for between in ("recompute", "spill"):
-        swept = compiled(text.format(**SIZES["prime"]), SWEPT.format(between))
+    names = {"m": "m", "y": "p"} if text is SOFTMAX else {"m": "n", "y": "y"}
+    for between, plan in SWEPT.items():
+        options = f'strategy=partial between={between} factors="{plan.format(**names)}"'
+        swept = compiled(text.format(**SIZES["prime"]), options)
         sources[f"swept_{between}"] = swept
     expect_all_ok(sources, tmp_path)
 
@@ -156,7 +159,7 @@ def test_auto_chooses_the_pattern_with_its_tiles() -> None:
 
 
 def test_tiles_that_are_given_stay() -> None:
-    given = chosen('pattern=auto factors="grid: M=4 N=6"')
+    given = chosen('pattern=auto factors="c: M=4 N=6"')
     assert given.startswith('"bsp-to-dataflow{pattern=')
     assert "tiles" not in given
     assert chosen("pattern=push") == "None"

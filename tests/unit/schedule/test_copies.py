@@ -56,8 +56,8 @@ NEST = """
 func.func @f(%x: !X, %y: !Y) -> !R {{
   %r = schedule.spatial on grid [] ins(%x, %y : !X, !Y) outs(!R) {{
   ^bb0(%x1: !X, %y1: !Y):
-    %r1 = schedule.temporal [M = {M}, N = {N}, K = {K}] ins(%x1, %y1 : !X, !Y) outs(!R)
-        combine ["{kind}"] {{
+    %r1 = schedule.temporal @sums [M = {M}, N = {N}, K = {K}]
+        ins(%x1, %y1 : !X, !Y) outs(!R) combine ["{kind}"] {{
     ^bb1(%x2: !XT, %y2: !YT):
       %p = compound.map mult %x2, %y2 : !XT, !YT -> !XT
       %s = compound.reduce {kind} %p : !XT -> !YT
@@ -87,6 +87,7 @@ def test_nodes_are_split_where_copies_stand_between_loops(
     assert_same_meaning(before, after, "f")
     loops = [op for op in after.walk() if isinstance(op, TemporalOp)]
     assert len(loops) == (2 if rows > 1 and columns * depth > 1 else 1)
+    assert {node.node_name for node in loops} == {"sums"}
 
 
 def test_a_copy_stays_in_the_loops_that_change_its_tile():

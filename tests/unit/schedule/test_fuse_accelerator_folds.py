@@ -27,7 +27,7 @@ FOLDED = [op for op in NAMED_OPS if op.title in ("attention", "gemm_softmax")]
 ATTENTION = next(op for op in NAMED_OPS if op.title == "attention")
 HEADS = {"B": 2, "H": 4, "M": 64, "N": 48, "D": 16, "E": 32}
 """Two batch entries of four heads; M divides by 16 cores, and N by them does not."""
-QUARTERS = "DRAM: B=2 H=4; fold: N=4"
+QUARTERS = "y_dram: B=2 H=4; m_n: N=4"
 CHUNKS = ("shared", "root")
 each_way = pytest.mark.parametrize(
     ("strategy", "chunks"),
@@ -77,7 +77,7 @@ def test_the_loop_means_the_same(op: NamedOp, dim: str, strategy: str, chunks: s
 
 @pytest.mark.parametrize(
     "factors",
-    ["fold: N=4", "DRAM: B=2 H=4; fold: N=16", "DRAM: H=4 M=2; OB/contract: B=2"],
+    ["m_n: N=4", "y_dram: B=2 H=4; m_n: N=16", "y_dram: H=4 M=2; ev_ob: B=2"],
 )
 @pytest.mark.parametrize("chunks", CHUNKS)
 def test_chunks_mean_the_same(factors: str, chunks: str):
@@ -143,13 +143,15 @@ def test_the_maximum_alone_needs_room_for_old_and_new():
 
 
 def test_what_a_loop_repeats_is_not_made_in_place():
-    again = flash(factors="DRAM: B=2 H=4; fold: N=4; GB: E=2", chunks="root")
+    again = flash(
+        factors="y_dram: B=2 H=4; m_n: N=4; m_gb: E=2; y_gb: E=2", chunks="root"
+    )
     assert in_place(loop_of(again)) == (False, False, True)
     assert_same_meaning(parse_module(ATTENTION.text(HEADS)), again, "main")
 
 
 def test_carries_take_the_room_of_one_core():
-    module = flash(factors="DRAM: B=2 H=4; fold: N=48")
+    module = flash(factors="y_dram: B=2 H=4; m_n: N=48")
     system = attached_system(module)
     peak = max(
         int(demand.total)
@@ -179,7 +181,7 @@ def test_no_product_adds_up_over_the_chunks():
     lowered = run_passes(flash(factors=QUARTERS), "bind,lower-to-comet")
     entries = [e for t in lowered.walk() if isinstance(t, TileOp) for e in t.entries]
     assert not any(entry.rmw for entry in entries)
-    inner = "DRAM: B=2 H=4; fold: N=2; OB/contract: N=2 M=2"
+    inner = "y_dram: B=2 H=4; m_n: N=2; products_ob: N=2 M=2; ev_ob: N=2 M=2"
     summed = run_passes(flash(factors=inner), "bind,lower-to-comet")
     entries = [e for t in summed.walk() if isinstance(t, TileOp) for e in t.entries]
     assert {e.tensor for e in entries if e.rmw} == {"ev"}
@@ -197,7 +199,7 @@ def test_the_search_cuts_the_keys_where_rows_do_not_fit():
 
 def test_rows_of_the_loop_are_those_of_its_fold():
     with pytest.raises(PassFailedException, match="unknown dimension M"):
-        flash(factors="fold: M=2")
+        flash(factors="m_n: M=2")
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])

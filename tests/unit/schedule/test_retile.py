@@ -46,7 +46,7 @@ def test_rows_decide_types_and_combiners():
 
 def test_taking_rows_away_takes_combiners_away():
     before = fused()
-    module = run_passes(before, 'tile{factors="OB/contract: K=4"}')
+    module = run_passes(before, 'tile{factors="c_ob: K=4"}')
     for node in ops_of(module, TemporalOp):
         set_rows(node, ())
     retile(only_function(module))
@@ -62,7 +62,7 @@ def test_a_body_that_cannot_be_split_is_an_error():
         retile(only_function(module))
 
 
-@pytest.mark.parametrize(("plan", "whole"), [("", 13), ("DRAM: M=13", 1)])
+@pytest.mark.parametrize(("plan", "whole"), [("", 13), ("y_dram: M=13", 1)])
 def test_scattered_shares_come_together_again(plan: str, whole: int):
     tree = fused(sizes=(13, 4, 32), place="kind=reduce_scatter_all_gather")
     module = run_passes(tree, f'tile{{factors="{plan}"}}')

@@ -14,7 +14,7 @@ from comet.cost.accelerator.model import price, price_many
 from comet.cost.accelerator.problem import Problem
 from comet.dialects.arch import attached_system
 from comet.passes.annotate_cost import lowered_estimate
-from comet.passes.schedule.plan_string import parse_plan
+from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.accelerator import divisors, factors_of, finest, search
 from comet.passes.schedule.tile.template import Candidates, Template, make_template
 
@@ -59,7 +59,7 @@ def test_the_estimate_is_that_of_the_lowered_tree(strategy: str):
     module = fused(strategy, sizes=(12, 8, 64))
     func, system = only_function(module), attached_system(module)
     choice = search(make_template(func, system))
-    tiled = run_passes(module, f'tile{{factors="{choice.text()}"}}')
+    tiled = run_passes(module, f'tile{{factors="{format_plan(choice.entries())}"}}')
     own = lowered_estimate(only_function(tiled), system, "paper", absorb=False)
     assert choice.estimate.latency == pytest.approx(own.latency)
     assert choice.estimate.energy == pytest.approx(own.energy)
@@ -89,11 +89,11 @@ def test_batches_price_as_single_mappings_do(strategy: str):
 def test_the_choice_beats_the_finest_tiles_and_none_at_all(strategy: str):
     template = template_of(strategy)
     chosen = search(template)
-    assert parse_plan(chosen.text())
+    assert chosen.entries()
     for problem in (template.problem_for(finest(template)), template.problem):
         single = price(problem, template.hardware)
         assert chosen.estimate.latency <= single.latency
-    assert search(template).text() == chosen.text()
+    assert search(template).entries() == chosen.entries()
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 16), (7, 1, 16), (13, 11, 48)])

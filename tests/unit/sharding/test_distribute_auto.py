@@ -68,7 +68,7 @@ def test_there_is_something_to_choose() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", ["dim=M", "strategy=full", "kind=allreduce", 'factors="DRAM: M=2"']
+    "options", ["dim=M", "strategy=full", "kind=allreduce", 'factors="c_ob: M=2"']
 )
 def test_what_is_given_leaves_nothing_to_choose(options: str) -> None:
     assert chosen(mapping_of(TEXTS["softmax"], "edge", options)) is None

@@ -110,12 +110,12 @@ def test_options_that_are_text_are_checked_before_the_input_is_read():
         found = comet_opt("no module", spec).sentence
         assert "plan entry 'N' is not of the form" in found
     found = comet_opt("no module", "bsp-to-dataflow{blocks=N}").sentence
-    assert "plan row 'N'" in found
+    assert "'N' in plan entry 'every: N' is not of the form" in found
 
 
 def test_names_in_options_are_checked_before_any_search():
     text = graph_text("gemm_softmax", (8, 4, 64))
     spec = f'attach-hardware{{path="{EDGE}"}},comet-accelerator'
-    found = comet_opt(text, f'{spec}{{factors="L2: M=2"}}').sentence
-    assert "unknown level L2; there are DRAM, GB" in found
+    found = comet_opt(text, f'{spec}{{factors="c_ob: Q=2"}}').sentence
+    assert "unknown dimension Q; there are K, M, N" in found
     assert "tile: plan entry" in found

@@ -18,7 +18,7 @@ from comet.passes.annotate_cost import total_figures
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
 from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
 from comet.passes.schedule.fuse.strategy import Chunks, Name, Strategy
-from comet.passes.schedule.plan_string import PLAN
+from comet.passes.schedule.plan_string import PLAN, format_plan
 from comet.passes.schedule.tile.accelerator import TilePlan, search
 from comet.passes.schedule.tile.template import make_template
 from comet.passes.search import LATENCY, Candidate, Cost, Found, Goal, cheapest
@@ -60,7 +60,7 @@ def fuse_cheapest(
     func.attributes[STRATEGY] = StringAttr(strategy.name)
     if several_places:
         func.attributes[CHUNKS] = StringAttr(strategy.chunks)
-    func.attributes[PLAN] = StringAttr(plan.text())
+    func.attributes[PLAN] = StringAttr(format_plan(plan.entries()))
     annotate(func, total_figures(plan.estimate))
 
 

@@ -29,6 +29,7 @@ from comet.passes.schedule.fuse.accelerator.residents import resident_values
 from comet.passes.schedule.fuse.program import Program, read_program
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.tile_tree import chunks_of
 
 
@@ -40,6 +41,7 @@ def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
     no chain of root, clusters and cores.
     """
     rewrite(func, plan_fusion(func, system, strategy))
+    name_nodes(func)
 
 
 def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPlan:

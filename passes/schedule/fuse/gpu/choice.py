@@ -29,6 +29,7 @@ from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.notes import BETWEEN, STRATEGY
 from comet.passes.schedule.fuse.rewrite import rewrite
 from comet.passes.schedule.fuse.strategy import Between, Name, Strategy
+from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.tile.gpu import grid_nodes, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
 from comet.passes.search import Candidate, Cost, Found, cheapest
@@ -61,6 +62,7 @@ def fuse_function(
     best = cheapest("strategy", place, candidates, confirm=lowered).made
     rewrite(func, plan_kernels(func, best.steps, levels))
     simplify(func)
+    name_nodes(func)
     if strategy == "auto":
         func.attributes[STRATEGY] = StringAttr(best.choice.name)
     if strategy == between == "auto":

@@ -31,7 +31,7 @@ from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
 from comet.passes.schedule.hoist_copies import hoist
 from comet.passes.schedule.materialize_copies import materialize
-from comet.passes.schedule.plan_string import parse_plan
+from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile import apply_plan
 from comet.passes.schedule.tile.gpu import (
@@ -39,7 +39,7 @@ from comet.passes.schedule.tile.gpu import (
     best_tiling,
     grid_nodes,
     misfit,
-    plan_of,
+    plan_with,
 )
 from comet.passes.schedule.tile_tree import InsertionScope, Spatial, build, chunks_of
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
@@ -111,6 +111,7 @@ def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     func = FuncOp("alone", types, Region(scope.block))
     retile(func)
     simplify(func)
+    name_nodes(func)
     return func
 
 
@@ -137,7 +138,7 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
     func = _copied(node)
     (copy,) = grid_nodes(func)
     try:
-        apply_plan(func, parse_plan(plan_of({copy: tiling})), system)
+        apply_plan(func, plan_with({copy: tiling}), system)
         outline(func, plan_launches(func))
         materialize(func)
         hoist(func)

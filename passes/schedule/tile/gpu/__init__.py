@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 from xdsl.dialects.func import FuncOp
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.from_ir.hardware import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
@@ -30,15 +30,14 @@ from comet.cost.gpu.tiling import price, rank
 from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.compound.dims import joined_extents
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, joined_extents
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.analysis.levels import compute_block
-from comet.passes.schedule.plan_string import Rows, format_plan
-from comet.passes.schedule.tile.gpu.plan import plan_entries
+from comet.passes.schedule.plan_string import PlanEntry, Rows
 
 GROUP = 8
 """Programs along the first grid axis that run together, where that pays."""
@@ -47,6 +46,9 @@ LAUNCHES = tuple(product((4, 8), STAGES))
 """Warps and stages that are tried; of equals the first is taken."""
 LARGE_LAUNCHES = tuple(product((16,), STAGES))
 """Tried where no other fits: more warps leave each thread fewer registers."""
+
+NONE_GIVEN: Mapping[str, int] = {}
+"""No launch number is given: all are chosen."""
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
 DOT_DEPTHS = (32, 64)
@@ -83,9 +85,9 @@ def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
     return tuple(op for op in compute_block(func).ops if isinstance(op, SpatialOp))
 
 
-def choose(func: FuncOp, system: SystemOp) -> str:
+def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
     """
-    Return the plan string of the tiling with the smallest estimated time.
+    Return the plan of the tiling with the smallest estimated time.
 
     Raises PassFailedException if no tiling of a kernel fits the GPU.
     """
@@ -98,17 +100,17 @@ def choose(func: FuncOp, system: SystemOp) -> str:
                 f"tile: {misfit(node, levels, gpu)}; fuse less, with strategy=auto"
             )
         tilings[node] = tiling
-    return plan_of(tilings)
+    return plan_with(tilings)
 
 
-def plan_of(tilings: Mapping[SpatialOp, KernelTiling]) -> str:
-    """Return the plan string of the kernels of a function with their tiles."""
-    rows: dict[NodeOp, Rows] = {}
-    for node, tiling in tilings.items():
-        for op in node.walk():
-            if isinstance(op, NodeOp):
-                rows[op] = _rows(op, tiling.blocks)
-    return format_plan(plan_entries(rows))
+def plan_with(tilings: Mapping[SpatialOp, KernelTiling]) -> tuple[PlanEntry, ...]:
+    """Return the plan that gives the kernels of a function their tiles."""
+    return tuple(
+        PlanEntry(op.node_name or "", _rows(op, tiling.blocks))
+        for node, tiling in tilings.items()
+        for op in node.walk()
+        if isinstance(op, NodeOp)
+    )
 
 
 def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
@@ -167,10 +169,19 @@ def _cheapest(
     dims: Sequence[str],
     choices: Sequence[tuple[int, ...]],
     gpu: Device,
+    given: Mapping[str, int] = NONE_GIVEN,
 ) -> KernelTiling | None:
-    """Return the best of `choices`, block sizes for `dims`, with the best launch."""
+    """
+    Return the best of `choices`, block sizes for `dims`, with the best launch.
+
+    Launch numbers that are `given` are not varied.
+    """
     for launches in (LAUNCHES, LARGE_LAUNCHES):
-        rows = [(*sizes, *launch) for sizes, launch in product(choices, launches)]
+        tried = dict.fromkeys(
+            (given.get("warps", warps), given.get("stages", stages))
+            for warps, stages in launches
+        )
+        rows = [(*sizes, *launch) for sizes, launch in product(choices, tried)]
         if (found := _cheapest_row(summary, dims, rows, gpu)) is not None:
             return found
     return None
@@ -231,24 +242,41 @@ def _block_sizes(
     return [size for size in sizes if size <= whole] or [whole]
 
 
-def finish_kernels(func: FuncOp, system: SystemOp) -> None:
+def finish_kernels(
+    func: FuncOp, system: SystemOp, plan: Sequence[PlanEntry] = ()
+) -> None:
     """
-    Give every kernel its launch numbers, unless it has some, and its estimate.
+    Give every kernel its launch numbers and its estimate.
 
-    The tiles stand: the numbers are the cheapest ones for them. Raises
-    PassFailedException if the tiles of a kernel do not fit.
+    The tiles stand. Numbers are those of `plan`, else those that the kernel has, else
+    the cheapest. Raises PassFailedException if a number is not possible, or if the
+    tiles of a kernel do not fit.
     """
     levels = gpu_levels(system)
     gpu = device_of(system)
+    given = {entry.name: entry.launch for entry in plan}
     for node in grid_nodes(func):
-        finish_kernel(node, levels, gpu)
+        try:
+            finish_kernel(node, levels, gpu, given.get(node.node_name or "", {}))
+        except VerifyException as error:
+            raise PassFailedException(f"tile: @{node.node_name}: {error}") from error
 
 
-def finish_kernel(node: SpatialOp, levels: GpuLevels, gpu: Device) -> None:
-    """Do that for one kernel; raises PassFailedException if its tiles do not fit."""
+def finish_kernel(
+    node: SpatialOp,
+    levels: GpuLevels,
+    gpu: Device,
+    given: Mapping[str, int] = NONE_GIVEN,
+) -> None:
+    """
+    Do that for one kernel.
+
+    Raises VerifyException if a number is not possible, PassFailedException if its tiles
+    do not fit.
+    """
     summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
-    if node.launch is None:
-        node.launch = _best_launch(summary, blocks, gpu)
+    known = given if node.launch is None else {**node.launch.numbers, **given}
+    node.launch = _launch(summary, blocks, gpu, known)
     numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
     if not holds(summary, blocks, numbers, gpu):
         registers = summary.peak(summary.crowded, blocks)
@@ -262,15 +290,25 @@ def finish_kernel(node: SpatialOp, levels: GpuLevels, gpu: Device) -> None:
     set_estimate(node, float(time.seconds) - gpu.launch)
 
 
-def _best_launch(
-    summary: KernelSummary, blocks: Mapping[str, int], gpu: Device
+def _launch(
+    summary: KernelSummary,
+    blocks: Mapping[str, int],
+    gpu: Device,
+    given: Mapping[str, int],
 ) -> LaunchAttr:
-    """Return num_warps, num_stages and L2 swizzle; the most warps if none fits."""
-    best = _cheapest(summary, tuple(blocks), [tuple(blocks.values())], gpu)
+    """
+    Return num_warps, num_stages and L2 swizzle: those that are `given`, and the best.
+
+    If none fits, these are the most warps.
+    """
+    if len(given) == len(LAUNCH_NUMBERS):
+        return LaunchAttr(**given)
+    best = _cheapest(summary, tuple(blocks), [tuple(blocks.values())], gpu, given)
     warps, stages = LARGE_LAUNCHES[-1]
     if best is not None:
         warps, stages = best.launch.warps, best.launch.stages
-    return LaunchAttr(warps, stages, _group(summary, blocks, gpu))
+    chosen = LaunchAttr(warps, stages, _group(summary, blocks, gpu))
+    return LaunchAttr(**{**chosen.numbers, **given})
 
 
 def _group(summary: KernelSummary, blocks: Mapping[str, int], gpu: Device) -> int:

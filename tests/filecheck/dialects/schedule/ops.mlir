@@ -12,9 +12,9 @@
 !Rt = tensor<8xf16, #compound.dims<M @OB>>
 collective.mesh @edge {x = 2, y = 2}
 func.func @gemm_max(%a: !A, %b: !B) -> !R {
-  %r = schedule.spatial on @edge [x: N = 2, y: N = 2] ins(%a, %b : !A, !B) outs(!R) combine ["max"] attributes {schedule.launch = #schedule.launch<warps = 8, stages = 2, group = 4>} {
+  %r = schedule.spatial @r on @edge [x: N = 2, y: N = 2] ins(%a, %b : !A, !B) outs(!R) combine ["max"] attributes {schedule.launch = #schedule.launch<warps = 8, stages = 2, group = 4>} {
   ^bb0(%as: !A, %bs: !Bs):
-    %c = schedule.temporal [K = 4] ins(%as, %bs : !A, !Bs) outs(!Ct) combine ["add"] attributes {schedule.bind = #schedule.binding<pipeline>} {
+    %c = schedule.temporal @c_ob [K = 4] ins(%as, %bs : !A, !Bs) outs(!Ct) combine ["add"] attributes {schedule.bind = #schedule.binding<pipeline>} {
     ^bb0(%at: !At, %bt: !Bt):
       %ct = compound.contract %at, %bt : !At, !Bt -> !Ct
       schedule.yield %ct : !Ct
@@ -59,9 +59,9 @@ func.func @copies(%c: !C) -> !C {
 // CHECK:      builtin.module {
 // CHECK-NEXT:   collective.mesh @edge {x = 2, y = 2}
 // CHECK-NEXT:   func.func @gemm_max(%a: tensor<8x16xf16, #compound.dims<M, K @GB>>, %b: tensor<16x32xf16, #compound.dims<K, N @GB>>) -> tensor<8xf16, #compound.dims<M @GB>> {
-// CHECK-NEXT:     %r = schedule.spatial on @edge [x: N = 2, y: N = 2] ins(%a, %b : tensor<8x16xf16, #compound.dims<M, K @GB>>, tensor<16x32xf16, #compound.dims<K, N @GB>>) outs(tensor<8xf16, #compound.dims<M @GB>>) combine ["max"] attributes {schedule.launch = #schedule.launch<warps = 8, stages = 2, group = 4>} {
+// CHECK-NEXT:     %r = schedule.spatial @r on @edge [x: N = 2, y: N = 2] ins(%a, %b : tensor<8x16xf16, #compound.dims<M, K @GB>>, tensor<16x32xf16, #compound.dims<K, N @GB>>) outs(tensor<8xf16, #compound.dims<M @GB>>) combine ["max"] attributes {schedule.launch = #schedule.launch<warps = 8, stages = 2, group = 4>} {
 // CHECK-NEXT:     ^bb0(%as: tensor<8x16xf16, #compound.dims<M, K @GB>>, %bs: tensor<16x8xf16, #compound.dims<K, N @GB>>):
-// CHECK-NEXT:       %c = schedule.temporal [K = 4] ins(%as, %bs : tensor<8x16xf16, #compound.dims<M, K @GB>>, tensor<16x8xf16, #compound.dims<K, N @GB>>) outs(tensor<8x8xf16, #compound.dims<M, N @OB>>) combine ["add"] attributes {schedule.bind = #schedule.binding<pipeline>} {
+// CHECK-NEXT:       %c = schedule.temporal @c_ob [K = 4] ins(%as, %bs : tensor<8x16xf16, #compound.dims<M, K @GB>>, tensor<16x8xf16, #compound.dims<K, N @GB>>) outs(tensor<8x8xf16, #compound.dims<M, N @OB>>) combine ["add"] attributes {schedule.bind = #schedule.binding<pipeline>} {
 // CHECK-NEXT:       ^bb0(%at: tensor<8x4xf16, #compound.dims<M, K @IB>>, %bt: tensor<4x8xf16, #compound.dims<K, N @WB>>):
 // CHECK-NEXT:         %ct = compound.contract %at, %bt : tensor<8x4xf16, #compound.dims<M, K @IB>>, tensor<4x8xf16, #compound.dims<K, N @WB>> -> tensor<8x8xf16, #compound.dims<M, N @OB>>
 // CHECK-NEXT:         schedule.yield %ct : tensor<8x8xf16, #compound.dims<M, N @OB>>
@@ -108,9 +108,9 @@ func.func @copies(%c: !C) -> !C {
 // CHECK-GENERIC-NEXT:   "collective.mesh"() <{sym_name = "edge", axes = ["x", "y"], extents = array<i64: 2, 2>}> : () -> ()
 // CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "gemm_max", function_type = (tensor<8x16xf16, #compound.dims<M, K @GB>>, tensor<16x32xf16, #compound.dims<K, N @GB>>) -> tensor<8xf16, #compound.dims<M @GB>>}> ({
 // CHECK-GENERIC-NEXT:   ^bb0(%a: tensor<8x16xf16, #compound.dims<M, K @GB>>, %b: tensor<16x32xf16, #compound.dims<K, N @GB>>):
-// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%a, %b) <{mesh = @edge, loops = [#schedule.loop<x: N = 2>, #schedule.loop<y: N = 2>], combine = ["max"]}> ({
+// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%a, %b) <{node_name = "r", mesh = @edge, loops = [#schedule.loop<x: N = 2>, #schedule.loop<y: N = 2>], combine = ["max"]}> ({
 // CHECK-GENERIC-NEXT:     ^bb0(%as: tensor<8x16xf16, #compound.dims<M, K @GB>>, %bs: tensor<16x8xf16, #compound.dims<K, N @GB>>):
-// CHECK-GENERIC-NEXT:       %c = "schedule.temporal"(%as, %bs) <{loops = [#schedule.loop<K = 4>], combine = ["add"], operandSegmentSizes = array<i32: 2, 0>}> ({
+// CHECK-GENERIC-NEXT:       %c = "schedule.temporal"(%as, %bs) <{node_name = "c_ob", loops = [#schedule.loop<K = 4>], combine = ["add"], operandSegmentSizes = array<i32: 2, 0>}> ({
 // CHECK-GENERIC-NEXT:       ^bb0(%at: tensor<8x4xf16, #compound.dims<M, K @IB>>, %bt: tensor<4x8xf16, #compound.dims<K, N @WB>>):
 // CHECK-GENERIC-NEXT:         %ct = "compound.contract"(%at, %bt) : (tensor<8x4xf16, #compound.dims<M, K @IB>>, tensor<4x8xf16, #compound.dims<K, N @WB>>) -> tensor<8x8xf16, #compound.dims<M, N @OB>>
 // CHECK-GENERIC-NEXT:         "schedule.yield"(%ct) : (tensor<8x8xf16, #compound.dims<M, N @OB>>) -> ()

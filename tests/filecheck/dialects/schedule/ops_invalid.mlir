@@ -584,3 +584,20 @@ collective.mesh @m {x = 2, y = 3}
   %u = schedule.copy %t : !t -> !u
   schedule.yield %u : !u
 }
+
+// -----
+
+!R = tensor<4xf32, #compound.dims<M @GB>>
+!t = tensor<2xf32, #compound.dims<M @GB>>
+%a = "test.op"() : () -> !R
+%b = schedule.temporal @exp_gb [M = 2] ins(%a : !R) outs(!R) {
+^bb0(%t: !t):
+  %e = compound.map exp %t : !t -> !t
+  schedule.yield %e : !t
+}
+// CHECK: 'schedule.temporal' op is named @exp_gb, as another node is: a plan could not tell them apart; give it another name
+%c = schedule.temporal @exp_gb [M = 2] ins(%b : !R) outs(!R) {
+^bb0(%t: !t):
+  %e = compound.map exp %t : !t -> !t
+  schedule.yield %e : !t
+}

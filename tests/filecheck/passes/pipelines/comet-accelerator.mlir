@@ -1,4 +1,4 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},comet-accelerator{strategy=full factors="DRAM: M=2; OB/contract: K=2"}' | filecheck %s
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},comet-accelerator{strategy=full factors="p_dram: M=2; c_ob: K=2"}' | filecheck %s
 
 // The files' ops in place of the function, the reference beside them.
 

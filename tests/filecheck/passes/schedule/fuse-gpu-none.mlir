@@ -10,16 +10,16 @@ func.func @shares(%a: tensor<32x16xf16, #compound.dims<M, K>>, %b: tensor<16x64x
 }
 
 // CHECK:        func.func @shares(%a: tensor<32x16xf16, #compound.dims<M, K @HBM>>, %b: tensor<16x64xf16, #compound.dims<K, N @HBM>>) -> tensor<32x64xf32, #compound.dims<M, N @HBM>> {
-// CHECK-NEXT:     %c = schedule.spatial on grid [g0: M = 1, g1: N = 1] ins(%a, %b : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>} {
+// CHECK-NEXT:     %c = schedule.spatial @c on grid [g0: M = 1, g1: N = 1] ins(%a, %b : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>} {
 // CHECK-NEXT:     ^bb0(%a_1: tensor<32x16xf16, #compound.dims<M, K @HBM>>, %b_1: tensor<16x64xf16, #compound.dims<K, N @HBM>>):
-// CHECK-NEXT:       %c_1 = schedule.temporal [K = 1] ins(%a_1, %b_1 : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @REG>>) combine ["add"] {
+// CHECK-NEXT:       %c_1 = schedule.temporal @c_k [K = 1] ins(%a_1, %b_1 : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @REG>>) combine ["add"] {
 // CHECK-NEXT:       ^bb0(%a_2: tensor<32x16xf16, #compound.dims<M, K @SMEM>>, %b_2: tensor<16x64xf16, #compound.dims<K, N @SMEM>>):
 // CHECK-NEXT:         %c_2 = compound.contract %a_2, %b_2 : tensor<32x16xf16, #compound.dims<M, K @SMEM>>, tensor<16x64xf16, #compound.dims<K, N @SMEM>> -> tensor<32x64xf32, #compound.dims<M, N @REG>>
 // CHECK-NEXT:         schedule.yield %c_2 : tensor<32x64xf32, #compound.dims<M, N @REG>>
 // CHECK-NEXT:       }
 // CHECK-NEXT:       schedule.yield %c_1 : tensor<32x64xf32, #compound.dims<M, N @REG>>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %p = schedule.spatial on grid [g0: M = 1] ins(%c : tensor<32x64xf32, #compound.dims<M, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>} {
+// CHECK-NEXT:     %p = schedule.spatial @p on grid [g0: M = 1] ins(%c : tensor<32x64xf32, #compound.dims<M, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>} {
 // CHECK-NEXT:     ^bb0(%c_1: tensor<32x64xf32, #compound.dims<M, N @REG>>):
 // CHECK-NEXT:       %l = compound.reduce add %c_1 : tensor<32x64xf32, #compound.dims<M, N @REG>> -> tensor<32xf32, #compound.dims<M @REG>>
 // CHECK-NEXT:       %p_1 = compound.map div %c_1, %l : tensor<32x64xf32, #compound.dims<M, N @REG>>, tensor<32xf32, #compound.dims<M @REG>> -> tensor<32x64xf32, #compound.dims<M, N @REG>>
@@ -59,6 +59,6 @@ func.func @unused(%x: tensor<8x4xf32, #compound.dims<M, N>>) -> tensor<8x4xf32, 
 }
 
 // CHECK:        func.func @unused(
-// CHECK-NEXT:     %y = schedule.spatial
+// CHECK-NEXT:     %y = schedule.spatial @y
 // CHECK-NOT:      compound.reduce
 // CHECK:          func.return %y

@@ -10,9 +10,9 @@ func.func @shares(%a: tensor<32x16xf16, #compound.dims<M, K>>, %b: tensor<16x64x
 }
 
 // CHECK:        func.func @shares(%a: tensor<32x16xf16, #compound.dims<M, K @HBM>>, %b: tensor<16x64xf16, #compound.dims<K, N @HBM>>) -> tensor<32x64xf32, #compound.dims<M, N @HBM>> {
-// CHECK-NEXT:     %p = schedule.spatial on grid [g0: M = 1] ins(%a, %b : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>} {
+// CHECK-NEXT:     %p = schedule.spatial @p on grid [g0: M = 1] ins(%a, %b : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>} {
 // CHECK-NEXT:     ^bb0(%a_1: tensor<32x16xf16, #compound.dims<M, K @HBM>>, %b_1: tensor<16x64xf16, #compound.dims<K, N @HBM>>):
-// CHECK-NEXT:       %c = schedule.temporal [K = 1] ins(%a_1, %b_1 : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @REG>>) combine ["add"] {
+// CHECK-NEXT:       %c = schedule.temporal @c_k [K = 1] ins(%a_1, %b_1 : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @REG>>) combine ["add"] {
 // CHECK-NEXT:       ^bb0(%a_2: tensor<32x16xf16, #compound.dims<M, K @SMEM>>, %b_2: tensor<16x64xf16, #compound.dims<K, N @SMEM>>):
 // CHECK-NEXT:         %c_1 = compound.contract %a_2, %b_2 : tensor<32x16xf16, #compound.dims<M, K @SMEM>>, tensor<16x64xf16, #compound.dims<K, N @SMEM>> -> tensor<32x64xf32, #compound.dims<M, N @REG>>
 // CHECK-NEXT:         schedule.yield %c_1 : tensor<32x64xf32, #compound.dims<M, N @REG>>

@@ -8,6 +8,6 @@ func.func @f(%x: tensor<16xf32, #compound.dims<K>>) -> tensor<16xf32, #compound.
   func.return %y : tensor<16xf32, #compound.dims<K>>
 }
 
-// CHECK: schedule.spatial on @edge [cx: K = 2, cy: K = 1]
-// CHECK: schedule.spatial on @edge [kx: K = 1, ky: K = 1] ins({{.*}}) outs(tensor<f32, #compound.dims<@GB>>) {
+// CHECK: schedule.spatial @{{[a-z]+}}_cx_cy on @edge [cx: K = 2, cy: K = 1]
+// CHECK: schedule.spatial @{{[a-z]+}}_kx_ky on @edge [kx: K = 1, ky: K = 1] ins({{.*}}) outs(tensor<f32, #compound.dims<@GB>>) {
 // CHECK: collective.all_reduce max %m on @edge ["cx"] from "GB" to "GB"

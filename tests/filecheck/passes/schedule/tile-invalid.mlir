@@ -1,7 +1,8 @@
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="DRAM: M=3"}' | filecheck %s --check-prefix=UNEVEN
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="y_dram: M=3"}' | filecheck %s --check-prefix=UNEVEN
 // RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="L2: M=2"}' | filecheck %s --check-prefix=NODE
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="OB/map: K=2"}' | filecheck %s --check-prefix=DIM
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="DRAM: N=2"}' | filecheck %s --check-prefix=SPLIT
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="y_ob: K=2"}' | filecheck %s --check-prefix=DIM
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="y_dram: N=2"}' | filecheck %s --check-prefix=SPLIT
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="OB/map: N=2"}' | filecheck %s --check-prefix=OLD
 
 // Plans that a tile tree does not take.
 
@@ -42,7 +43,8 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N @DRAM>>) -> tensor<4x32xf1
   func.return %y : tensor<4x32xf16, #compound.dims<M, N @DRAM>>
 }
 
-// UNEVEN: tile: factor 3 of M does not divide its extent 4 in the node at DRAM; take a divisor of 4
-// NODE: tile: plan entry 'L2: M=2' fits no node; there are nodes at DRAM, GB, OB
-// DIM: tile: plan entry 'OB/map: K=2' names the unknown dimension K; the nodes it fits have M, N
+// UNEVEN: tile: factor 3 of M does not divide its extent 4 in @y_dram; take a divisor of 4
+// NODE: tile: plan entry 'L2: M=2' is for no node of this name; there are y_dram, y_gb, m_ob, y_ob
+// DIM: tile: plan entry 'y_ob: K=2' names the unknown dimension K; @y_ob has M, N
 // SPLIT: tile: 'compound.map' op operand 1 is partial(max) over axis 'loop N (0)'
+// OLD: tile: plan entry 'OB/map: N=2' is for no node of this name; OB/map is now written y_ob

@@ -1,4 +1,4 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="DRAM: M=2; OB/map: N=2"}' | filecheck %s
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},tile{factors="y_dram: M=2; y_ob: N=2"}' | filecheck %s
 
 // Rows for the nodes that a plan names; all types below follow.
 
@@ -39,16 +39,16 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N @DRAM>>) -> tensor<4x32xf1
   func.return %y : tensor<4x32xf16, #compound.dims<M, N @DRAM>>
 }
 
-// CHECK:      func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N @DRAM>>) -> tensor<4x32xf16, #compound.dims<M, N @DRAM>> attributes {comet.plan = "DRAM: M=2; OB/map: N=2"} {
-// CHECK-NEXT:   %y = schedule.temporal [M = 2] ins(%x : tensor<4x32xf16, #compound.dims<M, N @DRAM>>) outs(tensor<4x32xf16, #compound.dims<M, N @DRAM>>) {
+// CHECK:      func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N @DRAM>>) -> tensor<4x32xf16, #compound.dims<M, N @DRAM>> attributes {comet.plan = "y_dram: M=2; y_ob: N=2"} {
+// CHECK-NEXT:   %y = schedule.temporal @y_dram [M = 2] ins(%x : tensor<4x32xf16, #compound.dims<M, N @DRAM>>) outs(tensor<4x32xf16, #compound.dims<M, N @DRAM>>) {
 // CHECK-NEXT:   ^bb0(%x_1: tensor<2x32xf16, #compound.dims<M, N @DRAM>>):
-// CHECK-NEXT:     %y_1 = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%x_1 : tensor<2x32xf16, #compound.dims<M, N @DRAM>>) outs(tensor<2x32xf16, #compound.dims<M, N @DRAM>>) {
+// CHECK-NEXT:     %y_1 = schedule.spatial @y_cx_cy on @edge [cx: N = 2, cy: N = 2] ins(%x_1 : tensor<2x32xf16, #compound.dims<M, N @DRAM>>) outs(tensor<2x32xf16, #compound.dims<M, N @DRAM>>) {
 // CHECK-NEXT:     ^bb0(%x_2: tensor<2x8xf16, #compound.dims<M, N @GB>>):
-// CHECK-NEXT:       %y_2 = schedule.temporal [] ins(%x_2 : tensor<2x8xf16, #compound.dims<M, N @GB>>) outs(tensor<2x8xf16, #compound.dims<M, N @GB>>) {
+// CHECK-NEXT:       %y_2 = schedule.temporal @y_gb [] ins(%x_2 : tensor<2x8xf16, #compound.dims<M, N @GB>>) outs(tensor<2x8xf16, #compound.dims<M, N @GB>>) {
 // CHECK-NEXT:       ^bb0(%x_3: tensor<2x8xf16, #compound.dims<M, N @GB>>):
-// CHECK-NEXT:         %m = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%x_3 : tensor<2x8xf16, #compound.dims<M, N @GB>>) outs(tensor<2xf16, #compound.dims<M @GB>>) combine ["max"] {
+// CHECK-NEXT:         %m = schedule.spatial @m_kx_ky on @edge [kx: N = 2, ky: N = 2] ins(%x_3 : tensor<2x8xf16, #compound.dims<M, N @GB>>) outs(tensor<2xf16, #compound.dims<M @GB>>) combine ["max"] {
 // CHECK-NEXT:         ^bb0(%x_4: tensor<2x2xf16, #compound.dims<M, N @OB>>):
-// CHECK-NEXT:           %m_1 = schedule.temporal [] ins(%x_4 : tensor<2x2xf16, #compound.dims<M, N @OB>>) outs(tensor<2xf16, #compound.dims<M @OB>>) {
+// CHECK-NEXT:           %m_1 = schedule.temporal @m_ob [] ins(%x_4 : tensor<2x2xf16, #compound.dims<M, N @OB>>) outs(tensor<2xf16, #compound.dims<M @OB>>) {
 // CHECK-NEXT:           ^bb0(%x_5: tensor<2x2xf16, #compound.dims<M, N @OB>>):
 // CHECK-NEXT:             %m_2 = compound.reduce max %x_5 : tensor<2x2xf16, #compound.dims<M, N @OB>> -> tensor<2xf16, #compound.dims<M @OB>>
 // CHECK-NEXT:             schedule.yield %m_2 : tensor<2xf16, #compound.dims<M @OB>>
@@ -56,9 +56,9 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N @DRAM>>) -> tensor<4x32xf1
 // CHECK-NEXT:           schedule.yield %m_1 : tensor<2xf16, #compound.dims<M @OB>>
 // CHECK-NEXT:         }
 // CHECK-NEXT:         %m_1 = collective.all_reduce max %m on @edge ["cx", "cy"] from "GB" to "GB" : tensor<2xf16, #compound.dims<M @GB>> -> tensor<2xf16, #compound.dims<M @GB>>
-// CHECK-NEXT:         %y_3 = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%x_3, %m_1 : tensor<2x8xf16, #compound.dims<M, N @GB>>, tensor<2xf16, #compound.dims<M @GB>>) outs(tensor<2x8xf16, #compound.dims<M, N @GB>>) {
+// CHECK-NEXT:         %y_3 = schedule.spatial @y_kx_ky on @edge [kx: N = 2, ky: N = 2] ins(%x_3, %m_1 : tensor<2x8xf16, #compound.dims<M, N @GB>>, tensor<2xf16, #compound.dims<M @GB>>) outs(tensor<2x8xf16, #compound.dims<M, N @GB>>) {
 // CHECK-NEXT:         ^bb0(%x_4: tensor<2x2xf16, #compound.dims<M, N @OB>>, %m_2: tensor<2xf16, #compound.dims<M @OB>>):
-// CHECK-NEXT:           %y_4 = schedule.temporal [N = 2] ins(%x_4, %m_2 : tensor<2x2xf16, #compound.dims<M, N @OB>>, tensor<2xf16, #compound.dims<M @OB>>) outs(tensor<2x2xf16, #compound.dims<M, N @OB>>) {
+// CHECK-NEXT:           %y_4 = schedule.temporal @y_ob [N = 2] ins(%x_4, %m_2 : tensor<2x2xf16, #compound.dims<M, N @OB>>, tensor<2xf16, #compound.dims<M @OB>>) outs(tensor<2x2xf16, #compound.dims<M, N @OB>>) {
 // CHECK-NEXT:           ^bb0(%x_5: tensor<2x1xf16, #compound.dims<M, N @OB>>, %m_3: tensor<2xf16, #compound.dims<M @OB>>):
 // CHECK-NEXT:             %y_5 = compound.map sub %x_5, %m_3 : tensor<2x1xf16, #compound.dims<M, N @OB>>, tensor<2xf16, #compound.dims<M @OB>> -> tensor<2x1xf16, #compound.dims<M, N @OB>>
 // CHECK-NEXT:             schedule.yield %y_5 : tensor<2x1xf16, #compound.dims<M, N @OB>>

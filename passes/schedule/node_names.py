@@ -1,0 +1,127 @@
+"""
+Names for the nodes of a tile tree, by which plans address them.
+
+A name says what the node makes, and what it runs over: `p` is the kernel that makes %p,
+`c_k` its loop over K that makes %c, `c_ob` a loop whose result %c lives in OB, and
+`p_cx_cy` the node that spreads %p over two mesh axes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, OpResult
+
+from comet.dialects.compound import MapOp, ReduceOp
+from comet.dialects.compound.dims import level_of
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.transfers import transfers
+
+GRID = "grid"
+"""The level of a launch grid."""
+FOLD = "fold"
+"""The level of the loop of a fold that is spread over a mesh."""
+
+
+def name_nodes(func: FuncOp) -> None:
+    """Give every node of `func` that has no name one that no other node has."""
+    nodes = [op for op in func.walk() if isinstance(op, NodeOp)]
+    taken = {node.node_name for node in nodes}
+    unnamed = [node for node in nodes if node.node_name is None]
+    for node, derived in zip(unnamed, derived_names(unnamed), strict=True):
+        name, number = derived, 2
+        while name in taken:
+            name, number = f"{derived}_{number}", number + 1
+        taken.add(name)
+        node.name_attr = StringAttr(name)
+
+
+def derived_names(nodes: Sequence[NodeOp]) -> list[str]:
+    """
+    Return a name for each node, by its result and what it runs over.
+
+    Nodes that have both in common are told apart by the kinds of ops that make their
+    results; where these are equal, too, so are the names.
+    """
+    keys = [(_result(node), _runs_over(node)) for node in nodes]
+    kinds = [_kind(node) for node in nodes]
+    variants = Counter(key for key, _ in set(zip(keys, kinds, strict=True)))
+    names: list[str] = []
+    for (result, over), kind in zip(keys, kinds, strict=True):
+        parts = (result, kind if variants[result, over] > 1 else "", over)
+        names.append("_".join(part for part in parts if part))
+    return names
+
+
+def _result(node: NodeOp) -> str:
+    """Return the name of what a node makes; without one, the kind of op that does."""
+    name = node.outs[0].name_hint if node.outs else None
+    return re.sub(r"\W", "_", name or _kind(node))
+
+
+def _runs_over(node: NodeOp) -> str:
+    """Return mesh axes, the dimensions of loops that are given, or else the level."""
+    if isinstance(node, SpatialOp):
+        axes = () if node.mesh_name is None else (loop.axis for loop in node.loops)
+        return "_".join(filter(None, axes))
+    if node.initial_carries() or node.in_kernel:
+        return "_".join(node.factors).lower()
+    return node_level(node).lower()
+
+
+def _kind(node: NodeOp) -> str:
+    """Return the kind of op that makes the first result of a node."""
+    op: Operation | None = node
+    while isinstance(op, NodeOp):
+        made = op.yielded[0] if op.yielded else None
+        op = made.op if isinstance(made, OpResult) else None
+    if isinstance(op, MapOp | ReduceOp):
+        return str(op.kind.data)
+    return "copy" if op is None else op.name.partition(".")[2]
+
+
+def node_level(node: NodeOp) -> str:
+    """Return the level that `node` loops over tiles in, `grid` or `fold`."""
+    if isinstance(node, SpatialOp):
+        return GRID
+    if node.initial_carries() and is_spread(node):
+        return FOLD
+    return _shared_level(node) or level_of(node.outs[0]) or ""
+
+
+def is_spread(node: NodeOp) -> bool:
+    """Return whether `node` holds nodes that are spread over a mesh."""
+    inner = (op for op in node.body.walk() if isinstance(op, SpatialOp))
+    return any(op.mesh_name is not None for op in inner)
+
+
+def _shared_level(node: NodeOp) -> str | None:
+    """Return the level that nodes over a mesh in `node` fetch from, if any do."""
+    for op in node.body.block.ops:
+        if isinstance(op, SpatialOp) and op.mesh_name is not None:
+            for transfer in transfers(op):
+                return transfer.outer_level
+    return None
+
+
+def node_kinds(node: NodeOp) -> frozenset[str]:
+    """Return the kinds of ops in `node`: their names, and what they do."""
+    kinds: set[str] = set()
+    for op in node.body.walk():
+        kinds.add(op.name.partition(".")[2])
+        if isinstance(op, MapOp | ReduceOp):
+            kinds.add(str(op.kind.data))
+    return frozenset(kinds)
+
+
+def nest_number(node: NodeOp) -> str:
+    """Return the number of the outermost node around `node`, from 1, as text."""
+    outermost = node.outermost
+    block = outermost.parent
+    nests = [] if block is None else [op for op in block.ops if isinstance(op, NodeOp)]
+    return str(1 + nests.index(outermost))
