@@ -23,7 +23,7 @@ def dissolved_collectives(
     Return the collectives over cores that leave the cores, or enter them.
 
     At the border of their spatial node a reduction becomes its combiner, an all-gather
-    tiles side by side, a scatter slices. Each maps its result to its operand.
+    concatenates tiles, a scatter slices them. Each maps its result to its operand.
     """
     return {
         op.result: op.input

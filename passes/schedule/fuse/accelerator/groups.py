@@ -49,7 +49,7 @@ def units_of(ops: Sequence[Operation]) -> Iterator[Unit]:
 
 
 def _exchanged_early(units: Iterator[Unit]) -> list[Unit]:
-    """Put every collective right behind the op whose result it takes."""
+    """Put every collective right after the op whose result it takes."""
     ordered: list[Unit] = []
     for unit in units:
         place = len(ordered)
@@ -73,10 +73,10 @@ def nest_groups(
     home: dict[SSAValue, list[Unit]] = {}
     for unit in _exchanged_early(units_of(ops)):
         made = [home[value] for value in unit[0].operands if value in home]
-        behind = bool(groups) and has_contraction(groups[-1][0][0])
+        after = bool(groups) and has_contraction(groups[-1][0][0])
         if isinstance(unit[0], CollectiveOp) or _at_root(unit, states):
             group = (made or groups or [[]])[-1]
-        elif groups and not begins_nest(name, has_contraction(unit[0]), behind):
+        elif groups and not begins_nest(name, has_contraction(unit[0]), after):
             group = groups[-1]
         else:
             group = list[Unit]()

@@ -57,7 +57,7 @@ def resident_values(
 
 @dataclass(frozen=True)
 class _Home:
-    """Where an op stands: its share of the work, and the fold whose step it is in."""
+    """Where an op stands: how its work is split, and the fold whose step it is in."""
 
     rows: tuple[LoopAttr, ...]
     """How the nodes over clusters and cores around it spread it."""

@@ -122,8 +122,8 @@ def steps_of(
     group: list[Operation] = []
     for place, op in enumerate(in_stages(ops)):
         between = isinstance(op, RenameOp | CollectiveOp)
-        behind = bool(group) and isinstance(group[0], ContractOp)
-        begins = begins_nest(name, isinstance(op, ContractOp), behind)
+        after = bool(group) and isinstance(group[0], ContractOp)
+        begins = begins_nest(name, isinstance(op, ContractOp), after)
         ends = between or begins or place in strategy.cuts
         if group and (ends or _disagrees(group, op)):
             yield tuple(group)
