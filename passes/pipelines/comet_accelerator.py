@@ -27,7 +27,7 @@ from comet.passes.graph.stream.forms import AttentionForm
 from comet.passes.pipeline import Pipeline, run_settled
 from comet.passes.schedule.bind import BindPass
 from comet.passes.schedule.fuse import FusePass
-from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
+from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY
 from comet.passes.schedule.plan_string import check_dims, parse_plan
 from comet.passes.schedule.tile import TilePass
 from comet.passes.search import Candidate, Cost, Found, Goal, cheapest

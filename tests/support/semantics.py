@@ -16,7 +16,7 @@ from comet.dialects.compound.dims import COUNT_TENSOR
 from comet.interpreter import FoldTree, run
 from comet.interpreter.chunking import whole
 from comet.interpreter.tensor import Array
-from comet.tools.definitions import verify_definitions
+from comet.tools.checks import verify_definitions
 
 TOLERANCE = 1e-10
 """Largest difference, relative to the largest magnitude of a result, in float64."""

@@ -23,14 +23,17 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
+    StringAttr,
     TensorType,
+    UnitAttr,
     f32,
     i64,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound.dims import (
@@ -40,13 +43,14 @@ from comet.dialects.compound.dims import (
     tensor,
 )
 from comet.dialects.compound.named import AT_MOST, CompoundOp
+from comet.passes.analysis.functions import REFERENCE, is_reference, reference_name
 from comet.passes.analysis.levels import IRLevel, functions_at, level_of_function
 from comet.passes.graph.decompose.naming import Naming, name_dimensions
-from comet.passes.graph.decompose.references import keep_reference
 from comet.passes.graph.decompose.rules import DECOMPOSED, decomposition_of
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.emitter import Emitter
-from comet.passes.sharding.shardings import shard_op, sharding_of_op
+from comet.passes.sharding.boundary import drop_boundary
+from comet.passes.sharding.shardings import SHARD, shard_op, sharding_of_op
 
 Accumulator = Literal["f32", "input"]
 
@@ -199,3 +203,28 @@ def _accumulator_type(element: AnyFloat, accumulator: Accumulator) -> AnyFloat:
     if accumulator == "input" or element.bitwidth > f32.bitwidth:
         return element
     return f32
+
+
+def keep_reference(module: ModuleOp, func: FuncOp) -> None:
+    """
+    Add a private copy of `func` that no later pass rewrites, unless it has one.
+
+    Raises PassFailedException if its symbol is taken by something else.
+    """
+    name = reference_name(func.sym_name.data)
+    taken = SymbolTable.lookup_symbol(module, name)
+    if isinstance(taken, FuncOp) and is_reference(taken):
+        return
+    if taken is not None:
+        raise PassFailedException(
+            f"decompose: the name @{name} is taken; the reference of "
+            f"@{func.sym_name.data} needs it"
+        )
+    copy = func.clone()
+    copy.properties["sym_name"] = StringAttr(name)
+    copy.properties["sym_visibility"] = StringAttr("private")
+    copy.attributes[REFERENCE] = UnitAttr()
+    drop_boundary(copy)
+    for op in copy.walk():
+        op.attributes.pop(SHARD, None)
+    Rewriter.insert_op(copy, InsertPoint.after(func))

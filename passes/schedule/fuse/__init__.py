@@ -20,7 +20,7 @@ from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.analysis.reduction_loops import reduced_dims
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.fuse.machine import Machine, Options
-from comet.passes.schedule.fuse.notes import BETWEEN, CHUNKS, STRATEGY
+from comet.passes.schedule.fuse.strategy import BETWEEN, CHUNKS, STRATEGY
 from comet.passes.search.goal import Goal
 
 

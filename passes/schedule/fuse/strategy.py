@@ -5,6 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+STRATEGY = "comet.strategy"
+"""The attribute of a function that notes the strategy which `fuse` has chosen."""
+
+CHUNKS = "comet.chunks"
+"""The one that notes where folds stand, on accelerators."""
+
+BETWEEN = "comet.between"
+"""The one that notes what becomes of products that are needed twice, on GPUs."""
+
 Name: TypeAlias = Literal["none", "apart", "partial", "full"]
 Chunks: TypeAlias = Literal["shared", "root"]
 Between: TypeAlias = Literal["recompute", "spill"]

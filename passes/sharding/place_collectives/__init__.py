@@ -40,10 +40,6 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.search.goal import Goal
-from comet.passes.sharding.place_collectives.gather_to_root import (
-    gather_to_root,
-    root_suffices,
-)
 from comet.passes.sharding.place_collectives.kinds import (
     Implementation,
     Kind,
@@ -51,7 +47,9 @@ from comet.passes.sharding.place_collectives.kinds import (
     form_of,
     form_of_op,
     form_to_root,
+    gather_to_root,
     ops_of_form,
+    root_suffices,
     write_price,
 )
 from comet.passes.sharding.place_collectives.levels import (

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir.collective import Price, Pricer, payload_of
@@ -22,6 +22,8 @@ from comet.dialects.collective import (
     RootReduceOp,
 )
 from comet.dialects.collective.base import AlgorithmAttr, CollectiveOp, TokenType
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.collective.spmd import SpmdOp, region_states, verify_results
 from comet.dialects.compound import ReduceOp
 from comet.dialects.compound.dims import (
     element_type_of,
@@ -31,7 +33,6 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.cost import annotate
 from comet.passes.search import Candidate, Cost, Found, Goal, cheapest
-from comet.passes.sharding.place_collectives.gather_to_root import ROOT
 from comet.passes.sharding.shardings import part_dim
 
 Kind = Literal["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"]
@@ -48,6 +49,10 @@ PARTS: dict[Kind, tuple[str, ...]] = {
     "gather": ("gather", "broadcast"),
 }
 """The collectives of each form, by the names of `comet.cost.collectives.algorithms`."""
+
+
+ROOT = 0
+"""The instance of a group that does what the others leave to it."""
 
 
 @dataclass(frozen=True)
@@ -165,3 +170,25 @@ def _through_root(op: AllReduceOp) -> list[Operation]:
     gather = GatherOp(terms, op.input, ROOT, mesh, axes, type_)
     reduce = ReduceOp(op.kind.data, gather.result, op.result.type)
     return [gather, reduce, BroadcastOp(reduce.result, ROOT, mesh, axes)]
+
+
+def root_suffices(region: SpmdOp, op: AllGatherOp) -> bool:
+    """
+    Say whether the root can do alone all that follows `op` in the region.
+
+    It can where nothing behind exchanges along the same axes, or needs the share of
+    another instance.
+    """
+    mesh = lookup_mesh(region, region.mesh.string_value())
+    try:
+        states = region_states(region, {op.result: {op.axis_names: ROOT}})
+        verify_results(region, mesh, states)
+    except VerifyException:
+        return False
+    return True
+
+
+def gather_to_root(op: AllGatherOp) -> GatherOp:
+    """Return the gather, not yet inserted, that gives the root what `op` gives all."""
+    mesh, axes = op.mesh.string_value(), op.axis_names
+    return GatherOp(op.dim.data, op.input, ROOT, mesh, axes, op.result.type)

@@ -20,10 +20,9 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from comet.passes.pipeline import Pipeline
-from comet.tools.definitions import verify_definitions
+from comet.tools.checks import check_structure, verify_definitions
 from comet.tools.diagnostics import UsageError
 from comet.tools.option_check import unknown_name
-from comet.tools.structure import check_structure
 
 DUMPS = ("before", "after")
 

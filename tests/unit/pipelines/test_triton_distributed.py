@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import Asked, choose_pattern
-from comet.passes.graph.decompose.references import keep_reference
+from comet.passes.graph.decompose import keep_reference
 from comet.passes.pipeline import run_settled
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
 

@@ -16,8 +16,7 @@ from comet.dialects.cost import annotate
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.annotate_cost import total_figures
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
-from comet.passes.schedule.fuse.notes import CHUNKS, STRATEGY
-from comet.passes.schedule.fuse.strategy import Chunks, Name, Strategy
+from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY, Chunks, Name, Strategy
 from comet.passes.schedule.plan_string import PLAN, format_plan
 from comet.passes.schedule.tile.accelerator import TilePlan, search
 from comet.passes.schedule.tile.template import make_template

@@ -26,9 +26,14 @@ from comet.passes.analysis.levels import spmd_region
 from comet.passes.schedule.fuse.gpu.cut import cheapest_cut
 from comet.passes.schedule.fuse.gpu.plan import Step, plan_kernels, plan_steps
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
-from comet.passes.schedule.fuse.notes import BETWEEN, STRATEGY
 from comet.passes.schedule.fuse.rewrite import rewrite
-from comet.passes.schedule.fuse.strategy import Between, Name, Strategy
+from comet.passes.schedule.fuse.strategy import (
+    BETWEEN,
+    STRATEGY,
+    Between,
+    Name,
+    Strategy,
+)
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.tile.gpu import grid_nodes, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
