@@ -78,7 +78,10 @@ LATE = {
 """The functions that import something, and why they do so late."""
 
 LINES = 500
-"""A file is shorter."""
+"""The most lines of a file."""
+
+SCREEN = 60
+"""The most lines of a function."""
 
 
 @dataclass(frozen=True)
@@ -218,3 +221,14 @@ def test_files_are_short():
         if (lines := len(path.read_text().splitlines())) > LINES
     }
     assert long == {}
+
+
+def test_functions_fit_a_screen():
+    long = {
+        f"{module}:{node.name}"
+        for module, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        if (node.end_lineno or node.lineno) - node.lineno >= SCREEN
+    }
+    assert long == set()
