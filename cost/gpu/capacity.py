@@ -70,14 +70,22 @@ def register_need(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
 
 
 def holds(
-    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+    summary: KernelSummary,
+    blocks: Blocks,
+    numbers: LaunchNumbers,
+    gpu: Device,
+    share: float = 1.0,
 ) -> Real:
-    """Return 1 where one multiprocessor holds what is alive in a program, else 0."""
+    """
+    Return 1 where one multiprocessor holds what is alive in a program, else 0.
+
+    Tiles may take `share` of its shared memory.
+    """
     crowded = summary.peak(summary.crowded, blocks)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
     return (
         np.less_equal(crowded, gpu.register_bytes)
-        * np.less_equal(shared, gpu.shared_bytes)
+        * np.less_equal(shared, share * gpu.shared_bytes)
         * 1.0
     )
 
@@ -97,10 +105,5 @@ def fits(
         gpu.warp_threads * numbers.warps * (REGISTER * per_thread),
         rules.register_share * gpu.register_bytes,
     )
-    registers = register_need(summary, blocks, gpu)
-    shared = shared_need(summary, blocks, numbers.stages, gpu)
-    return (
-        np.less_equal(registers, limit)
-        * np.less_equal(shared, rules.shared_share * gpu.shared_bytes)
-        * holds(summary, blocks, numbers, gpu)
-    )
+    room = holds(summary, blocks, numbers, gpu, rules.shared_share)
+    return np.less_equal(register_need(summary, blocks, gpu), limit) * room
