@@ -143,7 +143,7 @@ def _without_argument(op: Operation, number: int) -> bool:
     blocks = [function.body.block for function in _functions(op)]
     unused = [
         index
-        for index in range(min(len(block.args) for block in blocks))
+        for index in range(min((len(block.args) for block in blocks), default=0))
         if not any(block.args[index].uses for block in blocks)
     ]
     for function in _functions(op):

@@ -40,6 +40,10 @@ class Machine:
         function = SymbolTable.lookup_symbol(self.module, name)
         if not isinstance(function, func.FuncOp) or function.is_declaration:
             raise InterpretationError(f"the module has no function @{name} with a body")
+        if len(function.body.blocks) > 1:
+            raise InterpretationError(
+                f"@{name} branches, which has no meaning in the interpreter"
+            )
         return replace(self, values={}).run_block(function.body.block, args)
 
     def run_block(self, block: Block, args: Sequence[Tensor]) -> Values:

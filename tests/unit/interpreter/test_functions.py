@@ -235,3 +235,14 @@ def test_chunks_that_do_not_cover_the_dimension():
     assert_close(run(module, "f", [X]), [X.sum(axis=1)])
     with pytest.raises(InterpretationError, match="chunks hold 4 elements, N has 5"):
         run(module, "f", [X], chunks=lambda _: Steps((2, 2)))
+
+
+def test_a_function_that_branches_has_no_meaning():
+    text = """
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      "cf.br"() [^bb1] : () -> ()
+    ^bb1:
+      func.return %x : tensor<4xf32>
+    }"""
+    with pytest.raises(InterpretationError, match="@f branches, which has no meaning"):
+        run(parse_module(text), "f", [np.zeros(4)])
