@@ -35,7 +35,8 @@ from comet.passes.schedule.fuse.strategy import (
     Strategy,
 )
 from comet.passes.schedule.node_names import name_nodes
-from comet.passes.schedule.tile.gpu import grid_nodes, set_estimate
+from comet.passes.schedule.plan_string import PLAN, format_plan
+from comet.passes.schedule.tile.gpu import grid_nodes, plan_with, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
 from comet.passes.search import Candidate, Cost, Found, cheapest
 
@@ -52,8 +53,9 @@ def fuse_function(
     Rewrite the elementary ops of `func` as the kernels of a GPU.
 
     Of the choices that the options leave, takes the one with the smallest estimated
-    time. Raises PassFailedException if an op alone does not fit or cannot be lowered,
-    or is of another level.
+    time, and notes the tiles that it is fastest with as the plan of `func`. Raises
+    PassFailedException if an op alone does not fit or cannot be lowered, or is of
+    another level.
     """
     cse(func)
     trials, levels = Trials(system), gpu_levels(system)
@@ -72,8 +74,11 @@ def fuse_function(
         func.attributes[STRATEGY] = StringAttr(best.choice.name)
     if strategy == between == "auto":
         func.attributes[BETWEEN] = StringAttr(_between(best.choice, ranks))
-    for node, kernel in zip(grid_nodes(func), _kernels(best.steps), strict=True):
-        set_estimate(node, trials.seconds(kernel) - trials.gpu.launch)
+    kernels = map(trials.tiling, _kernels(best.steps))
+    tilings = dict(zip(grid_nodes(func), kernels, strict=True))
+    func.attributes[PLAN] = StringAttr(format_plan(plan_with(tilings)))
+    for node, tiling in tilings.items():
+        set_estimate(node, tiling.seconds - trials.gpu.launch)
 
 
 def _choices(

@@ -70,6 +70,12 @@ class Trials:
             self._trials[kernel] = _Trial(node, tiling)
         return self._trials[kernel]
 
+    def tiling(self, kernel: Spatial) -> KernelTiling:
+        """Return the best tiles of a kernel that some fit."""
+        tiling = self._tried(kernel).tiling
+        assert tiling is not None
+        return tiling
+
     def seconds(self, kernel: Spatial) -> float:
         """Return the time of one launch with the best tiles, infinite if none fit."""
         tiling = self._tried(kernel).tiling

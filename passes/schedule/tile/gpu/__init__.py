@@ -106,10 +106,10 @@ def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
 def plan_with(tilings: Mapping[SpatialOp, KernelTiling]) -> tuple[PlanEntry, ...]:
     """Return the plan that gives the kernels of a function their tiles."""
     return tuple(
-        PlanEntry(op.node_name or "", _rows(op, tiling.blocks))
+        PlanEntry(op.node_name or "", rows)
         for node, tiling in tilings.items()
         for op in node.walk()
-        if isinstance(op, NodeOp)
+        if isinstance(op, NodeOp) and (rows := _rows(op, tiling.blocks))
     )
 
 
