@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
@@ -102,10 +101,11 @@ def _check_ops(func: FuncOp) -> None:
 def _check_results(program: Program) -> None:
     """Raise PassFailedException for an argument or a constant that is a result."""
     for value in program.outputs:
-        if isinstance(value, BlockArgument) or isinstance(value.owner, FillOp):
-            what = "argument" if isinstance(value, BlockArgument) else "constant"
+        given = value.owner is program.func.body.block
+        if given or isinstance(value.owner, FillOp):
             raise PassFailedException(
-                f"fuse: @{program.func.sym_name.data} returns the {what} "
+                f"fuse: @{program.func.sym_name.data} returns the "
+                f"{'argument' if given else 'constant'} "
                 f"%{value.name_hint or 'without a name'}, and accelerators have no "
                 "operation that only stores one; return what is computed, and no more"
             )
