@@ -46,6 +46,9 @@ CHOICES = 12
 SAMPLES = 8000
 """How many random plans the search looks at before it descends."""
 
+TOOL_TRIES = 16
+"""How many plans of a step are priced by `tool`, the cheapest under `paper` first."""
+
 Numbers: TypeAlias = NDArray[np.int64]
 
 Plan: TypeAlias = Mapping[Key, Rows]
@@ -153,27 +156,36 @@ class _Factors:
         kept = {factor: array[legal] for factor, array in trials.items()}
         if not legal.any():
             return None
-        plan = current.made.plan
+        best, plan = current, current.made.plan
         better = self.better(current, kept)
-        for index in np.flatnonzero(self.room(plan, better)):
+        fitting = np.flatnonzero(self.room(plan, better))
+        for index in fitting[:TOOL_TRIES] if self.goal.model == "tool" else fitting:
             found = self.priced(_chosen(plan, better, int(index)))
-            if found is not None and self.is_better(found, current):
-                return found
-        return None
+            if found is not None and self.is_better(found, best):
+                best = found
+                if self.goal.model != "tool":
+                    break  # The others are in order behind it.
+        return None if best is current else best
 
     def better(self, current: Found[TilePlan], trials: Values) -> Values:
-        """Return those of `trials` that cost less than `current`, cheapest first."""
+        """
+        Return those of `trials` that cost less than `current`, cheapest first.
+
+        `tool` has no array form: all are returned, in the order of `paper`.
+        """
+        exact = self.goal.model != "tool"
         mappings = Candidates(self.template, trials).mappings(current.made.plan)
-        prices = price_many(mappings, self.template.hardware, self.goal.model)
+        hardware, model = self.template.hardware, self.goal.model if exact else "paper"
+        prices = price_many(mappings, hardware, model)
         shape = next(iter(trials.values())).shape
         first, second = (
             np.broadcast_to(figure, shape)
             for figure in self.goal.rank(prices.latency, prices.energy)
         )
-        most, then = self.goal.rank(current.cost.latency, current.cost.energy)
+        most, then = self.goal.order(current.cost)
         less = (first < most) | ((first == most) & (second < then))
         order = np.lexsort((second, first))
-        chosen = order[less[order]]
+        chosen = order[less[order]] if exact else order
         return {factor: array[chosen] for factor, array in trials.items()}
 
     def room(self, plan: Plan, trials: Values) -> NDArray[np.bool_]:

@@ -170,6 +170,17 @@ def test_energy_and_latency_are_traded():
     assert both.latency * both.energy <= fast.latency * fast.energy
 
 
+def test_the_tool_decides_under_its_own_model():
+    module = fused("full", sizes=(24, 16, 64))
+    template = make_template(only_function(module), attached_system(module))
+    ours, theirs = search(template), search(template, Goal("tool"))
+    assert theirs.estimate.model == "tool"
+    under_tool = price(template.problem_for(ours.plan), template.hardware, "tool")
+    assert theirs.estimate.latency <= 1.1 * under_tool.latency
+    start = price(template.problem_for(finest(template)), template.hardware, "tool")
+    assert theirs.estimate.latency < start.latency
+
+
 @pytest.mark.parametrize("option", ["objective=energy", "model=tool"])
 def test_gpus_have_neither_energies_nor_the_tool(option: str):
     hardware = f'attach-hardware{{path="{HARDWARE}/h200x1.yaml"}}'
