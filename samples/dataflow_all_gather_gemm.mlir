@@ -56,7 +56,7 @@ func.func @all_gather_gemm(%a: !A, %b: !B) -> !C {
       // for the block that the program needs; the second goes through that share, and waits for nothing.
       %buffer = dataflow.buffer : !C
       %result = dataflow.kernel @multiply ins(%a_channel, %own_b : !Gather, !B) outs(%buffer : !C)
-          attributes {dataflow.sources = ["K"]} {
+          sources ["K"] {
       ^bb0(%from: !Gather, %b_all: !B):
         dataflow.wait %from : !Gather
         %a_all = dataflow.read %from : !Gather -> !A

@@ -1,13 +1,16 @@
 """What is launched: programs, their kernels, buffers and barriers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
     StringAttr,
     SymbolNameConstraint,
     TensorType,
     UnitAttr,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -16,7 +19,6 @@ from xdsl.irdl import (
     base,
     irdl_op_definition,
     lazy_traits_def,
-    opt_attr_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -38,6 +40,7 @@ from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.node import NodeOp
 
 
 def _verify_types(
@@ -120,6 +123,12 @@ class BarrierOp(IRDLOperation):
         super().__init__(properties={"local": UnitAttr() if local else None})
 
 
+def shards_attr(extents: Mapping[str, int]) -> DictionaryAttr | None:
+    """Return the `shards` property of a kernel, None where there are none."""
+    shards = {dim: IntegerAttr(extent, i64) for dim, extent in extents.items()}
+    return DictionaryAttr(shards) if shards else None
+
+
 @irdl_op_definition
 class KernelOp(IRDLOperation):
     """
@@ -127,14 +136,14 @@ class KernelOp(IRDLOperation):
     results written to the buffers `outs`. A result is its buffer, filled.
 
     Channels stand among the `ins`, each once; a kernel that only gives to channels has
-    no `outs`. Of a node that splits a dimension named in `dataflow.sources` twice, the
-    first row runs over the ranks that sent it; the rows of one named in
-    `dataflow.destinations` begin with the ranks that receive it. `dataflow.shares` has
-    the extent over all ranks of dimensions whose shares are not all equal.
+    no `outs`. Of a node with two loops over a dimension named in `sources`, the first
+    runs over the ranks that sent it; the loops over one named in `destinations` begin
+    with the ranks that receive it. `shards` has the extent over all ranks of dimensions
+    whose shards are not all equal.
 
     ```mlir
     %c = dataflow.kernel @gemm ins(%a, %b : tensor<..>, tensor<..>)
-        outs(%buffer : tensor<..>) {
+        outs(%buffer : tensor<..>) sources ["K"] shards {K = 10 : i64} {
     ^bb0(%a1: tensor<..>, %b1: tensor<..>):
       %c1 = schedule.spatial on grid [g0: M = 8] ...
       dataflow.yield %c1 : tensor<..>
@@ -148,17 +157,17 @@ class KernelOp(IRDLOperation):
     outs = var_operand_def()
     body = region_def("single_block")
     results_ = var_result_def()
-    sources = opt_attr_def(ArrayAttr[StringAttr], attr_name="dataflow.sources")
-    destinations = opt_attr_def(
-        ArrayAttr[StringAttr], attr_name="dataflow.destinations"
-    )
+    sources = opt_prop_def(ArrayAttr[StringAttr])
+    destinations = opt_prop_def(ArrayAttr[StringAttr])
+    shards = opt_prop_def(DictionaryAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = lazy_traits_def(
         lambda: (IsolatedFromAbove(), RecursiveMemoryEffect(), HasParent(ProgramOp))
     )
     assembly_format = (
         "$sym_name (`ins` `(` $ins^ `:` type($ins) `)`)? (`outs` `(` $outs^ `:` "
-        "type($outs) `)`)? attr-dict-with-keyword $body (`->` type($results_)^)?"
+        "type($outs) `)`)? (`sources` $sources^)? (`destinations` $destinations^)? "
+        "(`shards` $shards^)? attr-dict-with-keyword $body (`->` type($results_)^)?"
     )
 
     def __init__(
@@ -174,6 +183,16 @@ class KernelOp(IRDLOperation):
             properties={"sym_name": StringAttr(name)},
             regions=[body],
         )
+
+    @property
+    def shard_extents(self) -> dict[str, int]:
+        """The extents over all ranks of dimensions with unequal shards, in elements."""
+        shards: Mapping[str, Attribute] = self.shards.data if self.shards else {}
+        return {
+            dim: extent.value.data
+            for dim, extent in shards.items()
+            if isinstance(extent, IntegerAttr)
+        }
 
     @property
     def nodes(self) -> tuple[SpatialOp, ...]:
@@ -198,6 +217,7 @@ class KernelOp(IRDLOperation):
         _verify_types(self, "region takes", block.args, self.ins)
         _verify_types(self, "region yields", _yielded(self, block), self.outs)
         _verify_types(self, "results are", self.results_, self.outs)
+        self._verify_ranks()
         memory = [v for v in self.ins if isinstance(v.type, ChannelType | FlagsType)]
         if len(set(memory)) < len(memory):
             raise VerifyException(
@@ -206,6 +226,27 @@ class KernelOp(IRDLOperation):
             )
         for out in self.outs:
             self._verify_buffer(out)
+
+    def _verify_ranks(self) -> None:
+        """Check what the kernel says of dimensions that ranks share."""
+        nodes = [op for op in self.body.walk() if isinstance(op, NodeOp)]
+        looped = {loop.dim for node in nodes for loop in node.loops}
+        named = {"sources": self.sources, "destinations": self.destinations}
+        for what, names in named.items():
+            dims = [] if names is None else [name.data for name in names]
+            for dim in dims:
+                if dims.count(dim) > 1 or dim not in looped:
+                    raise VerifyException(
+                        f"'{self.name}' op @{self.sym_name.data} names {dim} in its "
+                        f"{what}; name dimensions that its nodes loop over, each once"
+                    )
+        extents = self.shard_extents
+        for dim in self.shards.data if self.shards else ():
+            if extents.get(dim, 0) < 1:
+                raise VerifyException(
+                    f"'{self.name}' op @{self.sym_name.data} has no positive number of "
+                    f"elements of {dim} in shards"
+                )
 
     def _verify_buffer(self, out: SSAValue) -> None:
         if not isinstance(out.owner, BufferOp):

@@ -22,6 +22,7 @@ def rebuild_kernel(
     region = old.detach_region(old.body)
     kernel = KernelOp(old.sym_name.data, ins, outs, region)
     kernel.attributes |= old.attributes
+    keep_ranks(old, kernel)
     insert_before(old, kernel)
     for index, result in zip(kept, kernel.results_, strict=True):
         result.name_hint = old.results_[index].name_hint
@@ -32,6 +33,12 @@ def rebuild_kernel(
         assert isinstance(buffer, Operation)
         erase(buffer)
     return kernel
+
+
+def keep_ranks(old: KernelOp, new: KernelOp) -> None:
+    """Let a kernel say of ranks what the one does that it takes the place of."""
+    new.sources, new.destinations = old.sources, old.destinations
+    new.shards = old.shards
 
 
 def insert_before(existing: Operation, new: Operation) -> None:

@@ -93,7 +93,7 @@ def channel_form(mode: str) -> str:
       dataflow.barrier local
       %out = dataflow.buffer : !C
       %c = dataflow.kernel @gemm ins(%ch, %w : !{kind}, !B) outs(%out : !C)
-          attributes {{dataflow.sources = ["K"]}} {{
+          sources ["K"] {{
       ^bb0(%ch1: !{kind}, %w1: !B):
         dataflow.wait %ch1 : !{kind}
         %g = dataflow.{take} %ch1 : !{kind} -> !A {BY_SOURCE}
@@ -106,7 +106,7 @@ LOWERED = f"""
       %flags = dataflow.flags for %box writers 1 : !PUSH -> !FLAGS
       %out = dataflow.buffer : !C
       %c = dataflow.kernel @both ins(%x, %box, %flags, %w : !L, !PUSH, !FLAGS, !B)
-          outs(%out : !C) attributes {{dataflow.sources = ["K"]}} {{
+          outs(%out : !C) sources ["K"] {{
       ^bb0(%x1: !L, %box1: !PUSH, %flags1: !FLAGS, %w1: !B):
         %e = dataflow.epoch {COPY}
         dataflow.push %t1 to %box1 epoch %e : !L, !PUSH

@@ -149,20 +149,17 @@ def _names(op: KernelOp) -> Iterator[Edit]:
     """Yield fewer and more dimensions that loop over ranks."""
     nodes = [inner for inner in op.walk() if isinstance(inner, NodeOp)]
     dims = dict.fromkeys(row.dim for node in nodes for row in node.loops)
-    for attribute, named in (
-        ("dataflow.sources", op.sources),
-        ("dataflow.destinations", op.destinations),
-    ):
+    for which, named in (("sources", op.sources), ("destinations", op.destinations)):
         listed = [] if named is None else [name.data for name in named]
         for dim in dims:
             others = [name for name in listed if name != dim]
             names = [*listed, dim] if others == listed else others
-            yield f"{attribute} {names}", _name(attribute, names)
+            yield f"{which} {names}", _name(which, names)
 
 
-def _name(attribute: str, names: Sequence[str]) -> Callable[[Operation], None]:
+def _name(which: str, names: Sequence[str]) -> Callable[[Operation], None]:
     def change(op: Operation) -> None:
-        op.attributes[attribute] = ArrayAttr(StringAttr(name) for name in names)
+        op.properties[which] = ArrayAttr(StringAttr(name) for name in names)
 
     return change
 

@@ -61,7 +61,7 @@ func.func @f(%x: !G) -> !O {{
       }}
       %b = dataflow.buffer : !O
       %y = dataflow.kernel @sum ins(%box, %flags, %others : !CH, !F, !F)
-          outs(%b : !O) attributes {{dataflow.sources = ["K"]}} {{
+          outs(%b : !O) sources ["K"] {{
       ^bb0(%box1: !CH, %flags1: !F, %others1: !F):
         %e = dataflow.epoch
         dataflow.wait %box1 flags %flags1 epoch %e acquire system arrivals 1 : !CH, !F
@@ -99,7 +99,7 @@ func.func @f(%x: !G) -> !O {{
       %box = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
       %flags = dataflow.flags for %box writers 1 : !CH -> !F
       dataflow.kernel @send ins(%x1, %box, %flags : !L, !CH, !F)
-          attributes {{dataflow.destinations = ["M"]}} {{
+          destinations ["M"] {{
       ^bb0(%x2: !L, %box1: !CH, %flags1: !F):
         %e = dataflow.epoch
         %t = schedule.spatial on grid [g0: M = 2, g1: M = 1] ins(%x2 : !L) outs(!L) {{
@@ -112,7 +112,7 @@ func.func @f(%x: !G) -> !O {{
       }}
       %b = dataflow.buffer : !P
       %y = dataflow.kernel @sum ins(%box, %flags : !CH, !F) outs(%b : !P)
-          attributes {{dataflow.sources = ["K"]}} {{
+          sources ["K"] {{
       ^bb0(%box1: !CH, %flags1: !F):
         %e = dataflow.epoch
         dataflow.wait %box1 flags %flags1 epoch %e acquire system arrivals 1 : !CH, !F
@@ -157,7 +157,7 @@ BOX = "%box = dataflow.inbox slots 2"
 OF_INPUT = "%box = dataflow.inbox of %x1 slots 2"
 SENT = "[g0: M = 2] ins(%x2 : !L) outs(!L) {\n        ^bb0(%t0: !T):"
 YIELDED = "schedule.yield %t0 : !T\n"
-DESTINATIONS = '\n          attributes {dataflow.destinations = ["M"]}'
+DESTINATIONS = '\n          destinations ["M"]'
 
 
 def edited(*edits: tuple[str, str], text: str = PUSHED) -> str:
@@ -243,7 +243,7 @@ LAST = """        %u = schedule.spatial on grid [g0: M = 1] ins(%s : !O) outs(!O
 IN_TURN = edited(
     (BUFFER, f"      %c = dataflow.buffer : !O\n{BUFFER}"),
     ("%y = dataflow.kernel", "%y0, %y = dataflow.kernel"),
-    ("outs(%b : !O) attributes", "outs(%b, %c : !O, !O) attributes"),
+    ("outs(%b : !O) sources", "outs(%b, %c : !O, !O) sources"),
     ("        dataflow.yield %s : !O\n", LAST),
     ("      } -> !O\n", "      } -> !O, !O\n"),
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import (
-    Attribute,
     Block,
     Operation,
     OpResult,
@@ -27,6 +26,7 @@ from comet.dialects.dataflow import (
     WaitOp,
 )
 from comet.dialects.dataflow.channel import ChannelMode
+from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.dataflow.rank_loops import loops_over
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
@@ -38,10 +38,6 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import ChannelPlan
 from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
 from comet.passes.dataflow.rank_loops import split_by_rank
 
-SHARES = "dataflow.shares"
-SOURCES = "dataflow.sources"
-DESTINATIONS = "dataflow.destinations"
-
 
 def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> None:
     """Put a kernel that gives a value to a channel in place of its collective's."""
@@ -50,9 +46,9 @@ def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> Non
     body = Block(arg_types=[value.type for value in ins])
     body.add_ops([*_copying(transfer, body.args, registers), dataflow.YieldOp()])
     kernel = KernelOp(old.sym_name.data, ins, [], Region(body))
-    _keep_shares(old, kernel, transfer.collective.input)
+    _keep_shards(old, kernel, transfer.collective.input)
     if transfer.type.split is not None:
-        _name(kernel, DESTINATIONS, transfer.type.split)
+        kernel.destinations = _named(kernel.destinations, transfer.type.split)
     insert_before(old, kernel)
 
 
@@ -71,9 +67,9 @@ def insert_copy_into(
     first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
     for op in _copying(transfer, (*own, taken), registers):
         insert_before(first, op)
-    _keep_shares(transfer.kernel, kernel, transfer.collective.input)
+    _keep_shards(transfer.kernel, kernel, transfer.collective.input)
     if transfer.type.split is not None:
-        _name(kernel, DESTINATIONS, transfer.type.split)
+        kernel.destinations = _named(kernel.destinations, transfer.type.split)
     rebuild_kernel(kernel, [*kernel.ins, *sent], range(len(kernel.results_)))
 
 
@@ -105,22 +101,15 @@ def _copying(
     return [*ops, node, *_giving(node.outs[0], arguments[-1], transfer)]
 
 
-def _keep_shares(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
-    """Keep the global extents of dimensions of which `sent` is a share."""
-    shares = old.attributes.get(SHARES)
-    if not isinstance(shares, DictionaryAttr):
-        return
+def _keep_shards(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
+    """Keep the global extents of dimensions of which `sent` is a shard."""
     extents = extents_of(sent)
-    kept: dict[str, Attribute] = {}
-    for dim, extent in shares.data.items():
-        assert isinstance(extent, IntegerAttr)
-        if extents.get(dim, extent.value.data) < extent.value.data:
-            kept[dim] = extent
-    others = kernel.attributes.get(SHARES)
-    if isinstance(others, DictionaryAttr):
-        kept = {**others.data, **kept}
-    if kept:
-        kernel.attributes[SHARES] = DictionaryAttr(kept)
+    kept = {
+        dim: extent
+        for dim, extent in old.shard_extents.items()
+        if extents.get(dim, extent) < extent
+    }
+    kernel.shards = shards_attr(kernel.shard_extents | kept)
 
 
 def _giving(
@@ -150,7 +139,7 @@ def give_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> No
     split = transfer.type.split
     if split is not None and split in node.factors:
         split_by_rank(node, split, transfer.ranks)
-        _name(old, DESTINATIONS, split)
+        old.destinations = _named(old.destinations, split)
     argument = body.insert_arg(channel.type, len(body.args))
     for op in _giving(value, argument, transfer):
         insert_before(terminator, op)
@@ -183,15 +172,13 @@ def take(
     loops = dict.fromkeys(loops_over(op.result, transfer.type.gather))
     for node, dim in loops:
         split_by_rank(node, dim, transfer.ranks)
-        _name(kernel, SOURCES, dim)
+        kernel.sources = _named(kernel.sources, dim)
 
 
-def _name(kernel: KernelOp, attribute: str, dim: str) -> None:
-    """Add a dimension to those that an attribute of a kernel names."""
-    names = kernel.sources if attribute == SOURCES else kernel.destinations
+def _named(names: ArrayAttr[StringAttr] | None, dim: str) -> ArrayAttr[StringAttr]:
+    """Return names of dimensions with one more, unless it is among them."""
     listed = () if names is None else tuple(names)
-    if StringAttr(dim) not in listed:
-        kernel.attributes[attribute] = ArrayAttr([*listed, StringAttr(dim)])
+    return ArrayAttr(dict.fromkeys((*listed, StringAttr(dim))))
 
 
 def land(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
@@ -205,6 +192,6 @@ def land(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
     body.add_ops([node, dataflow.YieldOp(node.outs[0])])
     name = f"{kernel.sym_name.data}_land"
     made = KernelOp(name, [value], [buffer.result], Region(body))
-    _keep_shares(kernel, made, value)
+    _keep_shards(kernel, made, value)
     made.results_[0].name_hint = value.name_hint
     return made

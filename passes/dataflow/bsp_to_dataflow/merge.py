@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from comet.dialects import dataflow
 from comet.dialects.dataflow import (
@@ -22,6 +22,7 @@ from comet.dialects.dataflow import (
     WaitOp,
     behind,
 )
+from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.kernel_locals import unawaited
 from comet.passes.dataflow.kernels import erase, insert_before
@@ -72,13 +73,8 @@ def _ops(
 
 def _share_extents(producer: KernelOp, consumer: KernelOp) -> bool:
     """Whether dimensions that ranks split unevenly are the same ones in both."""
-    one, other = _shares(producer), _shares(consumer)
+    one, other = producer.shard_extents, consumer.shard_extents
     return all(one[dim] == other[dim] for dim in one.keys() & other.keys())
-
-
-def _shares(kernel: KernelOp) -> dict[str, Attribute]:
-    shares = kernel.attributes.get("dataflow.shares")
-    return dict(shares.data) if isinstance(shares, DictionaryAttr) else {}
 
 
 def merged(merge: Merge) -> KernelOp:
@@ -94,7 +90,7 @@ def merged(merge: Merge) -> KernelOp:
     body.add_op(dataflow.YieldOp(*yielded))
     outs = (*producer.outs, *consumer.outs)
     kernel = KernelOp(consumer.sym_name.data, merge.ins, outs, Region(body))
-    kernel.attributes |= _attributes(producer, consumer)
+    _keep_attributes(kernel, producer, consumer)
     insert_before(consumer, kernel)
     before = (*producer.results_, *consumer.results_)
     for old, new in zip(before, kernel.results_, strict=True):
@@ -127,15 +123,16 @@ def _copy(body: Block, op: Operation, values: dict[SSAValue, SSAValue]) -> None:
     values |= zip(op.results, copy.results, strict=True)
 
 
-def _attributes(producer: KernelOp, consumer: KernelOp) -> dict[str, Attribute]:
-    """Return what both kernels say of their dimensions."""
-    found = {**producer.attributes, **consumer.attributes}
-    if shares := {**_shares(producer), **_shares(consumer)}:
-        found["dataflow.shares"] = DictionaryAttr(shares)
-    sources = dict.fromkeys((*(producer.sources or ()), *(consumer.sources or ())))
-    if sources:
-        found["dataflow.sources"] = ArrayAttr(sources)
-    dests = (*(producer.destinations or ()), *(consumer.destinations or ()))
-    if dests:
-        found["dataflow.destinations"] = ArrayAttr(dict.fromkeys(dests))
-    return found
+def _keep_attributes(kernel: KernelOp, producer: KernelOp, consumer: KernelOp) -> None:
+    """Let `kernel` say what both kernels say of their dimensions."""
+    kernel.attributes |= {**producer.attributes, **consumer.attributes}
+    kernel.sources = _joined(producer.sources, consumer.sources)
+    kernel.destinations = _joined(producer.destinations, consumer.destinations)
+    kernel.shards = shards_attr(producer.shard_extents | consumer.shard_extents)
+
+
+def _joined(
+    one: ArrayAttr[StringAttr] | None, other: ArrayAttr[StringAttr] | None
+) -> ArrayAttr[StringAttr] | None:
+    names = dict.fromkeys((*(one or ()), *(other or ())))
+    return ArrayAttr(names) if names else None

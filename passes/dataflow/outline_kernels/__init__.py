@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -28,6 +28,7 @@ from comet.dialects import dataflow
 from comet.dialects.collective import AllGatherOp, AllToAllOp
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import IndexOp, RenameOp
+from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import (
     IRLevel,
@@ -36,9 +37,6 @@ from comet.passes.analysis.levels import (
     spmd_region,
 )
 from comet.passes.dataflow.outline_kernels.uneven_shards import Ragged, ragged_extents
-
-SHARES = "dataflow.shares"
-"""The attribute of a kernel that has the global extents of what ranks split."""
 
 View = RenameOp | IndexOp
 """What a kernel makes of what it has, without reading or writing memory."""
@@ -210,8 +208,8 @@ class _Plan:
         ins = [self._values[value] for value in launch.ins]
         kernel = dataflow.KernelOp(launch.name, ins, buffers, _kernel_body(launch))
         views = (view.result for view in launch.views)
-        if shares := _shares((*launch.ins, *views, *launch.op.results), self._ragged):
-            kernel.attributes[SHARES] = shares
+        values = (*launch.ins, *views, *launch.op.results)
+        kernel.shards = shards_attr(_shards(values, self._ragged))
         self._builder.insert(kernel)
         for result, filled in zip(launch.op.results, kernel.results_, strict=True):
             filled.name_hint = result.name_hint
@@ -243,10 +241,9 @@ def _kernel_body(launch: PlannedKernel) -> Region:
     return Region(body)
 
 
-def _shares(values: Sequence[SSAValue], ragged: Ragged) -> DictionaryAttr | None:
-    """Return the extents over all ranks of what is split unevenly, None if nothing."""
+def _shards(values: Sequence[SSAValue], ragged: Ragged) -> dict[str, int]:
+    """Return the extents over all ranks of dimensions that are split unevenly."""
     extents: dict[str, int] = {}
     for value in values:
         extents |= ragged.get(value, {})
-    shares = {dim: IntegerAttr(extent, i64) for dim, extent in extents.items()}
-    return DictionaryAttr(shares) if shares else None
+    return extents

@@ -272,7 +272,7 @@ def _crossed_ranks(wiring: Wiring, giver: Giver, node: SpatialOp) -> str | None:
     if split not in destination_dims(kernel, node):
         return (
             f"{kernel_of(giver)} makes every tile for one receiver of {wiring.name} and"
-            f" tells all of it; name {split} in dataflow.destinations"
+            f" tells all of it; name {split} in its destinations"
         )
     return None
 
@@ -347,7 +347,7 @@ def sources_are_shares(wiring: Wiring) -> str | None:
                     f"{kernel_of(reader)} visits {dim} in {rows[0]} parts, which are "
                     f"not the shares of the {ranks} ranks that {wiring.name} gathers; "
                     f"let the first row of {dim} run over the ranks, or leave {dim} "
-                    "out of dataflow.sources"
+                    "out of its sources"
                 )
     return None
 

@@ -9,10 +9,8 @@ from math import prod
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import (
     BFloat16Type,
-    DictionaryAttr,
     Float16Type,
     Float32Type,
-    IntegerAttr,
     StringAttr,
     i32,
 )
@@ -295,7 +293,7 @@ class _KernelLowering:
         assert block.last_op is not None
         constexprs = self._constexprs.of_part(part.plan)
         # What programs have of all ranks in turn is whole.
-        shares = _shares(self._kernel)
+        shares = self._kernel.shard_extents
         totals = {dim: shares[dim] for dim in shares if dim not in part.owned}
         slices = {
             dim: self._whole(dim, totals.get(dim), constexprs, home)
@@ -326,18 +324,6 @@ class _KernelLowering:
         zero = add(tl.ConstantOp.of(0, i32))
         stop = add(tl.BinaryOp(BinaryKind.MAX, left, zero), f"stop_{dim.lower()}")
         return replace(whole, full=False, stop=stop, ragged=True)
-
-
-def _shares(kernel: dataflow.KernelOp) -> dict[str, int]:
-    """Return the extent over all ranks of dimensions that ranks share."""
-    shares = kernel.attributes.get("dataflow.shares")
-    if not isinstance(shares, DictionaryAttr):
-        return {}
-    return {
-        dim: extent.value.data
-        for dim, extent in shares.data.items()
-        if isinstance(extent, IntegerAttr)
-    }
 
 
 def unwritable(kernel: dataflow.KernelOp) -> SSAValue | None:

@@ -78,7 +78,7 @@ def test_kernels_of_one_rank_wait_for_that_rank_only() -> None:
 
 def test_kernels_say_what_ranks_share_unevenly() -> None:
     shares = [
-        str(op.attributes.get("dataflow.shares"))
+        str(op.shards)
         for op in lowered("softmax", 4).walk()
         if isinstance(op, KernelOp)
     ]

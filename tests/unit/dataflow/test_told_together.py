@@ -51,7 +51,7 @@ func.func @f(%x: !G) -> !O {
       }
       %b = dataflow.buffer : !O
       %y = dataflow.kernel @sum ins(%box, %flags : !CH, !F) outs(%b : !O)
-          attributes {dataflow.sources = ["K"]} {
+          sources ["K"] {
       ^bb0(%box1: !CH, %f: !F):
         %e = dataflow.epoch
         dataflow.wait %box1 flags %f epoch %e acquire system arrivals 1 : !CH, !F

@@ -12,6 +12,7 @@ from sync_programs import (
     BARRIER,
     BOX,
     BUFFER,
+    DESTINATIONS,
     FIVE_ROWS,
     IN_ONE_KERNEL,
     IN_PLACE,
@@ -55,11 +56,12 @@ RIGHT = {
         ("[g0: M = 2, g1: M = 1]", "[g0: M = 2]"), text=SPLIT
     ),
     "what all receivers get": SPLIT.replace("[g0: M = 2, g1: M = 1]", "[g0: K = 1]")
+    .replace(DESTINATIONS, "")
     .replace("^bb0(%t0: !T)", "^bb0(%t0: tensor<4x8xf32, #compound.dims<M, K @REG>>)")
     .replace(
         "yield %t0 : !T", "yield %t0 : tensor<4x8xf32, #compound.dims<M, K @REG>>"
     ),
-    "sources all at once": PUSHED.replace(' attributes {dataflow.sources = ["K"]}', ""),
+    "sources all at once": PUSHED.replace(' sources ["K"]', ""),
 }
 """Programs in which nothing is missing."""
 

@@ -12,7 +12,7 @@ from comet.dialects.schedule.loops import is_innermost
 
 ROWS = "[K = 2, K = 1]"
 WHOLE = (
-    PUSHED.replace(' attributes {dataflow.sources = ["K"]}', "")
+    PUSHED.replace(' sources ["K"]', "")
     .replace(ROWS, "[K = 1]")
     .replace("^bb0(%k: !T)", "^bb0(%k: tensor<2x16xf32, #compound.dims<M, K @REG>>)")
     .replace(

@@ -8,6 +8,8 @@
   : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<2x2x8xf32, #compound.dims<R, M, K>>>
 !FLAGS = !dataflow.flags<2, [M = 2]>
 
+!MEMORY = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!REGISTERS = tensor<2x8xf32, #compound.dims<M, K @REG>>
 collective.mesh @gpus {rank = 2}
 
 %x = "test.op"() : () -> !L
@@ -33,16 +35,21 @@ collective.mesh @gpus {rank = 2}
   }
   // CHECK-NEXT: }
   // CHECK-NEXT: dataflow.barrier local
-  // CHECK-NEXT: dataflow.kernel @take ins(%ch, %st : {{.*}}) attributes {dataflow.sources = ["K"], dataflow.destinations = ["M"]} {
+  // CHECK-NEXT: dataflow.kernel @take ins(%ch, %st : {{.*}}) sources ["K"] destinations ["M"] shards {K = 15 : i64} {
   // CHECK:        dataflow.wait %ch1 : !dataflow.channel<push {{.*}}>
   // CHECK-NEXT:   %g = dataflow.read %ch1 : !dataflow.channel<push {{.*}}> -> tensor<4x16xf32, #compound.dims<M, K>>
   // CHECK-NEXT:   %h = dataflow.pull %st1 : !dataflow.channel<pull {{.*}}> -> tensor<2x2x8xf32, #compound.dims<R, M, K>>
   dataflow.barrier local
-  dataflow.kernel @take ins(%ch, %st : !PUSH, !PULL) attributes {dataflow.sources = ["K"], dataflow.destinations = ["M"]} {
+  dataflow.kernel @take ins(%ch, %st : !PUSH, !PULL) sources ["K"] destinations ["M"] shards {K = 15 : i64} {
   ^bb0(%ch1: !PUSH, %st1: !PULL):
     dataflow.wait %ch1 : !PUSH
     %g = dataflow.read %ch1 : !PUSH -> !G
     %h = dataflow.pull %st1 : !PULL -> tensor<2x2x8xf32, #compound.dims<R, M, K>>
+    %m = "test.op"() : () -> !MEMORY
+    %n = schedule.spatial on grid [g0: M = 2, g1: K = 2] ins(%m : !MEMORY) outs(!MEMORY) {
+    ^bb0(%t: !REGISTERS):
+      schedule.yield %t : !REGISTERS
+    }
     dataflow.yield
   }
   // CHECK:      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push {{.*}}>

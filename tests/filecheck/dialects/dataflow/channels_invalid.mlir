@@ -550,3 +550,31 @@ collective.mesh @gpus {rank = 2}
   %b = dataflow.buffer : !L
   dataflow.yield %b : !L
 } -> !L
+
+// -----
+
+// CHECK: 'dataflow.kernel' op @k names K in its sources; name dimensions that its nodes loop over, each once
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  dataflow.kernel @k ins(%x1 : !G) sources ["K"] {
+  ^bb0(%x2: !G):
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.kernel' op @k has no positive number of elements of K in shards
+!G = tensor<4x16xf32, #compound.dims<M, K>>
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  dataflow.kernel @k ins(%x1 : !G) shards {K = 0 : i64} {
+  ^bb0(%x2: !G):
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G

@@ -70,7 +70,7 @@ func.func @f(%x: !G) -> !O {
 // BSP-NEXT:    dataflow.yield
 // BSP-NEXT:  }
 // BSP-NEXT:  dataflow.barrier
-// BSP: {{.*}}dataflow.kernel @sum ins(%e1_channel : {{.*}}) outs(%sums : {{.*}}) attributes {dataflow.sources = ["K"]} {
+// BSP: {{.*}}dataflow.kernel @sum ins(%e1_channel : {{.*}}) outs(%sums : {{.*}}) sources ["K"] {
 // BSP-NEXT:  ^bb0(%channel
 // BSP-NEXT:    %{{.*}} = dataflow.read %channel
 // BSP-NEXT:    {{.*}}schedule.spatial on grid [g0: M = 2]

@@ -21,11 +21,11 @@ func.func @f(%x: tensor<4x16xf32, #compound.dims<M, K @HBM>>) -> tensor<4x16xf32
       // CHECK:      %told_inbox = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K split M :
       // CHECK-NEXT: %told_flags = dataflow.flags for %told_inbox writers 2 : {{.*}} -> !dataflow.flags<2, []>
       // CHECK-NEXT: %kept_inbox = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<pull gather K split M :
-      // CHECK-NEXT: dataflow.kernel @give ins(%x1, %told_inbox, %kept_inbox, %told_flags : {{.*}}) attributes {dataflow.destinations = ["M"]} {
+      // CHECK-NEXT: dataflow.kernel @give ins(%x1, %told_inbox, %kept_inbox, %told_flags : {{.*}}) destinations ["M"] {
       %told_channel = dataflow.channel on @gpus ["rank"] blocks [] : !PUSH
       %kept_channel = dataflow.channel on @gpus ["rank"] blocks [] : !PULL
       dataflow.kernel @give ins(%x1, %told_channel, %kept_channel : !L, !PUSH, !PULL)
-          attributes {dataflow.destinations = ["M"]} {
+          destinations ["M"] {
       ^bb0(%x2: !L, %to: !PUSH, %own: !PULL):
         %t = schedule.spatial on grid [g0: M = 2, g1: M = 1, g2: K = 2] ins(%x2 : !L) outs(!L) {
         ^bb0(%t0: !T):
