@@ -80,7 +80,7 @@ def one_gpu(random: Random, dims: Sequence[str], decompose: bool) -> Specs:
         *(("stream",) if random.random() < 0.6 else ()),
         *((split,) if random.random() < 0.08 else ()),
         *_kernels(random),
-        *("annotate-cost", "lower-to-triton"),
+        *("annotate-cost", *_copies(random), "lower-to-triton"),
     )
 
 
@@ -99,7 +99,8 @@ def many_ranks(random: Random, dims: Sequence[str], decompose: bool) -> Specs:
         *("insert-collectives", "place-collectives", "exchange-terms"),
         *_kernels(random),
         f"bsp-to-dataflow{{pattern={pattern}}}",
-        *("lower-channels", "verify-sync", "annotate-cost", "lower-to-triton"),
+        *("lower-channels", "verify-sync", "annotate-cost"),
+        *(*_copies(random), "lower-to-triton"),
     )
 
 
@@ -107,6 +108,12 @@ def _kernels(random: Random) -> Specs:
     between = random.choice(("auto", "recompute", "spill"))
     strategy = random.choice(STRATEGIES)
     return f"fuse{{strategy={strategy} between={between}}}", "tile", "outline-kernels"
+
+
+def _copies(random: Random) -> Specs:
+    """Return passes before `lower-to-triton`, which does without them too."""
+    copies = ("materialize-copies", "hoist-copies")
+    return copies[: random.choice((0, 1, 2, 2))]
 
 
 def in_one(random: Random, dims: Sequence[str]) -> tuple[Specs, str]:

@@ -15,7 +15,10 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import IsTerminator
 
 IsSame = Callable[[Case], bool]
-OPTIONAL = ("stream", "split", "annotate-cost", "bind", "canonicalize")
+OPTIONAL = (
+    *("stream", "split", "annotate-cost", "bind", "canonicalize"),
+    *("materialize-copies", "hoist-copies"),
+)
 """Passes without which a program still is to run right."""
 
 

@@ -5,12 +5,14 @@ import re
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     FileLineColLoc,
+    Float80Type,
+    Float128Type,
     IntAttr,
     ModuleOp,
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation, TypedAttribute
 from xdsl.parser import Parser
 
 LONG_NUMBER = re.compile(
@@ -26,10 +28,14 @@ BROKEN = (
     AssertionError,
     AttributeError,
     LookupError,
+    NotImplementedError,
     TypeError,
     ValueError,
 )
 """What parsers and constructors of ops raise on text that they do not foresee."""
+
+UNPRINTED = (Float80Type, Float128Type)
+"""Types whose numbers xDSL reads and does not print."""
 
 
 class LocatedParser(Parser):
@@ -64,10 +70,21 @@ class LocatedParser(Parser):
         try:
             op = super().parse_operation()
         except BROKEN as error:
-            self.raise_error(f"this is not parsed: {error}; mend it", start, self.pos)
+            reason = str(error) or "it is of no type that xDSL stores"
+            self.raise_error(f"this is not parsed: {reason}; mend it", start, self.pos)
         if isinstance(op.location, UnknownLoc):
             op.location = location
         return op
+
+    def parse_optional_attribute(self) -> Attribute | None:
+        """Parse an attribute; a number that could not be printed is a mistake."""
+        start = self.pos
+        found = super().parse_optional_attribute()
+        type_ = found.get_type() if isinstance(found, TypedAttribute) else None
+        if isinstance(type_, UNPRINTED):
+            message = f"a number is of type {type_}; write it as f64 or less"
+            self.raise_error(message, start, self.pos)
+        return found
 
     def _location_at(self, pos: int) -> FileLineColLoc:
         source = self.lexer.input

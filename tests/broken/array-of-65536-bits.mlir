@@ -1,0 +1,4 @@
+// RUN:
+
+"builtin.module"() ({
+}) {x = array<i65536: 2>} : () -> ()
