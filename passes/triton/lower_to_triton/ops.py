@@ -152,8 +152,8 @@ def accumulated(
     scope: Scope, kind: ReduceKind, accumulator: SSAValue, value: SSAValue
 ) -> SSAValue:
     """Add a value to an accumulator, or take the larger one: in f32, as maps are."""
-    wide = (widened(scope, each) for each in (accumulator, value))
-    result = scope.insert(tl.BinaryOp(COMBINE[kind], *wide))
+    wide = [widened(scope, each) for each in (accumulator, value)]
+    result = scope.insert(tl.BinaryOp(COMBINE[kind], *with_a_block(scope, wide)))
     return converted(scope, result, element_of(accumulator.type))
 
 
@@ -205,7 +205,7 @@ def _sum_of_products(op: ContractOp, scope: Scope) -> SSAValue:
         for dim in op.contracted:
             tile = masked(scope, tile, dim, 0.0)
         operands.append(widened(scope, aligned(scope, tile, axes)))
-    product = scope.insert(tl.BinaryOp(BinaryKind.MUL, *operands))
+    product = scope.insert(tl.BinaryOp(BinaryKind.MUL, *with_a_block(scope, operands)))
     for axis in reversed(range(len(axes) - len(summed), len(axes))):
         product = scope.insert(tl.ReduceOp(BlockReduceKind.SUM, product, axis))
     return product
@@ -236,13 +236,9 @@ def lower_map(op: MapOp, scope: Scope) -> Tile:
     operands = [
         widened(scope, aligned(scope, scope.tile(value), axes)) for value in op.inputs
     ]
-    numbers = [number for value in operands if (number := literal(value)) is not None]
-    if len(numbers) == len(operands):
-        if (folded := fold_map(kind, numbers)) is not None:
-            return Tile(scope.constant(folded, element_type_of(op.result)), ())
-        # Functions of Triton take blocks, of rank 0 too, but no Python numbers alone.
-        operands[0] = scope.insert(tl.FullOp(FloatAttr(numbers[0], f32), []))
-    value = _mapped(kind, operands, scope)
+    if (folded := _folded(kind, operands)) is not None:
+        return Tile(scope.constant(folded, element_type_of(op.result)), ())
+    value = _mapped(kind, with_a_block(scope, operands), scope)
     hint, comment = op.result.name_hint, f"compound.map {kind}"
     return Tile(narrowed(scope, value, op.result, hint or "x", comment), axes)
 
@@ -252,6 +248,26 @@ def literal(value: SSAValue) -> float | None:
     if isinstance(constant := value.owner, tl.ConstantOp):
         return float(constant.value.value.data)
     return None
+
+
+def _folded(kind: MapKind, operands: Sequence[SSAValue]) -> float | None:
+    """Return the function's value of constants, None where it has no finite one."""
+    numbers = [number for value in operands if (number := literal(value)) is not None]
+    return fold_map(kind, numbers) if len(numbers) == len(operands) else None
+
+
+def with_a_block(scope: Scope, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    """
+    Return operands in f32, the first of constants alone as a block of rank 0.
+
+    Triton's functions and conversions take blocks, but no Python numbers alone.
+    """
+    first, *others = operands
+    if any(literal(value) is None for value in operands):
+        return [first, *others]
+    number = literal(first)
+    assert number is not None
+    return [scope.insert(tl.FullOp(FloatAttr(number, f32), [])), *others]
 
 
 def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:

@@ -206,6 +206,23 @@ def test_functions_of_constants_are_constants():
     assert "low = tl.log(tl.zeros((), dtype=tl.float32))" in source
 
 
+def test_products_of_constants_are_converted(tmp_path: Path):
+    text = """
+    !x = tensor<8xf16, #compound.dims<N>>
+    !s = tensor<f16, #compound.dims<>>
+    func.func @main(%x: !x) -> (!s, !x) {
+      %two = compound.fill 2.0 : !s
+      %root = compound.map rsqrt %two : !s -> !s
+      %half = compound.contract %root, %root : !s, !s -> !s
+      %y = compound.map mult %x, %half : !x, !s -> !x
+      func.return %half, %y : !s, !x
+    }"""
+    source = emitted(text, f"{hardware('h200x1.yaml')},triton-distributed")
+    assert "* 0.70703125" in source
+    (report,) = check_all({"products": source}, tmp_path).values()
+    assert report["ok"], report
+
+
 def test_extents_have_their_element_type(tmp_path: Path):
     text = """
     !x = tensor<37xf16, #compound.dims<M>>
