@@ -33,7 +33,7 @@ BASE = Path(__file__).parents[1] / "samples" / "hardware" / "h200x1.yaml"
 
 TOP = """\
 # This is {base} with measured rates below the comments that say so.
-# What stands behind such a rate is about the one that it replaces.
+# What comes after such a rate is about the one that it replaces.
 # Measured too, though no field has it: {exponentials} Gop/s of exponentials in f32.
 
 """

@@ -100,7 +100,7 @@ class Kernels:
     """What it took to compile all of them."""
 
     def cells(self) -> Iterator[str]:
-        """Yield what stands in the table."""
+        """Yield what is in the table."""
         yield from (self.case.name, str(self.case.ranks))
         yield from (" ".join(self.module.patterns), self.target)
         yield f"{self.module.seconds:.1f} + {self.seconds:.1f}"
@@ -187,7 +187,7 @@ def compiled_modules(workload: str, options: Options) -> Iterator[Kernels]:
 
 
 def total(workload: str, target: str, found: Sequence[Kernels]) -> Iterator[str]:
-    """Yield what stands in the last table of a workload on one target."""
+    """Yield what is in the last table of a workload on one target."""
     programs = sum(len(kernels.module.patterns) for kernels in found)
     remarks = sum(len(list(kernels.remarks())) for kernels in found)
     yield from (workload, target, str(programs), str(len(found)))

@@ -36,7 +36,7 @@ SAMPLES: Mapping[str, Extents] = {
     "expert_gemm": {"E": 8, "T": 32, "D": 64, "F": 48},
     "ring_attention": {"B": 1, "H": 4, "M": 64, "N": 128, "D": 32, "E": 16},
 }
-"""The samples, and the extents that stand in them."""
+"""The samples, and the extents that are in them."""
 
 ODD_PRODUCT = {"M": 37, "K": 45, "N": 83}
 ODD_ATTENTION = {"B": 2, "H": 3, "M": 21, "N": 51, "D": 23, "E": 11}

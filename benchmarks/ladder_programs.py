@@ -28,7 +28,7 @@ from comet.passes.pipelines.triton_distributed import TritonDistributedPass
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
-from comet.passes.sharding.lower_reductions import ExchangeTermsPass
+from comet.passes.sharding.lower_reductions import LowerReductionsPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
 
@@ -158,7 +158,7 @@ def _passes(case: Case) -> Iterator[ModulePass]:
     if case.ranks > 1:
         yield InsertCollectivesPass()
         yield PlaceCollectivesPass()
-        yield ExchangeTermsPass()
+        yield LowerReductionsPass()
     yield FusePass(strategy="auto")
     yield TilePass()
     yield OutlineKernelsPass()

@@ -51,7 +51,7 @@ GEMMS = ("gemm_softmax", "gemm_layernorm")
 
 STRATEGIES: Mapping[str, Strategy] = {
     "unfused": Strategy(CometAcceleratorPass(strategy="none")),
-    "fused-dist": Strategy(CometAcceleratorPass(strategy="apart")),
+    "fused-dist": Strategy(CometAcceleratorPass(strategy="isolate_contractions")),
     "fused-GEMM-dist, through GB": Strategy(CometAcceleratorPass(strategy="partial")),
     "fused-GEMM-dist": Strategy(CometAcceleratorPass(strategy="full")),
     "fused-GEMM-root": Strategy(

@@ -10,7 +10,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
-from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
+from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
 from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
 from comet.dialects.compound.dims import extents_of, names_of
@@ -45,7 +45,7 @@ class ReferencePrinter:
 
     def __init__(self, function: func.FuncOp):
         self._function = function
-        self._names = Names(IMPORTED)
+        self._names = PythonNames(IMPORTED)
         self._variables: dict[SSAValue, str] = {}
         self._lines: list[str] = []
 

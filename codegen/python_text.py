@@ -62,7 +62,7 @@ def tuple_of(items: Sequence[str]) -> str:
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
-class Names:
+class PythonNames:
     """Hands out distinct Python identifiers."""
 
     def __init__(self, reserved: Iterable[str] = ()):
@@ -112,7 +112,7 @@ def wrapped(line: str, indent: str) -> list[str]:
 
 
 def _wrapped_inside(text: str, indent: str) -> list[str]:
-    """Break a line that stands in brackets: in front of its loosest operators."""
+    """Break a line that is in brackets: in front of its loosest operators."""
     if len(indent) + len(text) <= WIDTH:
         return [indent + text]
     terms = _split_terms(text)
@@ -159,14 +159,16 @@ def _split_terms(text: str) -> list[str]:
     spans = tuple(_brackets(text))
     for symbols in OPERATORS:
         found = re.finditer(rf" (?=(?:{'|'.join(map(re.escape, symbols))}) )", text)
-        places = [
+        address_methods = [
             match.start()
             for match in found
             if not any(start < match.start() < end for start, end in spans)
         ]
-        if places:
-            starts = [0, *(place + 1 for place in places)]
-            return [text[i:j] for i, j in zip(starts, [*places, None], strict=True)]
+        if address_methods:
+            starts = [0, *(place + 1 for place in address_methods)]
+            return [
+                text[i:j] for i, j in zip(starts, [*address_methods, None], strict=True)
+            ]
     return [text]
 
 

@@ -18,7 +18,7 @@ from xdsl.utils.target import Target
 from comet.codegen.chrome_trace import trace_of
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.program import machine_for, plan_of
-from comet.cost.gpu.launch_plan import Barrier, Exchange, Plan, in_place
+from comet.cost.gpu.launch_plan import Barrier, LibraryCollective, Plan, in_place
 from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import Timeline, play
 from comet.dialects.arch import SystemOp
@@ -36,7 +36,7 @@ COLUMNS = (
 )
 
 MODEL = "by the model of the three taxes (docs/multi-gpu-model.md), without energy"
-"""What stands below every table."""
+"""What is below every table."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _intermediates(step: object) -> float:
     match step:
         case Barrier():
             return 0.0
-        case Exchange():
+        case LibraryCollective():
             return step.intermediates
         case _:
             return sum(part.intermediates for part in getattr(step, "parts", ()))

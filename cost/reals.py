@@ -137,5 +137,5 @@ class Terms:
 
 
 def identity(value: Real) -> float:
-    """What tells a number from others, and an array from all other arrays alive."""
+    """The identity of a number, or of an array among all arrays alive."""
     return value if isinstance(value, float) else id(value)

@@ -1,7 +1,7 @@
 """
 The cost dialect: what a model expects of an op, as one compact attribute.
 
-Estimates are annotations: they stand on any op as `comet.cost` and change no meaning.
+Estimates are annotations: they are on any op as `comet.cost` and change no meaning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xdsl.utils.str_enum import StrEnum
 from comet.dialects.number_text import number_text
 
 COST_NAME = "comet.cost"
-"""The name under which an estimate stands on an op."""
+"""The name under which an estimate is on an op."""
 
 
 class Model(StrEnum):
@@ -156,7 +156,7 @@ def _figures(model: Model, unit: TimeUnit, numbers: Mapping[str, Number]) -> Fig
 
 
 def estimate_of(op: Operation) -> Figures | None:
-    """Return the figures that stand on an op; None if there are none."""
+    """Return the figures that are on an op; None if there are none."""
     found: Attribute | None = op.attributes.get(COST_NAME)
     return found.data if isinstance(found, EstimateAttr) else None
 

@@ -19,7 +19,7 @@ PASSES = {
     "distribute": "sharding.distribute:DistributePass",
     "insert-collectives": "sharding.insert_collectives:InsertCollectivesPass",
     "place-collectives": "sharding.place_collectives:PlaceCollectivesPass",
-    "exchange-terms": "sharding.lower_reductions:ExchangeTermsPass",
+    "lower-reductions": "sharding.lower_reductions:LowerReductionsPass",
     "fuse": "schedule.fuse:FusePass",
     "tile": "schedule.tile:TilePass",
     "bind": "schedule.bind:BindPass",

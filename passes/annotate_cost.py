@@ -92,7 +92,7 @@ def _tree_estimates(
     func: FuncOp, system: SystemOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
     """
-    Price a copy that is lowered; its nodes stand in the order of those of `func`.
+    Price a copy that is lowered; its nodes are in the order of those of `func`.
 
     Where the tool cannot count the runs of siblings apart, only the whole gets figures.
     """

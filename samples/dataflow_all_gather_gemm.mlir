@@ -2,7 +2,7 @@
 // of B, and wants all of C.
 //
 // At this level one says what is launched, who sends what to whom in which pieces, and who waits for which of them.
-// That is apart from how kernels compute. Here A travels in tiles of 32 x 16, and readers are told of 32 rows at a
+// That is apart from how kernels compute. Here A travels in tiles of 32 x 16, and readers are signalled 32 rows at a
 // time; the product is made of tiles of 16 x 32, with K in steps of 16. Nobody waits for all of A, no barrier stands
 // anywhere, and nothing is cleared between launches: see docs/ir.md.
 //
@@ -26,7 +26,7 @@
 !Sums = tensor<16x32xf32, #compound.dims<M, N @REG>>
 !TileOfC = tensor<16x32xf16, #compound.dims<M, N @REG>>
 
-// Every GPU gives its share to the channel, and sees the shares of all, side by side along K.
+// Every GPU gives its shard to the channel, and sees the shards of all, concatenated along K.
 !Gather = !dataflow.channel<push gather K : !Share -> !A>
 
 collective.mesh @gpus {rank = 4} at {rank = "HBM"}
@@ -37,10 +37,10 @@ func.func @all_gather_gemm(%a: !A, %b: !B) -> !C {
     %product = dataflow.program ins(%share, %weights : !Share, !B) {
     ^bb0(%own_a: !Share, %own_b: !B):
 
-      // A share is told of in two blocks of 32 rows, each as soon as it is there.
+      // A shard is signalled in two blocks of 32 rows, each as soon as it is there.
       %a_channel = dataflow.channel on @gpus ["rank"] blocks [M = 2] : !Gather
 
-      // Four programs: each stores its tile into the inboxes of all GPUs, then tells them. Two tiles make a block.
+      // Four programs: each stores its tile into the receive buffers of all GPUs, then tells them. Two tiles make a block.
       dataflow.kernel @send ins(%own_a, %a_channel : !Share, !Gather) {
       ^bb0(%a_share: !Share, %to: !Gather):
         %sent = schedule.spatial on grid [g0: M = 2, g1: K = 2] ins(%a_share : !Share) outs(!Share) {

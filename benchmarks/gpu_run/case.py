@@ -84,7 +84,7 @@ class Manifest:
     cases: tuple[Case, ...]
 
     def text(self) -> str:
-        """Return the manifest as it stands in its file."""
+        """Return the manifest as it is in its file."""
         fields = {"format": FORMAT, "tiny": self.tiny, "version": self.version}
         return json.dumps(fields | {"cases": [asdict(c) for c in self.cases]}, indent=1)
 

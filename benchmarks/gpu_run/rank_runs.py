@@ -111,7 +111,7 @@ def _judged(
 
 
 def _joined(parts: Sequence[torch.Tensor], output: Tensor) -> list[torch.Tensor]:
-    """Return the whole results that the ranks hold: all copies, or the shares, one."""
+    """Return the whole results that the ranks hold: all copies, or the shards, one."""
     if output.split is None:
         return list(parts)
     whole = torch.cat(list(parts), dim=output.split)

@@ -1,7 +1,7 @@
 """
 Prints the `comet` dialect as the text of the COMET files, one to one.
 
-A writer decides nothing: what a file says stands in the op. The text is block YAML with
+A writer decides nothing: what a file says is in the op. The text is block YAML with
 lists on one line, keys in the order of the format's own examples.
 """
 

@@ -146,7 +146,7 @@ def _usage_of_ranks(plan: tl.PlanOp) -> list[str]:
     ranks = plan.ranks.value.data
     return [
         f"Run it to compare {ranks} ranks with the reference in numpy; without a GPU",
-        "they are interpreted. Every rank runs the plan below, on its share of the",
+        "they are interpreted. Every rank runs the plan below, on its shard of the",
         "input. A pointer into the symmetric heap names the same object on every rank:",
         "`rebase` gives a peer's. Flags grow with the epoch, which counts launches:",
         "nothing is cleared between two.",

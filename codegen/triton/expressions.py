@@ -241,8 +241,8 @@ def _remote_load(op: remote.RemoteLoadOp, read: Read) -> Expr:
 REMOTE: Mapping[type[Operation], str] = {
     remote.FinishEpochOp: "finish_epoch",
     remote.NextEpochOp: "next_epoch",
-    remote.OwnOp: "own",
-    remote.PlaceOp: "place",
+    remote.SymmetricAddressOp: "symmetric_address",
+    remote.RankAndProgramIdOp: "rank_and_program_id",
     remote.RebaseOp: "rebase",
     remote.RemoteLoadOp: "load",
     remote.SignalAddAllOp: "signal_add_all",

@@ -9,7 +9,7 @@ from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
-from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
+from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
 from comet.codegen.rounding import expected_roundings
 from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton.tensors import at_most, shape_and_type, tensor_text
@@ -26,7 +26,7 @@ class LaunchPlanPrinter:
         self._module = module
         self._plan = plan
         symbols = (op.sym_name.data for op in module.walk() if isinstance(op, SYMBOLS))
-        self._names = Names((*IMPORTED, "expect_tensor", *symbols))
+        self._names = PythonNames((*IMPORTED, "expect_tensor", *symbols))
         self._variables: dict[SSAValue, str] = {}
         self._lines: list[str] = []
 

@@ -12,7 +12,7 @@ from comet.codegen.python_text import (
     INDENT,
     WIDTH,
     Expr,
-    Names,
+    PythonNames,
     wrapped,
 )
 from comet.codegen.triton.expressions import REMOTE, expression
@@ -33,7 +33,7 @@ def comment_of(op: Operation) -> str | None:
 
 def is_inline(op: Operation) -> bool:
     """
-    Whether the operation stands inside the expression of its one user.
+    Whether the operation is inside the expression of its one user.
 
     Constants always do; pure operations do if nothing names their value and the user is
     in the same block.
@@ -80,7 +80,7 @@ def _decorator(kernel: tl.KernelOp) -> str:
 
 def parameter_names(kernel: tl.KernelOp) -> list[str]:
     """Return the Python names of the kernel's parameters, in order."""
-    names = Names(IMPORTED)
+    names = PythonNames(IMPORTED)
     return [names.fresh(arg.name_hint or "v") for arg in kernel.body.block.args]
 
 
@@ -89,7 +89,7 @@ class KernelPrinter:
 
     def __init__(self, kernel: tl.KernelOp):
         names = parameter_names(kernel)
-        self._names = Names((*IMPORTED, *names))
+        self._names = PythonNames((*IMPORTED, *names))
         self._variables: dict[SSAValue, str] = dict(
             zip(kernel.body.block.args, names, strict=True)
         )
@@ -156,7 +156,10 @@ class KernelPrinter:
     def _assigned(self, result: SSAValue) -> str:
         """Name a result; the own copy of a parameter takes the parameter's name."""
         op = result.owner
-        if isinstance(op, tl.OwnOp | tl.PlaceOp) and result is op.results[0]:
+        if (
+            isinstance(op, tl.SymmetricAddressOp | tl.RankAndProgramIdOp)
+            and result is op.results[0]
+        ):
             parameter = op.operands[0]
             if len(list(parameter.uses)) == 1 and parameter in self._variables:
                 self._variables[result] = self._variables[parameter]
@@ -164,7 +167,7 @@ class KernelPrinter:
         return self._bind(result)
 
     def _emit(self, line: str, comment: str | None, indent: str) -> None:
-        """Append a line; its comment goes behind it, or above where it is long."""
+        """Append a line; its comment goes after it, or above where it is long."""
         suffix = "" if comment is None else f"  # {comment}"
         if len(indent) + len(line) + len(suffix) <= WIDTH:
             self._lines.append(indent + line + suffix)

@@ -12,7 +12,7 @@ from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
-from comet.codegen.python_text import INDENT, Names, tuple_of, wrapped
+from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
 from comet.codegen.rounding import expected_roundings
 from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton.tensors import (
@@ -49,7 +49,7 @@ class RankPlanPrinter:
     plan: tl.PlanOp
 
     def __post_init__(self):
-        self._names = Names((*IMPORTED, "expect_tensor", "rank", "self", "epoch"))
+        self._names = PythonNames((*IMPORTED, "expect_tensor", "rank", "self", "epoch"))
         self._variables: dict[SSAValue, str] = {}
         found = _resident(self.plan).items()
         self._places = {value: (self._name_of(value), op) for value, op in found}
@@ -69,7 +69,7 @@ class RankPlanPrinter:
         lines = [
             f"class {class_name(self.function)}:",
             f'{INDENT}"""',
-            f"{INDENT}What one rank does for @{name}, called with its share of inputs.",
+            f"{INDENT}What one rank does for @{name}, called with its shard of inputs.",
             "",
             f"{INDENT}Everything is allocated here, once; a call only launches.",
             f"{INDENT}Results are the same memory every time.",
@@ -83,22 +83,22 @@ class RankPlanPrinter:
                 lines += self._allocation(op)
         lines.append(f"{DOUBLE}rank.barrier()  # flags are zero before anybody signals")
         for name, op in self._places.values():
-            lines += ["", *self._place(name, op)]
+            lines += ["", *self._address_method(name, op)]
         return [*lines, "", *self._call()]
 
     def program_lines(self, reference: func.FuncOp) -> list[str]:
         """Return the lines that describe the program to `comet.runtime`."""
         own = class_name(self.function)
-        places = {
+        address_methods = {
             argument.index: f"{own}.{name}"
             for argument, (name, _) in self._places.items()
         }
-        return _program_lines(self.function, self.plan, reference, places)
+        return _program_lines(self.function, self.plan, reference, address_methods)
 
     def _name_of(self, argument: BlockArgument) -> str:
         return self._names.fresh(argument.name_hint or "x")
 
-    def _place(self, name: str, op: tl.HeapZerosOp) -> list[str]:
+    def _address_method(self, name: str, op: tl.HeapZerosOp) -> list[str]:
         """Return the method that says where an input of a launch has to lie."""
         (slots, *_) = shape_of(op.result.type)
         return [
@@ -234,12 +234,13 @@ def _program_lines(
     function: func.FuncOp,
     plan: tl.PlanOp,
     reference: func.FuncOp,
-    places: Mapping[int, str],
+    address_methods: Mapping[int, str],
 ) -> list[str]:
     """
     Return the lines that describe a program of several ranks.
 
-    `places` has, by the number of an input, the method that says where it lies.
+    `address_methods` has, by the number of an input, the method that says where it
+    lies.
     """
     terms, arguments = summed_terms(reference), reference.body.block.args
     numbers = [_number(outer) for outer in plan.ins]
@@ -249,7 +250,7 @@ def _program_lines(
             terms=terms.get(arguments[number], 1),
             split=split_axis(outer.type, split.data),
             at_most=at_most(reference, number),
-            place=places.get(index),
+            place=address_methods.get(index),
             again=first if (first := numbers.index(number)) < index else None,
         )
         for index, (outer, split, number) in enumerate(

@@ -32,7 +32,7 @@ def binding_kinds(tile: Tile) -> tuple[BindingKind, ...]:
 
 def binding_of(parent: Tile | None, child: Node) -> BindingKind | None:
     """
-    The binding that stands before a child in the file: to its right sibling, or of the
+    The binding that comes before a child in the file: to its right sibling, or of the
     last child to its left one.
     """
     if parent is None or not (kinds := binding_kinds(parent)):

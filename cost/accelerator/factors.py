@@ -65,7 +65,7 @@ class _Rewrite:
         return replace(entry, factors=({**entry.factors[0], **factors},))
 
     def leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Leaf:
-        """Return `leaf` with its share of the sizes."""
+        """Return `leaf` with its part of the sizes."""
         relevant = set(self.problem.operation[leaf.operation].dims)
         shares = {
             dim: prod(

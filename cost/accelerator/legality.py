@@ -126,7 +126,7 @@ def _check_entry(
     if op is not None and entry.tensor not in op.access:
         raise CostError(
             f"{tile.name} lists tensor {entry.tensor} for operation {entry.tag}, which "
-            "does not touch it; mend the tag"
+            "does not touch it; correct the tag"
         )
     _check_tensor(problem, tile.name, "lists", entry.tensor)
 
@@ -135,7 +135,7 @@ def _check_tensor(problem: Problem, node: str, does: str, tensor: str) -> None:
     if all(tensor not in op.access for op in problem.operations):
         raise CostError(
             f"{node} {does} tensor {tensor}, which no operation of the problem has; "
-            "mend the name"
+            "correct the name"
         )
 
 
@@ -173,7 +173,7 @@ def _check_leaf(problem: Problem, hardware: Hardware, tile: Tile) -> None:
     if leaf.operation not in problem.operation:
         raise CostError(
             f"{leaf.name} runs operation {leaf.operation}, which the problem does not "
-            "declare; mend the name"
+            "declare; correct the name"
         )
     for entry in tile.entries:
         unit = hardware.level(entry.destination)

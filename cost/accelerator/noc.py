@@ -74,7 +74,7 @@ def hops_to(network: Network, instances: Real) -> Real:
 
     2 (n - 1) on the smallest square of edge n, as in arXiv 2509.00599. A mesh too
     narrow for that has its short side filled and the long one as far as needed;
-    instances of several meshes stand in a square of squares.
+    instances of several meshes are in a square of squares.
     """
     if isinstance(instances, int | float):
         return _hops_of_number(network.mesh, instances)

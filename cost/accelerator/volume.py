@@ -145,10 +145,10 @@ def memory_cycles(
 
     The source serves min(ports, unique) ports, each no faster than the network; every
     child takes one tile. Without network support a tile goes out once per instance. A
-    drained tile that accumulates is read first. With `ported` each port has its share
-    of the source's bandwidth (COMET tool), else one port may use all of it. Source:
-    T_mem = DV / BW of arXiv 2509.00599. Takes numbers and arrays; `real` fixes the
-    precision.
+    drained tile that accumulates is read first. With `ported` each port has an equal
+    part of the source's bandwidth (COMET tool), else one port may use all of it.
+    Source: T_mem = DV / BW of arXiv 2509.00599. Takes numbers and arrays; `real` fixes
+    the precision.
     """
     source, network, t = route.source, route.network, transfer
     some = larger(t.unique, 1)
@@ -170,7 +170,7 @@ def memory_cycles(
 
 
 def _shared(bandwidth: int, used: Real, ports: int) -> Real:
-    """The bandwidth of the ports used, each with its share of the whole."""
+    """The bandwidth of the ports used, each with an equal part of the whole."""
     if ports == 1:
         return bandwidth
     return choose(used < ports, bandwidth // ports * used, bandwidth)

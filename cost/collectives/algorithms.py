@@ -131,7 +131,7 @@ def _ring_steps(fabric: Fabric, size: Real) -> Real:
 
 
 def _doubling_steps(fabric: Fabric, size: Real) -> Real:
-    """Shares double (or halve) with the distance of the partner."""
+    """The messages double (or halve) with the distance of the partner."""
     n = fabric.ranks
     return total(
         fabric.step(apart * size / n, *fabric.exchange(apart))
@@ -207,12 +207,12 @@ def _direct_root(fabric: Fabric, size: Real) -> Real:
 
 
 def _direct_all(fabric: Fabric, size: Real) -> Real:
-    """Every rank sends its share to every other."""
+    """Every rank sends its shard to every other."""
     return _direct_root(fabric, size)
 
 
 def _direct_all_reduce(fabric: Fabric, size: Real) -> Real:
-    """Every rank combines one share, for which all send theirs, and sends it to all."""
+    """Every rank combines one shard, for which all send theirs, and sends it to all."""
     return 2 * _direct_all(fabric, size)
 
 
@@ -228,14 +228,14 @@ def _pairwise(fabric: Fabric, size: Real) -> Real:
 
 
 def _mesh_phases(fabric: Fabric, size: Real) -> Real:
-    """Along rows on the whole, then along columns on a row's share."""
+    """Along rows on the whole, then along columns on a row's part."""
     columns = fabric.shape[0]
     rows = _line_steps(fabric.line(0), size)
     return rows + _line_steps(fabric.line(1), size / columns)
 
 
 def _line_steps(line: Fabric, size: Real) -> Real:
-    """All-gather (or reduce-scatter) along a line: shares pass both ways at once."""
+    """All-gather (or reduce-scatter) along a line: messages pass both ways at once."""
     n = line.ranks
     return (n - 1) * line.step(size / n)
 

@@ -116,9 +116,9 @@ class _Walk:
         """
         Yield the demands of the ops in `block`, on top of what outer blocks hold.
 
-        `viewed` are part of values that outer blocks hold already; the first value of a
-        carry that is overwritten is where the result will be. Tiles that come in from
-        another level take two buffers where a loop repeats, so that transfers can
+        `viewed` are part of values that outer blocks hold already; the first value of
+        an iter_arg that is overwritten is where the result will be. Tiles that come in
+        from another level take two buffers where a loop repeats, so that transfers can
         overlap.
         """
         size_of = self.sizes.bytes_of
@@ -136,7 +136,7 @@ class _Walk:
 
     def result(self, result: OpResult) -> Bytes:
         """Return the bytes of a result in one instance of its level."""
-        if (carried := _carried_in(result)) is not None:
+        if (carried := _result_of_init_arg(result)) is not None:
             return self.result(carried)
         node, size_of = result.owner, self.sizes.bytes_of
         share = node.yielded[result.index] if isinstance(node, NodeOp) else result
@@ -149,7 +149,7 @@ class _Walk:
         return size_of(result)
 
 
-def _carried_in(result: OpResult) -> OpResult | None:
+def _result_of_init_arg(result: OpResult) -> OpResult | None:
     """Return the result of the loop whose carry starts from `result` alone, if any."""
     for use in result.uses:
         node, place = use.operation, use.index
@@ -159,8 +159,8 @@ def _carried_in(result: OpResult) -> OpResult | None:
 
 
 def _overwritten(result: OpResult) -> bool:
-    """Return whether `result` is the start of a carry that is turned over in place."""
-    end = _carried_in(result)
+    """Return whether `result` is the start of an iter_arg that is updated in place."""
+    end = _result_of_init_arg(result)
     if end is None:
         return False
     node = _node_of(end)

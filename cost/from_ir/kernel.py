@@ -197,7 +197,9 @@ def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
 
 
 def _tensors(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
-    """Yield the tensors in device memory: inputs, results, and what sweeps keep."""
+    """
+    Yield the tensors in device memory: inputs, results, and what reduction loops spill.
+    """
     yield from dict.fromkeys((*node.ins, *node.outs))
     for op in node.walk():
         if not isinstance(op, TemporalOp):
@@ -266,7 +268,7 @@ def vector_width(value: SSAValue, most: int) -> int:
 
 
 def row_extent(value: SSAValue) -> int:
-    """Return how many elements lie side by side where `value` is loaded from."""
+    """Return how many elements are contiguous where `value` is loaded from."""
     tensor = tensor_in_memory(value)
     shapes = [tensor.type]
     if isinstance(owner := tensor.owner, CollectiveOp):

@@ -18,8 +18,8 @@ from comet.cost.gpu.capacity import LaunchNumbers
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.launch_plan import (
     Barrier,
-    Exchange,
     Launch,
+    LibraryCollective,
     Machine,
     Part,
     Plan,
@@ -38,9 +38,9 @@ from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
-from comet.dialects.dataflow.channel import ChannelType, behind, input_of
+from comet.dialects.dataflow.channel import ChannelType, input_of, program_value
 from comet.dialects.dataflow.rank_loops import loops_over, source_dims
-from comet.dialects.dataflow.signals import blocks_of, flagged
+from comet.dialects.dataflow.signals import awaited_channel, blocks_of
 from comet.dialects.dataflow.transfer import (
     PullOp,
     PushOp,
@@ -120,7 +120,9 @@ class _Reader:
         for index, node in enumerate(kernel.nodes):
             label = name if len(kernel.nodes) == 1 else f"{name} {index + 1}"
             parts.append(self._part(label, kernel, node))
-        return Launch(name, tuple(_in_one_kernel(parts)), tuple(_tells(kernel)))
+        return Launch(
+            name, tuple(_in_one_kernel(parts)), tuple(_signalled_inputs(kernel))
+        )
 
     def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
         summary, blocks = summarize(node, self.levels, self.device), tile_blocks(node)
@@ -138,11 +140,11 @@ class _Reader:
             for value, moved in zip(values, traffic, strict=False)
             if copies or self._is_intermediate(value)
         ]
-        swept = [float(moved) for moved in traffic[len(values) :]]
+        spilled = [float(moved) for moved in traffic[len(values) :]]
         return Part(
             name,
             kernel_work(summary, blocks, numbers, gpu),
-            intermediates=sum((*kept, *swept)),
+            intermediates=sum((*kept, *spilled)),
             copies=copies,
             counts=bool(sends or receives),
             sends=sends,
@@ -158,11 +160,11 @@ class _Reader:
             case ReadOp():
                 return True
             case _:
-                return isinstance(behind(source).owner, KernelOp)
+                return isinstance(program_value(source).owner, KernelOp)
 
     def _is_output(self, made: SSAValue) -> bool:
         """Whether what a node makes is a result of the program."""
-        outputs = [behind(value) for value in _end(self.program).operands]
+        outputs = [program_value(value) for value in _end(self.program).operands]
         for use in made.uses:
             kernel = use.operation.parent_op()
             if isinstance(kernel, KernelOp) and use.operation is _end(kernel):
@@ -185,12 +187,12 @@ def _end(op: KernelOp | ProgramOp) -> Operation:
     return terminator
 
 
-def _exchange(name: str, op: CollectiveOp) -> Exchange:
+def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:
     kind = op.name.partition(".")[2]
     given, made = size_of(op.operands[0]), size_of(op.results[0])
     whole = made if kind == "all_gather" else given
     algorithm = None if op.algorithm is None else str(op.algorithm.data)
-    return Exchange(name, kind, whole, given + made, algorithm)
+    return LibraryCollective(name, kind, whole, given + made, algorithm)
 
 
 def size_of(value: SSAValue) -> float:
@@ -205,7 +207,7 @@ def _message(channel: ChannelType) -> float:
 
 def _channel_name(channel: SSAValue) -> str:
     """Return a name that is the same in all kernels that use the channel."""
-    made = behind(channel)
+    made = program_value(channel)
     block = made.owner.parent if isinstance(made.owner, Operation) else None
     place = 0 if block is None else list(block.ops).index(_owner(made))
     return f"{made.name_hint or 'channel'} {place}"
@@ -217,17 +219,19 @@ def _owner(value: SSAValue) -> Operation:
 
 
 def _is_signalled(kernel: KernelOp, channel: SSAValue) -> bool:
-    made = behind(channel)
+    made = program_value(channel)
     ops = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
-    return any(behind(op.channel) is made for op in ops)
+    return any(program_value(op.channel) is made for op in ops)
 
 
 def _wait_for(kernel: KernelOp, channel: SSAValue) -> WaitOp | None:
     ops = (op for op in kernel.body.block.ops if isinstance(op, WaitOp))
-    return next((op for op in ops if behind(op.channel) is behind(channel)), None)
+    return next(
+        (op for op in ops if program_value(op.channel) is program_value(channel)), None
+    )
 
 
-def _tells(kernel: KernelOp) -> Iterator[str]:
+def _signalled_inputs(kernel: KernelOp) -> Iterator[str]:
     """Yield the channels of inputs that a kernel signals."""
     for op in kernel.body.block.ops:
         if isinstance(op, SignalOp) and input_of(op.channel) is not None:
@@ -249,7 +253,7 @@ def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:
 
 def _from_input(node: SpatialOp) -> bool:
     """Whether a node only reads inputs of the program."""
-    sources = (behind(viewed(value)) for value in node.ins)
+    sources = (program_value(viewed(value)) for value in node.ins)
     return all(isinstance(source, BlockArgument) for source in sources)
 
 
@@ -263,7 +267,7 @@ def _receives(
         if not isinstance(op, ReadOp | PullOp):
             continue
         wait = _wait_for(kernel, op.channel)
-        told = op.channel if wait is None else flagged(wait)
+        signalled = op.channel if wait is None else awaited_channel(wait)
         called = dict(zip(names_of(seen), names_of(value), strict=True))
         lacking = (dim for dim in summary.grid if dim not in names_of(value))
         alone = any(
@@ -272,11 +276,11 @@ def _receives(
             if node.is_ancestor(loop)
         )
         yield Receive(
-            _channel_name(told),
+            _channel_name(signalled),
             _message(op.channel_type),
             remote=isinstance(op, PullOp),
             waits=wait is not None,
             by_source=called[op.channel_type.gather] in sources and not alone,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
-            by_block=any(called[dim] in node.factors for dim in blocks_of(told)),
+            by_block=any(called[dim] in node.factors for dim in blocks_of(signalled)),
         )

@@ -1,4 +1,4 @@
-"""Which loops change a tile: those that its copy has to stand in, the others not."""
+"""Which loops change a tile: those that its copy has to be in, the others not."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def loops_around(
     tile: Collection[str], loops: Sequence[tuple[str, Real]]
 ) -> list[Truth]:
     """
-    Say of each loop whether the copy of a tile has to stand in it.
+    Say of each loop whether the copy of a tile has to be in it.
 
     `tile` has the dimensions of the tile; `loops` are dimensions and trip counts,
     outermost first. A loop of several trips changes a tile that has its dimension; a
-    copy stands in all loops that change its tile, and in those around them. It is
-    loop-invariant in the others, and can stand before them.
+    copy is in all loops that change its tile, and in those around them. It is
+    loop-invariant in the others, and can be before them.
     """
     changed: Truth = False
     around: list[Truth] = []

@@ -75,7 +75,7 @@ def source_latency(
     Return the load latency of a kernel whose loop visits one source after another.
 
     The software pipeline fills anew for each source. Loads of a peer's memory take
-    longer, where `remote`; those of the own share do not.
+    longer, where `remote`; those of the own shard do not.
     """
     rounds = np.maximum(work.rounds / net.ranks, 1)
     filled = 1 + (rounds - 1) / np.maximum(work.stages, 1)

@@ -35,17 +35,21 @@ class Compiled:
     """Registers that a program takes in all, as a multiple of its tiles'."""
     register_share: float
     shared_share: float
-    """Shares of a multiprocessor's memories that the tiles of one program may fill."""
+    """
+    Fractions of a multiprocessor's memories that the tiles of one program may fill.
+    """
     shared_operand_rows: int
-    """From so many rows on, matrix instructions read operands from shared memory."""
+    """
+    With at least this many rows, matrix instructions read operands from shared memory.
+    """
     copy_bytes: int
     """Loads of at least so many bytes go to shared memory past the registers."""
     free_load_bytes: int
     """Loads of at least so many bytes per thread need no registers for addresses."""
     exposed_share: float
     """
-    Share of what overlaps by which choices are ranked whose slowest part takes equally
-    long.
+    Fraction of what overlaps by which choices are ranked whose slowest part takes
+    equally long.
     """
 
 
@@ -76,7 +80,7 @@ class Device:
     shared_per_clock: int
     """Bytes one multiprocessor reads from shared memory per clock."""
     load_bytes: int
-    """The most bytes that one thread loads at a time."""
+    """The largest vector width, in bytes."""
     load_latency: float
     """From a load to its use."""
     iteration: float
@@ -103,7 +107,7 @@ class KernelWork:
     element: str = "f16"
     """Element type of the contractions' operands."""
     stages: Real = 1
-    """Depth of the software pipeline."""
+    """num_stages: the depth of the software pipeline."""
     warps: Real = 4
     registers: Real = 0
     """Bytes of registers."""

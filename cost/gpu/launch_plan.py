@@ -23,7 +23,9 @@ class Machine:
     launch: float
     """Seconds to start one kernel: `device.launch`, or less where a graph is played."""
     skew: float = 0.0
-    """How much longer the slowest rank takes for a kernel, as a share of its time."""
+    """
+    How much longer the slowest rank takes for a kernel, as a fraction of its time.
+    """
 
 
 def virtual_ranks(machine: Machine) -> Machine:
@@ -60,7 +62,7 @@ def virtual_ranks(machine: Machine) -> Machine:
 
 @dataclass(frozen=True)
 class Send:
-    """A kernel gives its tiles to a channel."""
+    """A kernel stores its tiles to a channel."""
 
     channel: str
     message: float
@@ -68,7 +70,7 @@ class Send:
     remote: bool
     """Whether tiles are stored at the peers (push) or kept for them (pull)."""
     signals: bool
-    """Whether flags tell of every tile; else only a barrier does."""
+    """Whether flags signal every tile; else only a barrier does."""
     blocks: int = 1
     """Parts of the message that peers may wait for."""
     of_input: bool = False
@@ -77,14 +79,16 @@ class Send:
 
 @dataclass(frozen=True)
 class Receive:
-    """A kernel takes what all ranks gave to a channel."""
+    """A kernel reads what all ranks stored to a channel."""
 
     channel: str
-    """Whose flags tell that it is there: of several, one may tell for all."""
+    """Whose flags tell that it is there: of several, one may speak for all."""
     message: float
     """What comes from each rank."""
     remote: bool
-    """Whether it is loaded from the peers (pull) or lies in the own inbox (push)."""
+    """
+    Whether it is loaded from the peers (pull) or lies in the own receive buffer (push).
+    """
     waits: bool
     """Whether flags are waited for; else a barrier came before."""
     by_source: bool
@@ -117,12 +121,12 @@ class Launch:
 
     name: str
     parts: tuple[Part, ...]
-    tells: tuple[str, ...] = ()
-    """Channels of inputs in symmetric memory, of which its first program tells."""
+    signalled_inputs: tuple[str, ...] = ()
+    """Channels of inputs in symmetric memory, which its first program signals."""
 
 
 @dataclass(frozen=True)
-class Exchange:
+class LibraryCollective:
     """A kernel that is one collective of a library."""
 
     name: str
@@ -131,7 +135,7 @@ class Exchange:
     size: float
     """Of the whole value, as `algorithms` counts."""
     intermediates: float = 0
-    """Bytes that it reads and writes in the own memory."""
+    """Bytes that it reads and writes in its own memory."""
     algorithm: str | None = None
     """None takes the fastest."""
 
@@ -143,7 +147,7 @@ class Barrier:
     name: str = "barrier"
 
 
-Step: TypeAlias = "Launch | Exchange | Barrier"
+Step: TypeAlias = "Launch | LibraryCollective | Barrier"
 
 Plan: TypeAlias = "tuple[Step, ...]"
 
@@ -168,14 +172,14 @@ def in_place(plan: Plan) -> Plan:
         for part in step.parts
         for send in part.sends
     }
-    staged |= {channel for step in launches for channel in step.tells}
+    staged |= {channel for step in launches for channel in step.signalled_inputs}
     steps: list[Step] = []
     for step in plan:
         if not isinstance(step, Launch):
             steps.append(step)
         elif not _stages_inputs(step):
             parts = (_without_waits(part, staged) for part in step.parts)
-            steps.append(replace(step, parts=tuple(parts), tells=()))
+            steps.append(replace(step, parts=tuple(parts), signalled_inputs=()))
     return tuple(steps)
 
 

@@ -55,7 +55,7 @@ class KernelSummary:
     dot_depths: frozenset[str]
     """Those that contractions sum."""
     inner_dims: frozenset[str]
-    """Those of loops that stand in other loops."""
+    """Those of loops that are in other loops."""
     batch_dims: frozenset[str]
     """Dimensions of which a contraction takes one element; their blocks are 1."""
     tensors: tuple[Term, ...]
@@ -122,7 +122,10 @@ class KernelSummary:
         return list(zip(trips, around, strict=True))
 
     def is_invariant(self, tile: Term, blocks: Blocks) -> Real:
-        """Return 1 where the innermost loop that repeats does not change a tile."""
+        """
+        Return 1 where a tile is loop-invariant: the innermost loop that repeats does
+        not change it.
+        """
         invariant: Truth = False
         for trips, around in self._loops_around(tile, blocks):
             still = np.greater(trips, 1) & np.logical_not(around)

@@ -20,10 +20,10 @@ from typing import Literal, TypeAlias
 from comet.cost.gpu.launch_plan import Machine, Plan, SegmentKind
 from comet.cost.gpu.timeline import Segment, Timeline, play
 
-Share: TypeAlias = Literal["busy", "launch", "synchronization", "locality"]
+TimeKind: TypeAlias = Literal["busy", "launch", "synchronization", "locality"]
 """Where time goes."""
 
-SHARE: Mapping[SegmentKind, Share] = {
+SHARE: Mapping[SegmentKind, TimeKind] = {
     "launch": "launch",
     "busy": "busy",
     "locality": "locality",
@@ -68,7 +68,7 @@ class Taxes:
 
 def taxes_of(segments: Iterable[Segment], ranks: int) -> Taxes:
     """Return the sums over segments, divided by the number of ranks."""
-    sums: dict[Share, float] = dict.fromkeys(SHARE.values(), 0.0)
+    sums: dict[TimeKind, float] = dict.fromkeys(SHARE.values(), 0.0)
     for segment in segments:
         sums[SHARE[segment.kind]] += segment.seconds / ranks
     return Taxes(**sums)

@@ -1,7 +1,7 @@
 """
 Plays a launch plan on all ranks: who does what, and when.
 
-Kernels of a rank follow each other, each behind its launch. A barrier lets nobody pass
+Kernels of a rank follow each other, each after its launch. A barrier lets nobody pass
 before the last rank is there. The programs of a consumer visit their sources, the own
 one first, and stop where tiles that they need have not arrived; others of their wave go
 on meanwhile. Kernels take a little longer on one rank than on another, and not always
@@ -28,8 +28,8 @@ from comet.cost.gpu.interconnect import (
 from comet.cost.gpu.kernel import kernel_time, resident_programs, wave_count
 from comet.cost.gpu.launch_plan import (
     Barrier,
-    Exchange,
     Launch,
+    LibraryCollective,
     Machine,
     Part,
     Plan,
@@ -126,7 +126,7 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     return PartTime(busy, whole - here, here - busy, int(waves))
 
 
-def exchange_time(step: Exchange, machine: Machine) -> float:
+def exchange_time(step: LibraryCollective, machine: Machine) -> float:
     """Return the seconds of a collective; raises `CostError` as `algorithms` does."""
     fabric = machine.net.fabric
     if step.algorithm is None:
@@ -147,7 +147,7 @@ class _Arrival:
     delay: float
 
     def at(self, share: float, *, own: bool) -> float:
-        """Return when so much of the message is there, and told of."""
+        """Return when so much of the message is there, and signalled."""
         done = ceil(share * self.blocks) / self.blocks
         if own:
             return self.start + self.made * done
@@ -172,7 +172,7 @@ class _Player:
         match step:
             case Launch():
                 self._launch(step)
-            case Exchange():
+            case LibraryCollective():
                 self._exchange(step)
             case Barrier():
                 self.meet()
@@ -200,7 +200,7 @@ class _Player:
         for rank in self.ranks:
             self.spend(rank, kind, seconds)
 
-    def _exchange(self, step: Exchange) -> None:
+    def _exchange(self, step: LibraryCollective) -> None:
         """Play a library's collective, which starts when all are there."""
         self._all_spend("launch", self.machine.launch)
         self.meet()
@@ -212,8 +212,8 @@ class _Player:
     def _launch(self, step: Launch) -> None:
         """Play a kernel; it ends when its stores have arrived."""
         self._all_spend("launch", self.machine.launch)
-        for channel in step.tells:
-            self._tell(channel)
+        for channel in step.signalled_inputs:
+            self._signal_input(channel)
         drained = list(self.clocks)
         for part in step.parts:
             self.part = part.name
@@ -240,9 +240,9 @@ class _Player:
         if part.counts:
             task.add("signal", time.waves * self.machine.device.load_latency)
         for wave in range(waves):
-            pieces = sorted(self._pieces(part, rank, wave, waves))
-            share = self._slowness(rank) / (waves * len(pieces))
-            for release, looks in pieces:
+            chunks = sorted(self._chunks(part, rank, wave, waves))
+            share = self._slowness(rank) / (waves * len(chunks))
+            for release, looks in chunks:
                 task.wait(release)
                 task.add("signal", looks)
                 task.add("busy", share * time.busy)
@@ -250,7 +250,7 @@ class _Player:
                 task.add("locality", share * time.locality)
         task.pay()
 
-    def _pieces(
+    def _chunks(
         self, part: Part, rank: int, wave: int, waves: int
     ) -> Iterator[tuple[float, float]]:
         """
@@ -274,7 +274,7 @@ class _Player:
         return max(arrival.blocks for arrival in self._arrivals(receive))
 
     def _release(self, receive: Receive, rank: int, turn: int, rows: float) -> float:
-        """Return when the tiles of a source are there, or of all, and told of."""
+        """Return when the tiles of a source are there, or of all, and signalled."""
         arrivals = self._arrivals(receive)
         needed = rows if receive.by_block else 1.0
         ranks = len(self.ranks)
@@ -297,8 +297,8 @@ class _Player:
             made = self.clocks[rank] - begin
             flight = net.latency if send.remote else 0.0
             sent = max(made, link)
-            told = net.signal if send.signals else 0.0
-            arrival = _Arrival(begin, made, sent, send.blocks, flight + told)
+            signalled = net.signal if send.signals else 0.0
+            arrival = _Arrival(begin, made, sent, send.blocks, flight + signalled)
             self.arrivals.setdefault(send.channel, []).append(arrival)
             done = max(done, begin + sent + flight)
         for send in part.sends:
@@ -306,7 +306,7 @@ class _Player:
                 self._signal(send, time, rank)
         return done
 
-    def _tell(self, channel: str) -> None:
+    def _signal_input(self, channel: str) -> None:
         """
         Note when the flags of an input are set that lies where peers load it.
 
@@ -328,7 +328,7 @@ class _Player:
 
 
 def _waited(part: Part) -> Iterator[Receive]:
-    """Yield what a node waits for; flags that tell of several values, once."""
+    """Yield what a node waits for; flags that cover several values, once."""
     seen: set[tuple[str, bool, bool]] = set()
     for receive in part.receives:
         key = (receive.channel, receive.by_source, receive.by_block)

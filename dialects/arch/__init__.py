@@ -3,7 +3,7 @@ The arch dialect: a hardware file as IR, one to one.
 
 The hierarchy of memories is a tree of `arch.level` ops that ends in `arch.unit` ops. As
 in the file, the link that joins a node to its parent is described on the node. What a
-node is made of stands in the tables of `arch.memory` and `arch.compute` rows.
+node is made of is in the tables of `arch.memory` and `arch.compute` rows.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class NodeOp(IRDLOperation, ABC):
     label = prop_def(SymbolNameConstraint())
     kind = prop_def(StringAttr)
     range = opt_prop_def(StringAttr)
-    """The text behind the name in the file, as in `GB[0..3]`; it has no meaning."""
+    """The text after the name in the file, as in `GB[0..3]`; it has no meaning."""
     path = opt_prop_def(PathAttr)
     link = opt_prop_def(DictionaryAttr)
     extra = opt_prop_def(DictionaryAttr)
@@ -174,7 +174,7 @@ NODE_FORMAT = (
 @irdl_op_definition
 class UnitOp(NodeOp):
     """
-    A compute unit below a level; one that several levels feed stands below each.
+    A compute unit below a level; one that several levels feed is below each.
 
     ```mlir
     arch.unit @SE : "VSIMD" by connects link {bw = 64, connection_type = "MeshNetwork"}

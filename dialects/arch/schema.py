@@ -76,7 +76,7 @@ COMPUTE: Rules = {
 """
 Attributes of a compute unit: operations and cycles; energies are pJ.
 
-`computewidth` stands in the samples of the COMET tool, which does not read it.
+`computewidth` is in the samples of the COMET tool, which does not read it.
 """
 
 MEMORY: Rules = {

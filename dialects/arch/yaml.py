@@ -89,7 +89,7 @@ def _node(entry: Field, path: Path | None, axes: Fields) -> Operation:
     range = f"[{rest}" if rest else None
     if "is_compute" in fields:
         if path is None:
-            raise ValueError(f"the unit {name} must stand below a level")
+            raise ValueError(f"the unit {name} must be below a level")
         if fields["is_compute"] is True:
             fields.pop("is_compute")
         return UnitOp(name, kind, path, link or {}, range=range, extra=fields)

@@ -197,7 +197,9 @@ def _(op: compound.FillOp, states: States) -> State:
 
 @transfer.register
 def _(op: compound.IndexOp, states: States) -> State:
-    """Every instance counts the whole dimension, or its share over the axes it says."""
+    """
+    Every instance counts the whole dimension, or its shard over the axes it names.
+    """
     return State(dict.fromkeys(op.axis_names, op.dim), {})
 
 
@@ -260,13 +262,13 @@ def _(op: ops.GatherOp, states: States) -> State:
 
 def _gathered(op: CollectiveOp, state: State, dim: str) -> State:
     """
-    Return `state` after laying `dim` side by side.
+    Return `state` after concatenating along `dim`.
 
     Partials stacked along a new dimension are a whole value of that dimension.
     """
     reject_rooted(op, state, op.axis_names)
     if dim in names_of(op.input):
-        _require_shares(op, state, dim)
+        _require_sharded(op, state, dim)
         return _without(state, op.axis_names)
     for axis in op.axis_names:
         if axis not in state.partial:
@@ -323,7 +325,7 @@ def _(op: ops.RecvOp, states: States) -> State:
     return states[op.token]
 
 
-def _require_shares(op: CollectiveOp, state: State, dim: str) -> None:
+def _require_sharded(op: CollectiveOp, state: State, dim: str) -> None:
     holders = state.splits(dim)
     for axis in op.axis_names:
         if axis not in holders:

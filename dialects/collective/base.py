@@ -1,4 +1,4 @@
-"""What all collectives share: group, levels, algorithm, and their checks."""
+"""What all collectives have in common: group, levels, algorithm, and their checks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AlgorithmAttr(EnumAttribute[Algorithm], SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class TokenType(ParametrizedAttribute, TypeAttribute):
-    """What `collective.send` gives: a tensor of type `payload` on its way."""
+    """The result of `collective.send`: a tensor of type `payload` on its way."""
 
     name = "collective.token"
     payload: Attribute
@@ -105,9 +105,9 @@ class CollectiveOp(IRDLOperation, ABC):
 
     def verify_split(self, whole: SSAValue, part: SSAValue, dim: str) -> None:
         """
-        Check that `part` is one instance's share of `whole` along `dim`.
+        Check that `part` is one instance's shard of `whole` along `dim`.
 
-        A share has ceil(extent / group size) elements; all else is equal. A dimension
+        A shard has ceil(extent / group size) elements; all else is equal. A dimension
         that `part` lacks is new in `whole`, with one element per instance.
         """
         shares, wholes = extents_of(part), extents_of(whole)
@@ -136,7 +136,7 @@ class CollectiveOp(IRDLOperation, ABC):
             )
 
 
-PLACE = "(`from` $from^ `to` $to)? (`algorithm` $algorithm^)?"
+LEVELS = "(`from` $from^ `to` $to)? (`algorithm` $algorithm^)?"
 """The part of the format that says where and how."""
 
 

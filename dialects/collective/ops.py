@@ -28,7 +28,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective.base import (
-    PLACE,
+    LEVELS,
     CollectiveAxes,
     CollectiveOp,
     TokenType,
@@ -53,7 +53,7 @@ class AllReduceOp(CollectiveOp):
     kind = prop_def(ReduceKindAttr)
     result = result_def()
     assembly_format = (
-        f"$kind $input `on` $mesh $axes {PLACE} attr-dict `:` type($input) "
+        f"$kind $input `on` $mesh $axes {LEVELS} attr-dict `:` type($input) "
         "`->` type($result)"
     )
 
@@ -70,9 +70,9 @@ class AllReduceOp(CollectiveOp):
 @irdl_op_definition
 class AllGatherOp(CollectiveOp):
     """
-    Lay the shares of all instances side by side; every instance gets the whole.
+    Concatenate the shards of all instances; every instance gets the whole.
 
-    A dimension that the operand lacks is new: one element per instance.
+    A dimension that the operand does not have is new: one element per instance.
 
     ```mlir
     %r = collective.all_gather "N" %x on @edge ["cx"]
@@ -84,7 +84,7 @@ class AllGatherOp(CollectiveOp):
     dim = prop_def(StringAttr)
     result = result_def()
     assembly_format = (
-        f"$dim $input `on` $mesh $axes {PLACE} attr-dict `:` type($input) "
+        f"$dim $input `on` $mesh $axes {LEVELS} attr-dict `:` type($input) "
         "`->` type($result)"
     )
 
@@ -109,7 +109,7 @@ class AllGatherOp(CollectiveOp):
 @irdl_op_definition
 class ReduceScatterOp(CollectiveOp):
     """
-    Reduce over the group; every instance keeps its share along a dimension.
+    Reduce over the group; every instance keeps its shard along a dimension.
 
     ```mlir
     %r = collective.reduce_scatter add "N" %x on @edge ["cx"]
@@ -122,7 +122,7 @@ class ReduceScatterOp(CollectiveOp):
     dim = prop_def(StringAttr)
     result = result_def()
     assembly_format = (
-        f"$kind $dim $input `on` $mesh $axes {PLACE} attr-dict `:` type($input) "
+        f"$kind $dim $input `on` $mesh $axes {LEVELS} attr-dict `:` type($input) "
         "`->` type($result)"
     )
 
@@ -150,7 +150,7 @@ class ReduceScatterOp(CollectiveOp):
 @irdl_op_definition
 class BroadcastOp(CollectiveOp):
     """
-    Give every instance the value of the root.
+    Send the value of the root to every instance.
 
     ```mlir
     %r = collective.broadcast %x root 0 on @edge ["cx"] : tensor<8xf16, ..>
@@ -162,7 +162,7 @@ class BroadcastOp(CollectiveOp):
     root = prop_def(IntegerAttr[I64])
     result = result_def()
     assembly_format = (
-        f"$input `root` $root `on` $mesh $axes {PLACE} attr-dict `:` type($input) "
+        f"$input `root` $root `on` $mesh $axes {LEVELS} attr-dict `:` type($input) "
         "`->` type($result)"
     )
 
@@ -194,7 +194,7 @@ class RootReduceOp(CollectiveOp):
     root = prop_def(IntegerAttr[I64])
     result = result_def()
     assembly_format = (
-        f"$kind $input `root` $root `on` $mesh $axes {PLACE} attr-dict `:` "
+        f"$kind $input `root` $root `on` $mesh $axes {LEVELS} attr-dict `:` "
         "type($input) `->` type($result)"
     )
 
@@ -220,13 +220,13 @@ class RootReduceOp(CollectiveOp):
 
 
 class RootedSplitOp(CollectiveOp, ABC):
-    """A collective between the whole on the root and a share on every instance."""
+    """A collective between the whole on the root and a shard on every instance."""
 
     dim = prop_def(StringAttr)
     root = prop_def(IntegerAttr[I64])
     result = result_def()
     assembly_format = (
-        f"$dim $input `root` $root `on` $mesh $axes {PLACE} attr-dict `:` "
+        f"$dim $input `root` $root `on` $mesh $axes {LEVELS} attr-dict `:` "
         "type($input) `->` type($result)"
     )
 
@@ -251,7 +251,7 @@ class RootedSplitOp(CollectiveOp, ABC):
 @irdl_op_definition
 class GatherOp(RootedSplitOp):
     """
-    Lay the shares side by side on the root; elsewhere the result is undefined.
+    Concatenate the shards on the root; elsewhere the result is undefined.
 
     ```mlir
     %r = collective.gather "N" %x root 0 on @edge ["cx"]
@@ -269,7 +269,7 @@ class GatherOp(RootedSplitOp):
 @irdl_op_definition
 class ScatterOp(RootedSplitOp):
     """
-    Give every instance its share, along a dimension, of the root's value.
+    Send every instance its shard, along a dimension, of the root's value.
 
     ```mlir
     %r = collective.scatter "N" %x root 0 on @edge ["cx"]
@@ -287,9 +287,10 @@ class ScatterOp(RootedSplitOp):
 @irdl_op_definition
 class AllToAllOp(CollectiveOp):
     """
-    Split along one dimension, and lay what arrives side by side along another.
+    Split along one dimension, and concatenate what arrives along another.
 
-    A dimension to lay along that the operand lacks is new: one element per instance.
+    A `concat` dimension that the operand does not have is new: one element per
+    instance.
 
     ```mlir
     %r = collective.all_to_all split "M" concat "N" %x on @edge ["cx"]
@@ -302,7 +303,7 @@ class AllToAllOp(CollectiveOp):
     concat = prop_def(StringAttr)
     result = result_def()
     assembly_format = (
-        f"`split` $split `concat` $concat $input `on` $mesh $axes {PLACE} attr-dict "
+        f"`split` $split `concat` $concat $input `on` $mesh $axes {LEVELS} attr-dict "
         "`:` type($input) `->` type($result)"
     )
 
@@ -328,8 +329,8 @@ class AllToAllOp(CollectiveOp):
         split, concat, size = self.split.data, self.concat.data, self.group_size
         if split == concat or split not in names_of(self.input):
             raise VerifyException(
-                f"'{self.name}' op splits one dimension of {self.input.type} and lays "
-                "side by side along another one or a new one"
+                f"'{self.name}' op splits one dimension of {self.input.type} and "
+                "concatenates along another one or a new one"
             )
         if element_type_of(self.input) != element_type_of(self.result):
             raise VerifyException(f"'{self.name}' op keeps the element type")
@@ -368,7 +369,7 @@ class SendOp(CollectiveOp):
     token = result_def(TokenType)
     traits = traits_def(CollectiveAxes())
     assembly_format = (
-        f"$input `offset` $offset `wrap` $wrap `on` $mesh $axes {PLACE} attr-dict `:` "
+        f"$input `offset` $offset `wrap` $wrap `on` $mesh $axes {LEVELS} attr-dict `:` "
         "type($input) `->` type($token)"
     )
 
@@ -400,7 +401,7 @@ class SendOp(CollectiveOp):
 @irdl_op_definition
 class RecvOp(IRDLOperation):
     """
-    Receive what the matching send put on its way; without wrap, the edge gets zeros.
+    Receive what the matching send sent; without wrap, the edge gets zeros.
 
     ```mlir
     %r = collective.recv %t : !collective.token<tensor<8xf16, #compound.dims<M>>>

@@ -1,4 +1,4 @@
-"""Which values only the root of a group holds, without a look at the rest."""
+"""Which values only the root of a group holds."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class SpmdShardings(SymbolUserOpInterface):
 def verify_sharding(
     op: Operation, mesh: MeshOp, outer: SSAValue, inner: SSAValue, sharding: Sharding
 ) -> None:
-    """Check that `inner` is one instance's share of `outer` under `sharding`."""
+    """Check that `inner` is one instance's shard of `outer` under `sharding`."""
     if names_of(outer) != names_of(inner):
         raise VerifyException(
             f"'{op.name}' op {outer.type} and its local {inner.type} name the same "
@@ -127,7 +127,7 @@ class YieldOp(IRDLOperation):
 @irdl_op_definition
 class SpmdOp(IRDLOperation):
     """
-    Run the body on every instance of the mesh, each on its share of the operands.
+    Run the body on every instance of the mesh, each on its shard of the operands.
 
     Outside, shapes are global; inside they are local: ceil(extent / instances). A
     dimension without mesh axes is replicated. The verifier follows every value through
@@ -285,7 +285,7 @@ def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) ->
 
 
 def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
-    """Check that what only a root holds is instance 0's, and no share or term."""
+    """Check that what only a root holds is instance 0's, and no shard or term."""
     for group, root in state.rooted.items():
         for axis in group:
             if root != 0 or axis in state.sharded or axis in state.partial:

@@ -2,7 +2,7 @@
 What is known of a value in an SPMD region: how it relates to the global one.
 
 Along each mesh axis a value is *replicated* (every instance holds the same),
-*sharded* (each holds its share of one dimension), or *partial* (each holds a term of
+*sharded* (each holds its shard of one dimension), or *partial* (each holds a term of
 a reduction that is still to be done). A value may also be *rooted*: only one instance
 of a group holds it. A constant tensor is *uniform*: it fits a replicated as well as a
 sharded dimension.

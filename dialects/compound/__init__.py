@@ -2,8 +2,8 @@
 The compound dialect: named compound ops, and the elementary ops they decompose into.
 
 Elementary ops need no affine maps: they read the names of their tensors' dimensions.
-`contract` sums the names its result lacks, `reduce` drops names, `map` broadcasts by
-name.
+`contract` sums the names its result does not have, `reduce` drops names, `map`
+broadcasts by name.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def _check_one_type(op: IRDLOperation, types: Sequence[Attribute]) -> None:
 @irdl_op_definition
 class ContractOp(IRDLOperation):
     """
-    Multiply two tensors and sum over the names that the result lacks.
+    Multiply two tensors and sum over the names that the result does not have.
 
     The result's element type is the accumulator's: the operands' type or a wider one.
 
@@ -109,7 +109,7 @@ class ContractOp(IRDLOperation):
 
     @property
     def batch(self) -> tuple[str, ...]:
-        """The names that stand in all three tensors, in the order of the left one."""
+        """The names that are in all three tensors, in the order of the left one."""
         shared = set(names_of(self.rhs)) & set(names_of(self.result))
         return tuple(name for name in names_of(self.lhs) if name in shared)
 
@@ -133,7 +133,7 @@ class ContractOp(IRDLOperation):
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
     """
-    Reduce the dimensions that the result lacks.
+    Reduce the dimensions that the result does not have.
 
     ```mlir
     %m = compound.reduce max %c : tensor<4x2xf32, #compound.dims<M, N>>

@@ -46,11 +46,11 @@ class FoldOp(IRDLOperation):
     """
     The running form of a reduction over one dimension whose partials need rescaling.
 
-    `init` is the neutral element of the carries (finite, so that merging an empty
-    partial is exact). `step` takes one chunk of every input and the carries, and gives
-    the next carries. `merge` takes two partials. Inputs that lack the dimension are
-    whole in every step. Any chunking and any tree of merges give the same value; a step
-    whose chunks have extent 1 by their types is run element by element.
+    `init` is the neutral element of the iter_args (finite, so that merging an empty
+    partial is exact). `step` takes one chunk of every input and the iter_args, and
+    yields the next iter_args. `merge` takes two partials. Inputs without the dimension
+    are whole in every step. Any chunking and any tree of merges give the same value; a
+    step whose chunks have extent 1 by their types is run element by element.
 
     ```mlir
     %m = compound.fold over "N" ins(%s : tensor<4x8xf32, #compound.dims<M, N>>)
@@ -114,21 +114,23 @@ class FoldOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' op no input has the folded dimension {self.dim.data}"
             )
-        carries = tuple(value.type for value in self.init)
-        for carry in carries:
-            if self.dim.data in names_of(carry):
+        iter_args = tuple(value.type for value in self.init)
+        for iter_arg in iter_args:
+            if self.dim.data in names_of(iter_arg):
                 raise VerifyException(
-                    f"'{self.name}' op carry {carry} still has the folded dimension "
-                    f"{self.dim.data}"
+                    f"'{self.name}' op iter_arg {iter_arg} still has the folded "
+                    f"dimension {self.dim.data}"
                 )
         chunk = tuple(value.type for value in self.ins)
         if self.element_by_element:
             chunk = tuple(self._element(type_) for type_ in chunk)
-        self._check_region("step", self.step.block, (*chunk, *carries), carries)
-        self._check_region("merge", self.merge.block, (*carries, *carries), carries)
-        if tuple(result.type for result in self.outs) != carries:
+        self._check_region("step", self.step.block, (*chunk, *iter_args), iter_args)
+        self._check_region(
+            "merge", self.merge.block, (*iter_args, *iter_args), iter_args
+        )
+        if tuple(result.type for result in self.outs) != iter_args:
             raise VerifyException(
-                f"'{self.name}' op results have the types of the carries"
+                f"'{self.name}' op results have the types of the iter_args"
             )
 
     def _check_region(
@@ -136,7 +138,7 @@ class FoldOp(IRDLOperation):
         which: str,
         block: Block,
         arguments: tuple[Attribute, ...],
-        carries: tuple[Attribute, ...],
+        iter_args: tuple[Attribute, ...],
     ) -> None:
         if tuple(arg.type for arg in block.args) != arguments:
             raise VerifyException(
@@ -148,9 +150,9 @@ class FoldOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' op region {which} ends in compound.yield"
             )
-        if tuple(value.type for value in terminator.values) != carries:
+        if tuple(value.type for value in terminator.values) != iter_args:
             raise VerifyException(
-                f"'{self.name}' op region {which} yields ({_types(carries)})"
+                f"'{self.name}' op region {which} yields ({_types(iter_args)})"
             )
 
 

@@ -24,8 +24,8 @@ class IndexOp(IRDLOperation):
     """
     The position of each element along the only dimension of the result: 0, 1, 2, ...
 
-    Positions count from the start of the whole dimension, not of a share or a tile. In
-    an SPMD region the result may be an instance's share: `of` says the extent of the
+    Positions count from the start of the whole dimension, not of a shard or a tile. In
+    an SPMD region the result may be an instance's shard: `of` says the extent of the
     whole dimension, `over` the mesh axes that split it, major first.
 
     ```mlir

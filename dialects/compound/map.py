@@ -1,10 +1,10 @@
 """
 The elementwise op `map`, and what it is where an operand is neutral or absorbing.
 
-A fold that sees its dimension in one chunk starts from neutral carries; these patterns
-turn it into the plain form. They assume finite values, as neutral elements are finite:
-max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0
-for x = inf or NaN.
+A fold that sees its dimension in one chunk starts from neutral iter_args; these
+patterns turn it into the plain form. They assume finite values, as neutral elements are
+finite: max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0
+x = 0 for x = inf or NaN.
 """
 
 from __future__ import annotations

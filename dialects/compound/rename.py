@@ -100,7 +100,7 @@ class RenameOp(IRDLOperation):
 
 
 def viewed(value: SSAValue) -> SSAValue:
-    """Return the value behind all other names for its dimensions."""
+    """Return the value that a chain of renames views."""
     while isinstance(value.owner, RenameOp):
         value = value.owner.input
     return value

@@ -13,8 +13,8 @@ from comet.dialects.dataflow.channel import (
     ChannelModeAttr,
     ChannelOp,
     ChannelType,
-    InboxOp,
-    behind,
+    ReceiveBufferOp,
+    program_value,
 )
 from comet.dialects.dataflow.flags import (
     EpochOp,
@@ -50,18 +50,18 @@ __all__ = [
     "EpochType",
     "FlagsOp",
     "FlagsType",
-    "InboxOp",
     "KernelOp",
     "ProgramOp",
     "PullOp",
     "PushOp",
     "ReadOp",
+    "ReceiveBufferOp",
     "SignalOp",
     "StageOp",
     "WaitOp",
     "YieldOp",
     "analysis",
-    "behind",
+    "program_value",
 ]
 
 Dataflow = Dialect(
@@ -72,7 +72,7 @@ Dataflow = Dialect(
         ChannelOp,
         EpochOp,
         FlagsOp,
-        InboxOp,
+        ReceiveBufferOp,
         KernelOp,
         ProgramOp,
         PullOp,

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.dialects.collective.analysis import op_states, states_after
 from comet.dialects.collective.state import State, States
 from comet.dialects.compound.dims import names_of
-from comet.dialects.dataflow.channel import ChannelOp, InboxOp, behind
+from comet.dialects.dataflow.channel import ChannelOp, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.flags import EpochOp, FlagsOp
 from comet.dialects.dataflow.program import BarrierOp, BufferOp, KernelOp, ProgramOp
 from comet.dialects.dataflow.transfer import (
@@ -44,20 +44,20 @@ def _(op: ProgramOp | KernelOp, states: States) -> States:
 
 @op_states.register
 def _(op: PushOp | StageOp, states: States) -> States:
-    made = behind(op.channel).owner
-    assert isinstance(made, ChannelOp | InboxOp)
+    made = program_value(op.channel).owner
+    assert isinstance(made, ChannelOp | ReceiveBufferOp)
     return {made.result: _received(op, made, op.value, states)}
 
 
 @op_states.register
-def _(op: ChannelOp | InboxOp, states: States) -> States:
+def _(op: ChannelOp | ReceiveBufferOp, states: States) -> States:
     state = UNSAID if op.input is None else _received(op, op, op.input, states)
     return {op.result: state}
 
 
 @op_states.register
 def _(op: ReadOp | PullOp, states: States) -> States:
-    return {op.result: states[behind(op.channel)]}
+    return {op.result: states[program_value(op.channel)]}
 
 
 @op_states.register
@@ -68,12 +68,12 @@ def _(
 
 
 def _received(
-    op: Operation, made: ChannelOp | InboxOp, value: SSAValue, states: States
+    op: Operation, made: ChannelOp | ReceiveBufferOp, value: SSAValue, states: States
 ) -> State:
     """
     Return the state of what receivers see of a value that ranks give to a channel.
 
-    Raises VerifyException unless the ranks hold shares of the gathered dimension, or
+    Raises VerifyException unless the ranks hold shards of the gathered dimension, or
     terms that are stacked along it.
     """
     channel, state = made.type, states[value]

@@ -1,9 +1,9 @@
 """
 Channels of the dataflow dialect: how one rank's values reach the others, tile by tile.
 
-A `dataflow.channel` is a promise; `lower-channels` makes it a `dataflow.inbox`, which
-is symmetric memory, and `dataflow.flags`. What kernels do with them is in
-`dataflow_transfer.py`.
+A `dataflow.channel` is a promise; `lower-channels` makes it a
+`dataflow.receive_buffer`, which is symmetric memory, and `dataflow.flags`. What kernels
+do with them is in `dataflow_transfer.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from comet.dialects.collective.mesh import lookup_mesh, verify_axes
 from comet.dialects.compound.dims import element_type_of, extents_of, with_extents
 from comet.dialects.schedule.attributes import (
     LoopAttr,
-    LoopRows,
+    LoopList,
 )
 
 
@@ -61,7 +61,7 @@ class ChannelMode(StrEnum):
     """Where a message waits for its reader."""
 
     PUSH = auto()
-    """In an inbox at the receiver, stored there by the sender."""
+    """In a receive buffer at the receiver, stored there by the sender."""
     PULL = auto()
     """In the sender's own symmetric memory, from which the receiver loads it."""
 
@@ -76,9 +76,9 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
     """
     What a channel carries: every rank sends `sent` and sees `received`.
 
-    The senders' values lie side by side along `gather`; a dimension that `sent` lacks
-    is new, with one element per sender. With `split`, a receiver gets only its own
-    share of that dimension.
+    The senders' values are concatenated along `gather`; a dimension that `sent` does
+    not have is new, with one element per sender. With `split`, a receiver gets only its
+    own shard of that dimension.
 
     ```mlir
     !dataflow.channel<push gather K : tensor<64x16xf16, #compound.dims<M, K>>
@@ -121,12 +121,12 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def gather(self) -> str:
-        """The dimension along which the senders' values lie side by side."""
+        """The dimension along which the senders' values are concatenated."""
         return self.gather_dim.data
 
     @property
     def split(self) -> str | None:
-        """The dimension of which every receiver gets its own share, if there is one."""
+        """The dimension of which every receiver gets its own shard, if there is one."""
         return self.split_dim.data or None
 
     @property
@@ -138,7 +138,7 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
         return with_extents(self.sent, {self.split: share})
 
     @property
-    def source_share(self) -> int:
+    def source_extent(self) -> int:
         """The extent that one sender has of the gathered dimension."""
         return extents_of(self.sent).get(self.gather, 1)
 
@@ -191,20 +191,21 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
 
 
 class ChannelMesh(SymbolUserOpInterface):
-    """Checks that a channel's mesh exists, and its shares against the group."""
+    """Checks that a channel's mesh exists, and its shards against the group."""
 
     def verify(self, op: Operation) -> None:
-        assert isinstance(op, ChannelOp | InboxOp)
+        assert isinstance(op, ChannelOp | ReceiveBufferOp)
         verify_axes(op, lookup_mesh(op, op.mesh.string_value()), op.axis_names)
-        op.verify_shares()
+        op.verify_shards()
 
 
 class _GroupOp(IRDLOperation, ABC):
     """
-    What a channel and an inbox share: the ranks that talk, the type, and an input.
+    What a channel and a receive buffer have in common: the ranks, the type, and an
+    input.
 
-    `of` an input of the program, the input lies in the memory of the channel, where the
-    caller has written it: no kernel gives to the channel, one signals that it is there.
+    With `of`, the memory of the channel is an input of the program, which the caller
+    has written there: no kernel stores to the channel, one signals that it is there.
     """
 
     input = opt_operand_def(base(TensorType))
@@ -228,11 +229,11 @@ class _GroupOp(IRDLOperation, ABC):
         assert isinstance(self.result.type, ChannelType)
         return self.result.type
 
-    def verify_shares(self) -> None:
+    def verify_shards(self) -> None:
         """Check that shares are ceil(extent / ranks)."""
         type_, ranks = self.type, self.ranks
         sent, received = extents_of(type_.sent), extents_of(type_.received)
-        shares = {type_.gather: (type_.source_share, received[type_.gather])}
+        shares = {type_.gather: (type_.source_extent, received[type_.gather])}
         if type_.split is not None:
             shares[type_.split] = (received[type_.split], sent[type_.split])
         for dim, (share, whole) in shares.items():
@@ -278,9 +279,9 @@ class ChannelOp(_GroupOp):
     """
     A channel between the ranks along `axes`; lives as long as the program.
 
-    A receiver is told of a message block by block: `blocks` cuts dimensions of the
-    message; a factor f makes blocks of ceil(extent / f) elements. Without rows, a
-    message is one block. An input is there as a whole.
+    Flags count a message block by block: `blocks` cuts dimensions of the message; a
+    factor f makes blocks of ceil(extent / f) elements. Without loops, a message is one
+    block. An input is there as a whole.
 
     ```mlir
     %ch = dataflow.channel on @h200x4 ["rank"] blocks [M = 4]
@@ -292,10 +293,10 @@ class ChannelOp(_GroupOp):
 
     name = "dataflow.channel"
     blocks = prop_def(ArrayAttr[LoopAttr])
-    custom_directives = (LoopRows,)
+    custom_directives = (LoopList,)
     traits = traits_def(MemoryAllocEffect(), ChannelMesh())
     assembly_format = (
-        "(`of` $input^)? `on` $mesh $axes `blocks` custom<LoopRows>($blocks) attr-dict "
+        "(`of` $input^)? `on` $mesh $axes `blocks` custom<LoopList>($blocks) attr-dict "
         "`:` type($result) (`,` type($input)^)?"
     )
 
@@ -307,11 +308,11 @@ class ChannelOp(_GroupOp):
         type: ChannelType,
         input: SSAValue | None = None,
     ):
-        rows = ArrayAttr(LoopAttr(dim, factor) for dim, factor in blocks.items())
+        loops = ArrayAttr(LoopAttr(dim, factor) for dim, factor in blocks.items())
         super().__init__(
             operands=[input],
             result_types=[type],
-            properties=_group_properties(mesh, axes, blocks=rows),
+            properties=_group_properties(mesh, axes, blocks=loops),
         )
 
     def verify_(self) -> None:
@@ -329,20 +330,20 @@ def verify_blocks(
 ) -> None:
     """Check that `blocks` cuts each dimension of the message at most once, evenly."""
     extents = extents_of(type_.message)
-    dims = [row.dim for row in blocks]
-    for row in blocks:
-        if row.dim not in extents:
+    dims = [loop.dim for loop in blocks]
+    for loop in blocks:
+        if loop.dim not in extents:
             raise VerifyException(
-                f"'{op.name}' op cuts blocks along {row.dim}, which {type_.message} "
+                f"'{op.name}' op cuts blocks along {loop.dim}, which {type_.message} "
                 "does not have"
             )
-        if dims.count(row.dim) > 1:
-            raise VerifyException(f"'{op.name}' op cuts blocks along {row.dim} twice")
-        extent = extents[row.dim]
-        if -(-extent // block_extent(extent, row.factor)) != row.factor:
+        if dims.count(loop.dim) > 1:
+            raise VerifyException(f"'{op.name}' op cuts blocks along {loop.dim} twice")
+        extent = extents[loop.dim]
+        if -(-extent // block_extent(extent, loop.factor)) != loop.factor:
             raise VerifyException(
-                f"'{op.name}' op cannot cut {row.dim} = {extent} into {row.factor} "
-                f"blocks of {block_extent(extent, row.factor)}"
+                f"'{op.name}' op cannot cut {loop.dim} = {extent} into {loop.factor} "
+                f"blocks of {block_extent(extent, loop.factor)}"
             )
 
 
@@ -352,7 +353,7 @@ def block_extent(extent: int, factor: int) -> int:
 
 
 @irdl_op_definition
-class InboxOp(_GroupOp):
+class ReceiveBufferOp(_GroupOp):
     """
     The symmetric memory of a channel, `slots` times over; the same on every rank.
 
@@ -362,13 +363,13 @@ class InboxOp(_GroupOp):
     The caller writes an input of launch e to that slot before it launches.
 
     ```mlir
-    %box = dataflow.inbox slots 2 on @h200x4 ["rank"] : !dataflow.channel<..>
-    %box = dataflow.inbox of %a slots 2 on @h200x4 ["rank"]
+    %box = dataflow.receive_buffer slots 2 on @h200x4 ["rank"] : !dataflow.channel<..>
+    %box = dataflow.receive_buffer of %a slots 2 on @h200x4 ["rank"]
         : !dataflow.channel<pull ..>, tensor<..>
     ```
     """
 
-    name = "dataflow.inbox"
+    name = "dataflow.receive_buffer"
     slots = prop_def(IntegerAttr[I64])
     traits = traits_def(MemoryAllocEffect(), ChannelMesh())
     assembly_format = (
@@ -396,12 +397,12 @@ class InboxOp(_GroupOp):
             raise VerifyException(f"'{self.name}' op has at least one slot")
 
 
-def behind(value: SSAValue) -> SSAValue:
+def program_value(value: SSAValue) -> SSAValue:
     """
-    Return the value of the program that a kernel's block argument stands for.
+    Return the program's value that is passed as a kernel's block argument.
 
     Any other value is returned as it is: a channel leads to its `dataflow.channel` or
-    `dataflow.inbox`, flags to their `dataflow.flags`.
+    `dataflow.receive_buffer`, flags to their `dataflow.flags`.
     """
     while isinstance(value, BlockArgument):
         kernel = value.owner.parent_op()
@@ -412,6 +413,9 @@ def behind(value: SSAValue) -> SSAValue:
 
 
 def input_of(channel: SSAValue) -> SSAValue | None:
-    """Return the input of the program that lies in a channel or inbox, None if none."""
-    made = behind(channel).owner
-    return made.input if isinstance(made, ChannelOp | InboxOp) else None
+    """
+    Return the input of the program that lies in a channel or receive buffer, None if
+    none.
+    """
+    made = program_value(channel).owner
+    return made.input if isinstance(made, ChannelOp | ReceiveBufferOp) else None

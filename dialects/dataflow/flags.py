@@ -37,9 +37,9 @@ from xdsl.traits import MemoryAllocEffect, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from comet.dialects.dataflow.channel import ChannelType, InboxOp, verify_blocks
+from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, verify_blocks
 from comet.dialects.parents import HasParentNamed
-from comet.dialects.schedule.attributes import LoopAttr, parse_rows, print_rows
+from comet.dialects.schedule.attributes import LoopAttr, parse_loops, print_loops
 
 
 class Semantics(StrEnum):
@@ -93,7 +93,7 @@ class FlagsType(ParametrizedAttribute, TypeAttribute):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array of counters: sources, then blocks by dimension."""
-        return (self.sources, *(row.factor for row in self.blocks))
+        return (self.sources, *(loop.factor for loop in self.blocks))
 
     @property
     def count(self) -> int:
@@ -105,27 +105,30 @@ class FlagsType(ParametrizedAttribute, TypeAttribute):
         with parser.in_angle_brackets():
             sources = IntegerAttr(parser.parse_integer(), i64)
             parser.parse_punctuation(",")
-            return (sources, parse_rows(parser))
+            return (sources, parse_loops(parser))
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(f"{self.sources}, ")
-            print_rows(printer, self.blocks)
+            print_loops(printer, self.blocks)
 
 
 class FlagSources(SymbolUserOpInterface):
-    """Checks that flags belong to an inbox and have a counter for each of its ranks."""
+    """
+    Checks that flags belong to a receive buffer and have a counter for each of its
+    ranks.
+    """
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, FlagsOp)
-        if not isinstance(inbox := op.box.owner, InboxOp):
-            raise VerifyException(f"'{op.name}' op is for a dataflow.inbox")
-        if op.type.sources != inbox.ranks:
+        if not isinstance(receive_buffer := op.buffer.owner, ReceiveBufferOp):
+            raise VerifyException(f"'{op.name}' op is for a dataflow.receive_buffer")
+        if op.type.sources != receive_buffer.ranks:
             raise VerifyException(
-                f"'{op.name}' op {inbox.ranks} ranks signal, the flags are for "
-                f"{op.type.sources}"
+                f"'{op.name}' op {receive_buffer.ranks} ranks signal, the flags are "
+                f"for {op.type.sources}"
             )
-        if inbox.input is not None and op.type.blocks.data:
+        if receive_buffer.input is not None and op.type.blocks.data:
             raise VerifyException(
                 f"'{op.name}' op is for an input, which is there as a whole; cut no "
                 "blocks"
@@ -135,7 +138,7 @@ class FlagSources(SymbolUserOpInterface):
 @irdl_op_definition
 class FlagsOp(IRDLOperation):
     """
-    The flags that tell receivers what has arrived in an inbox.
+    The flags that signal to receivers what has arrived in a receive buffer.
 
     Each launch adds to a flag as many ones as it has `writers`: the tiles of its block.
 
@@ -146,17 +149,18 @@ class FlagsOp(IRDLOperation):
     """
 
     name = "dataflow.flags"
-    box = operand_def(ChannelType)
+    buffer = operand_def(ChannelType)
     writers = prop_def(IntegerAttr[I64])
     result = result_def(FlagsType)
     traits = traits_def(MemoryAllocEffect(), FlagSources())
     assembly_format = (
-        "`for` $box `writers` $writers attr-dict `:` type($box) `->` type($result)"
+        "`for` $buffer `writers` $writers attr-dict `:` type($buffer) `->` "
+        "type($result)"
     )
 
-    def __init__(self, box: SSAValue, writers: int, type: FlagsType):
+    def __init__(self, buffer: SSAValue, writers: int, type: FlagsType):
         super().__init__(
-            operands=[box],
+            operands=[buffer],
             result_types=[type],
             properties={"writers": IntegerAttr(writers, i64)},
         )
@@ -168,8 +172,8 @@ class FlagsOp(IRDLOperation):
         return self.result.type
 
     def verify_(self) -> None:
-        assert isinstance(self.box.type, ChannelType)
-        verify_blocks(self, self.type.blocks, self.box.type)
+        assert isinstance(self.buffer.type, ChannelType)
+        verify_blocks(self, self.type.blocks, self.buffer.type)
         if self.writers.value.data < 1:
             raise VerifyException(f"'{self.name}' op a flag has at least one writer")
 

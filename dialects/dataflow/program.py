@@ -266,7 +266,7 @@ class ProgramOp(IRDLOperation):
     """
     A launch plan: buffers, kernels in launch order, and barriers between them.
 
-    A kernel that reads what an earlier one wrote stands behind a barrier.
+    A kernel that reads what an earlier one wrote comes after a barrier.
 
     ```mlir
     %c = dataflow.program ins(%a, %b : tensor<..>, tensor<..>) {

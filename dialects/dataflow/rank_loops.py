@@ -52,7 +52,7 @@ def source_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
 
 
 def destination_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
-    """Return the dimensions whose shares `node` makes for one rank after another."""
+    """Return the dimensions whose shards `node` makes for one rank after another."""
     names = kernel.destinations
     named = () if names is None else [name.data for name in names]
     given = [op for op in kernel.body.block.ops if isinstance(op, PushOp | StageOp)]

@@ -15,13 +15,13 @@ from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import (
     ChannelOp,
     FlagsOp,
-    InboxOp,
     KernelOp,
     PushOp,
+    ReceiveBufferOp,
     SignalOp,
     StageOp,
     WaitOp,
-    behind,
+    program_value,
 )
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.schedule import SpatialOp
@@ -29,18 +29,20 @@ from comet.dialects.schedule import SpatialOp
 
 def blocks_of(channel: SSAValue) -> dict[str, int]:
     """Return how many blocks with a flag of their own each dimension is cut into."""
-    made = behind(channel)
+    made = program_value(channel)
     if isinstance(made.owner, ChannelOp):
-        return {row.dim: row.factor for row in made.owner.blocks}
+        return {loop.dim: loop.factor for loop in made.owner.blocks}
     for use in made.uses:
         if isinstance(use.operation, FlagsOp):
-            return {row.dim: row.factor for row in use.operation.type.blocks}
+            return {loop.dim: loop.factor for loop in use.operation.type.blocks}
     return {}
 
 
 def covers(signal: SignalOp, channel: SSAValue) -> bool:
     """Whether a signal says that it speaks for a channel."""
-    return any(behind(each) is behind(channel) for each in signal.channels)
+    return any(
+        program_value(each) is program_value(channel) for each in signal.channels
+    )
 
 
 def can_cover(signal: SignalOp, channel: SSAValue) -> bool:
@@ -50,8 +52,8 @@ def can_cover(signal: SignalOp, channel: SSAValue) -> bool:
     The programs that signal have stored to it before, for the same ranks.
     """
     block = signal.parent
-    own = next(iter(_givers(signal, signal.channel)), None)
-    others = list(_givers(signal, channel))
+    own = next(iter(_producers(signal, signal.channel)), None)
+    others = list(_producers(signal, channel))
     return (
         block is not None
         and own is not None
@@ -68,7 +70,7 @@ def signalled_with(channel: ChannelOp) -> ChannelOp | None:
     It is the channel itself, another one, or None where nobody signals.
     """
     signals = [op for op in uses_of(channel.result) if isinstance(op, SignalOp)]
-    owners = [behind(op.channel).owner for op in signals]
+    owners = [program_value(op.channel).owner for op in signals]
     found = channel if channel in owners else next(iter(owners), None)
     assert found is None or isinstance(found, ChannelOp)
     return found
@@ -82,28 +84,33 @@ def uses_of(channel: SSAValue) -> Iterator[Operation]:
             yield from (inner.operation for inner in argument.uses)
 
 
-def flagged(wait: WaitOp) -> SSAValue:
-    """Return the channel whose flags are looked at by who waits for another."""
+def awaited_channel(wait: WaitOp) -> SSAValue:
+    """
+    Return the channel whose flags a wait reads: its own, or the one whose signals cover
+    it.
+    """
     if wait.flags is not None:
-        flags = behind(wait.flags).owner
+        flags = program_value(wait.flags).owner
         assert isinstance(flags, FlagsOp)
-        return flags.box
-    channel = behind(wait.channel).owner
+        return flags.buffer
+    channel = program_value(wait.channel).owner
     other = signalled_with(channel) if isinstance(channel, ChannelOp) else None
-    return behind(wait.channel) if other is None else other.result
+    return program_value(wait.channel) if other is None else other.result
 
 
-def _givers(signal: SignalOp, channel: SSAValue) -> Iterator[PushOp | StageOp]:
-    """Yield what gives to a channel in the kernel of a signal."""
+def _producers(signal: SignalOp, channel: SSAValue) -> Iterator[PushOp | StageOp]:
+    """Yield the producers of a channel in the kernel of a signal."""
     block = signal.parent
     assert block is not None
     for op in block.ops:
-        if isinstance(op, PushOp | StageOp) and behind(op.channel) is behind(channel):
+        if isinstance(op, PushOp | StageOp) and program_value(
+            op.channel
+        ) is program_value(channel):
             yield op
 
 
 def _same_programs(one: PushOp | StageOp, other: PushOp | StageOp) -> bool:
-    """Whether the same programs give to both, for the same ranks."""
+    """Whether the same programs produce both, for the same ranks."""
     node = one.value.owner
     return (
         isinstance(node, SpatialOp)
@@ -115,19 +122,19 @@ def _same_programs(one: PushOp | StageOp, other: PushOp | StageOp) -> bool:
 
 def _group(channel: SSAValue) -> object:
     """Return the ranks that a channel joins."""
-    owner = behind(channel).owner
-    assert isinstance(owner, ChannelOp | InboxOp)
+    owner = program_value(channel).owner
+    assert isinstance(owner, ChannelOp | ReceiveBufferOp)
     return owner.mesh, owner.axes
 
 
 def cuts(flags: FlagsOp, channel: SSAValue) -> bool:
     """Whether the blocks of flags are blocks of another channel's messages as well."""
-    own, other = (_extents(each) for each in (flags.box, channel))
-    return all(other.get(row.dim) == own[row.dim] for row in flags.type.blocks)
+    own, other = (_extents(each) for each in (flags.buffer, channel))
+    return all(other.get(loop.dim) == own[loop.dim] for loop in flags.type.blocks)
 
 
 def _extents(channel: SSAValue) -> dict[str, int]:
     """Return the extents of what goes from one rank to one other."""
-    type_ = behind(channel).type
+    type_ = program_value(channel).type
     assert isinstance(type_, ChannelType)
     return extents_of(type_.message)

@@ -1,7 +1,7 @@
 """
 What kernels do with channels: push, stage, signal, wait, read, pull.
 
-These operations stand in a kernel, next to its node on the launch grid, and act at the
+These operations are in a kernel, next to its node on the launch grid, and act at the
 node's border: a tile is pushed when it is made, and waited for before it is loaded.
 """
 
@@ -63,7 +63,7 @@ class _OnChannel(IRDLOperation, ABC):
 
 
 class _Producer(_OnChannel, ABC):
-    """Gives a value to a channel."""
+    """Produces a value for a channel."""
 
     value = operand_def(base(TensorType))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -75,7 +75,7 @@ class _Producer(_OnChannel, ABC):
     def __init__(
         self, value: SSAValue, channel: SSAValue, epoch: SSAValue | None = None
     ):
-        # Fields of a subclass stand before those of its base.
+        # Fields of a subclass come before those of its base.
         super().__init__(operands=[value, channel, epoch])
 
     def verify_value(self) -> None:
@@ -90,7 +90,7 @@ class _Producer(_OnChannel, ABC):
 @irdl_op_definition
 class PushOp(_Producer):
     """
-    Store every tile of a value to all receivers' inboxes as soon as it is made.
+    Store every tile of a value to all receive buffers as soon as it is made.
 
     ```mlir
     dataflow.push %x to %ch : tensor<..>, !dataflow.channel<push ..>
@@ -122,7 +122,7 @@ class StageOp(_Producer):
 
 
 class _Consumer(_OnChannel, ABC):
-    """Sees what all ranks gave to a channel."""
+    """Consumes what all ranks sent to a channel."""
 
     result = result_def(base(TensorType))
     assembly_format = (
@@ -147,7 +147,7 @@ class _Consumer(_OnChannel, ABC):
 @irdl_op_definition
 class ReadOp(_Consumer):
     """
-    What lies in the own inbox, loaded tile by tile.
+    The contents of this rank's receive buffer, loaded tile by tile.
 
     ```mlir
     %y = dataflow.read %ch : !dataflow.channel<push ..> -> tensor<..>
@@ -204,7 +204,8 @@ class _OnFlags(IRDLOperation, ABC):
 @irdl_op_definition
 class SignalOp(_OnFlags):
     """
-    Tell receivers, after a tile's stores, that one more tile of its block is there.
+    Signal to receivers, after a tile's stores, that one more tile of its block is
+    there.
 
     `covers` lists other channels to which the same programs have stored their tiles:
     the signal speaks for these, too. `fence` makes all threads' stores precede the

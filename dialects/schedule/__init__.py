@@ -43,7 +43,7 @@ from comet.dialects.schedule.attributes import (
     Combiner,
     LaunchAttr,
     LoopAttr,
-    LoopRows,
+    LoopList,
 )
 from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.node import (
@@ -77,12 +77,12 @@ class YieldOp(IRDLOperation):
 @irdl_op_definition
 class TemporalOp(NodeOp):
     """
-    Run the body once per tile, one after another; rows are outermost first.
+    Run the body once per tile, one after another; loops are outermost first.
 
-    A row's factor is ceil(extent / tile), so the last tile may be short. Of two rows of
-    one dimension, the first gives even shares, which the second cuts into tiles. A
-    result that lacks a looped dimension names its combiner. A `fold` result starts from
-    a `carry`; its block argument holds what the previous iteration yielded.
+    A loop's factor is ceil(extent / tile), so the last tile may be short. Of two loops
+    over one dimension, the first makes even parts, which the second cuts into tiles. A
+    result without a looped dimension names its combiner. A `fold` result starts from an
+    `iter_args` operand; its block argument holds what the previous iteration yielded.
 
     ```mlir
     %c = schedule.temporal @c_ob [N = 2, K = 8] ins(%a, %b :
@@ -98,54 +98,54 @@ class TemporalOp(NodeOp):
     """
 
     name = "schedule.temporal"
-    # Named again, because fields of a subclass stand before those of its base.
+    # Named again, because fields of a subclass come before those of its base.
     ins = var_operand_def()
-    carry = var_operand_def()
+    iter_args = var_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
-    custom_directives = (LoopRows,)
+    custom_directives = (LoopList,)
     assembly_format = (
-        "($node_name^)? custom<LoopRows>($loops) `ins` `(` $ins `:` type($ins) `)` "
-        "(`carry` `(` $carry^ `:` type($carry) `)`)? `outs` `(` type($outs) `)` "
-        "(`combine` $combine^)? attr-dict-with-keyword $body"
+        "($node_name^)? custom<LoopList>($loops) `ins` `(` $ins `:` type($ins) `)` "
+        "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? `outs` `(` "
+        "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body"
     )
 
     def __init__(
         self,
         loops: Sequence[LoopAttr],
         ins: Sequence[SSAValue],
-        carry: Sequence[SSAValue],
+        iter_args: Sequence[SSAValue],
         out_types: Sequence[Attribute],
         combiners: Sequence[Combiner],
         body: Region,
     ):
         super().__init__(
-            operands=[ins, carry],
+            operands=[ins, iter_args],
             result_types=[out_types],
             properties={"loops": ArrayAttr(loops), "combine": combine_attr(combiners)},
             regions=[body],
         )
 
-    def initial_carries(self) -> Sequence[SSAValue]:
-        return tuple(self.carry)
+    def init_args(self) -> Sequence[SSAValue]:
+        return tuple(self.iter_args)
 
     def verify_(self) -> None:
-        for row in self.loops:
-            if row.axis is not None:
+        for loop in self.loops:
+            if loop.axis is not None:
                 raise VerifyException(
-                    f"'{self.name}' op rows have no axis, got {row.axis}: {row.dim}"
+                    f"'{self.name}' op loops have no axis, got {loop.axis}: {loop.dim}"
                 )
-        dims = [row.dim for row in self.loops]
+        dims = [loop.dim for loop in self.loops]
         for dim in self.factors:
             if dims.count(dim) > 2:
                 raise VerifyException(
-                    f"'{self.name}' op has more than two rows of {dim}: one for its "
-                    "shares, one for their tiles"
+                    f"'{self.name}' op has more than two loops over {dim}: one for "
+                    "even parts, one for their tiles"
                 )
         verify_node(self)
-        if Combiner.FOLD in self.combiners and not self.carry:
+        if Combiner.FOLD in self.combiners and not self.iter_args:
             raise VerifyException(
-                f"'{self.name}' op result combined by fold starts from a carry"
+                f"'{self.name}' op result combined by fold starts from an iter_arg"
             )
         if Combiner.ROOT in self.combiners:
             raise VerifyException(
@@ -193,7 +193,7 @@ def _verify_enclosed(op: CollectiveOp) -> None:
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, SpatialOp):
-            enclosing |= {row.axis for row in parent.loops if row.axis is not None}
+            enclosing |= {loop.axis for loop in parent.loops if loop.axis is not None}
         parent = parent.parent_op()
     for axis in op.axis_names:
         if axis not in enclosing:
@@ -207,10 +207,10 @@ class SpatialOp(NodeOp):
     """
     Run the body on the instances of mesh axes, or of a launch grid.
 
-    Each row names its axis; the first row is major. On a mesh a factor is the axis'
+    Each loop names its axis; the first loop is major. On a mesh a factor is the axis'
     extent, or 1 (idle), and instances get tiles of ceil(extent / factors), of which the
     last ones may be short or empty. On a grid the factor is the number of programs,
-    ceil(extent / tile); of two rows of one dimension, the first gives even shares.
+    ceil(extent / tile); of two loops over one dimension, the first makes even parts.
     `merge` combines the `fold` results of two instances.
 
     ```mlir
@@ -231,9 +231,9 @@ class SpatialOp(NodeOp):
     merge = opt_region_def("single_block")
     launch = opt_attr_def(LaunchAttr, attr_name="schedule.launch")
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove(), SpatialAxes())
-    custom_directives = (LoopRows,)
+    custom_directives = (LoopList,)
     assembly_format = (
-        "($node_name^)? `on` ($mesh^) : (`grid`)? custom<LoopRows>($loops) `ins` `(` "
+        "($node_name^)? `on` ($mesh^) : (`grid`)? custom<LoopList>($loops) `ins` `(` "
         "$ins `:` type($ins) `)` `outs` `(` type($outs) `)` (`combine` $combine^)? "
         "attr-dict-with-keyword $body (`merge` $merge^)?"
     )
@@ -268,12 +268,12 @@ class SpatialOp(NodeOp):
 
     @property
     def splitting(self) -> tuple[LoopAttr, ...]:
-        """All rows on a grid; on a mesh those whose axis does not idle."""
+        """All loops on a grid; on a mesh those whose axis does not idle."""
         if self.mesh_name is None:
             return super().splitting
         extents = lookup_mesh(self, self.mesh_name).axis_extents
         return tuple(
-            row for row in self.loops if row.factor == extents.get(row.axis or "")
+            loop for loop in self.loops if loop.factor == extents.get(loop.axis or "")
         )
 
     @property
@@ -284,30 +284,32 @@ class SpatialOp(NodeOp):
     def is_grid(self) -> bool:
         return self.mesh is None
 
-    def initial_carries(self) -> Sequence[SSAValue]:
+    def init_args(self) -> Sequence[SSAValue]:
         return ()
 
     def verify_axes(self) -> None:
-        """Check that rows name distinct axes, at their extent or idle."""
-        axes = [row.axis for row in self.loops]
-        for row in self.loops:
-            if row.axis is None:
-                raise VerifyException(f"'{self.name}' op row of {row.dim} has no axis")
-            if axes.count(row.axis) > 1:
-                raise VerifyException(f"'{self.name}' op names axis {row.axis} twice")
+        """Check that loops name distinct axes, at their extent or idle."""
+        axes = [loop.axis for loop in self.loops]
+        for loop in self.loops:
+            if loop.axis is None:
+                raise VerifyException(
+                    f"'{self.name}' op loop over {loop.dim} has no axis"
+                )
+            if axes.count(loop.axis) > 1:
+                raise VerifyException(f"'{self.name}' op names axis {loop.axis} twice")
         if self.mesh_name is None:
             return
         extents = lookup_mesh(self, self.mesh_name).axis_extents
-        for row in self.loops:
-            if row.axis not in extents:
+        for loop in self.loops:
+            if loop.axis not in extents:
                 raise VerifyException(
-                    f"'{self.name}' op mesh @{self.mesh_name} has no axis {row.axis}; "
+                    f"'{self.name}' op mesh @{self.mesh_name} has no axis {loop.axis}; "
                     f"its axes are {', '.join(extents)}"
                 )
-            if row.factor not in (1, extents[row.axis]):
+            if loop.factor not in (1, extents[loop.axis]):
                 raise VerifyException(
-                    f"'{self.name}' op factor {row.factor} on axis {row.axis} is "
-                    f"neither 1 nor its extent, {extents[row.axis]}"
+                    f"'{self.name}' op factor {loop.factor} on axis {loop.axis} is "
+                    f"neither 1 nor its extent, {extents[loop.axis]}"
                 )
 
     def verify_(self) -> None:
@@ -331,7 +333,8 @@ class SpatialOp(NodeOp):
             return
         if len({frozenset(self.factors.keys() - names_of(v)) for v in folds}) > 1:
             raise VerifyException(
-                f"'{self.name}' op results combined by fold lack the same dimensions"
+                f"'{self.name}' op results combined by fold are without the same "
+                "dimensions"
             )
         types = [value.type for value in folds]
         block, last = self.merge.block, self.merge.block.last_op

@@ -1,10 +1,10 @@
 """
 The forward analysis of a tile tree: which combiner each result of each node needs.
 
-Every row of a node is an axis along which a value is replicated, sharded or partial,
-just as along the mesh axes of an SPMD region; the same transfer functions apply. At
-the border of a node its own axes end: a partial value needs the combiner of its kind,
-a replicated one is the same in all tiles.
+Every loop of a node is an axis along which a value is replicated, sharded or partial,
+just as along the mesh axes of an SPMD region; the same transfer functions apply. At the
+border of a node its own axes end: a partial value needs the combiner of its kind, a
+replicated one is the same in all tiles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.node import NodeOp, combine_attr
 
 Visitor = Callable[[NodeOp, tuple[Combiner, ...]], None]
-"""Is told the combiners that a node's results need, innermost nodes first."""
+"""Gets the combiners that a node's results need, innermost nodes first."""
 
 
 @transfer.register
@@ -53,7 +53,7 @@ def assign_combiners(root: NodeOp) -> None:
     """
     Set the `combine` property of `root` and of every node below it.
 
-    Raises VerifyException if a body cannot be split along one of its node's rows.
+    Raises VerifyException if a body cannot be split along one of its node's loops.
     """
 
     def assign(op: NodeOp, needed: tuple[Combiner, ...]) -> None:
@@ -74,10 +74,10 @@ def node_states(root: NodeOp, states: States) -> States:
 
 def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State, ...]:
     """Return the states of the results of `op`, given those of its operands."""
-    axes = {} if op.initial_carries() else _axes(op, depth)
-    folded = _folded_axes(op, states) if op.initial_carries() else ()
+    axes = {} if op.init_args() else _axes(op, depth)
+    folded = _folded_axes(op, states) if op.init_args() else ()
     local: States = {}
-    outer_values = (*op.ins, *op.initial_carries())
+    outer_values = (*op.ins, *op.init_args())
     for outer, argument in zip(outer_values, op.body.block.args, strict=True):
         local[argument] = _entered(_without(states[outer], folded), argument, axes)
     for argument in op.body.block.args[len(op.ins) :]:
@@ -99,8 +99,10 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
 
 
 def _axes(op: NodeOp, depth: int) -> dict[str, str]:
-    """Return the dimension of each row, by the mesh axis or a name of our own."""
-    return {row.axis or f"loop {row.dim} ({depth})": row.dim for row in op.splitting}
+    """Return the dimension of each loop, by the mesh axis or a generated name."""
+    return {
+        loop.axis or f"loop {loop.dim} ({depth})": loop.dim for loop in op.splitting
+    }
 
 
 def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
@@ -108,14 +110,15 @@ def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
     return replace(state, sharded={**state.sharded, **own})
 
 
-def _like_operands(op: NodeOp, carry: SSAValue, states: States) -> State:
+def _like_operands(op: NodeOp, iter_arg: SSAValue, states: States) -> State:
     """
-    Return the state of a carry that is a constant at first: split as the operands are.
+    Return the state of an iter_arg that is a constant at first: split as the operands
+    are.
 
-    Any share of a constant is that constant, and the later carries are such shares.
+    Any shard of a constant is that constant, and the later iter_args are such shards.
     """
     splits = [item for value in op.ins for item in states[value].sharded.items()]
-    names = names_of(carry)
+    names = names_of(iter_arg)
     return State({axis: dim for axis, dim in splits if dim in names}, {})
 
 
@@ -168,7 +171,7 @@ def _left(
 def _combiners(
     op: NodeOp, yielded: Sequence[State], axes: Mapping[str, str]
 ) -> list[Combiner]:
-    if op.initial_carries():
+    if op.init_args():
         return list(op.combiners)
     return [
         _combiner(op, value, state, axes)
@@ -186,7 +189,7 @@ def _combiner(
     for axis in lost:
         if axis in state.sharded:
             raise VerifyException(
-                f"'{op.name}' op result {value.type} has only a share of "
+                f"'{op.name}' op result {value.type} has only a shard of "
                 f"{state.sharded[axis]} in each tile of {axes[axis]}, which it lacks"
             )
     kinds = {state.partial.get(axis, str(Combiner.SAME)) for axis in lost}

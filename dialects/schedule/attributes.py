@@ -1,4 +1,4 @@
-"""Attributes of the schedule dialect: rows, combiners, bindings, launch numbers."""
+"""Attributes of the schedule dialect: loops, combiners, bindings, launch numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from comet.dialects.compound.dims import LAUNCH_NUMBERS
 @irdl_attr_definition
 class LoopAttr(ParametrizedAttribute):
     """
-    One row of a node: a dimension, its factor and, in a spatial node, its axis.
+    One loop of a node: a dimension, its factor and, in a spatial node, its axis.
 
     ```mlir
     #schedule.loop<N = 2>
@@ -61,7 +61,7 @@ class LoopAttr(ParametrizedAttribute):
 
     @property
     def axis(self) -> str | None:
-        """The mesh or grid axis of a spatial row, None in a temporal one."""
+        """The mesh or grid axis of a spatial loop, None in a temporal one."""
         return self.axis_name.data or None
 
     def verify(self) -> None:
@@ -73,14 +73,14 @@ class LoopAttr(ParametrizedAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
-            return _parse_row(parser).parameters
+            return _parse_loop(parser).parameters
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            _print_row(printer, self)
+            _print_loop(printer, self)
 
 
-def _parse_row(parser: AttrParser) -> LoopAttr:
+def _parse_loop(parser: AttrParser) -> LoopAttr:
     axis, dim = None, parser.parse_identifier("dimension name expected")
     if parser.parse_optional_punctuation(":") is not None:
         axis, dim = dim, parser.parse_identifier("dimension name expected")
@@ -88,7 +88,7 @@ def _parse_row(parser: AttrParser) -> LoopAttr:
     return LoopAttr(dim, parser.parse_integer(), axis)
 
 
-def _print_row(printer: Printer, loop: LoopAttr) -> None:
+def _print_loop(printer: Printer, loop: LoopAttr) -> None:
     axis = "" if loop.axis is None else f"{loop.axis}: "
     printer.print_string(f"{axis}{loop.dim} = {loop.factor}")
 
@@ -96,47 +96,47 @@ def _print_row(printer: Printer, loop: LoopAttr) -> None:
 ROWS = irdl_to_attr_constraint(ArrayAttr[LoopAttr])
 
 
-def parse_rows(parser: AttrParser) -> ArrayAttr[LoopAttr]:
-    """Parse rows in brackets: `[N = 2, K = 8]`."""
+def parse_loops(parser: AttrParser) -> ArrayAttr[LoopAttr]:
+    """Parse loops in brackets: `[N = 2, K = 8]`."""
     return ArrayAttr(
         parser.parse_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: _parse_row(parser)
+            parser.Delimiter.SQUARE, lambda: _parse_loop(parser)
         )
     )
 
 
-def print_rows(printer: Printer, rows: Iterable[LoopAttr]) -> None:
-    """Print rows in brackets: `[N = 2, K = 8]`."""
+def print_loops(printer: Printer, loops: Iterable[LoopAttr]) -> None:
+    """Print loops in brackets: `[N = 2, K = 8]`."""
     with printer.in_square_brackets():
-        printer.print_list(rows, lambda row: _print_row(printer, row))
+        printer.print_list(loops, lambda loop: _print_loop(printer, loop))
 
 
 @irdl_custom_directive
-class LoopRows(CustomDirective):
-    """Rows in brackets, outermost first: `[N = 2, K = 8]`, `[cx: N = 2]`."""
+class LoopList(CustomDirective):
+    """Loops in brackets, outermost first: `[N = 2, K = 8]`, `[cx: N = 2]`."""
 
     loops: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        self.loops.set(state, parse_rows(parser))
+        self.loops.set(state, parse_loops(parser))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        rows = self.loops.get(op)
-        assert rows is not None
-        assert ROWS.verifies(rows)
-        print_rows(printer, rows)
+        loops = self.loops.get(op)
+        assert loops is not None
+        assert ROWS.verifies(loops)
+        print_loops(printer, loops)
 
 
 class Combiner(StrEnum):
     """How the results of a node's iterations or instances become one value."""
 
     NONE = auto()
-    """Laid side by side: the result has every looped dimension."""
+    """Concatenated: the result has every looped dimension."""
     ADD = auto()
     MAX = auto()
     FOLD = auto()
-    """By carries (temporal) or by the merge region (spatial)."""
+    """By iter_args (temporal) or by the merge region (spatial)."""
     SAME = auto()
     """All hold the same value."""
     ROOT = auto()
@@ -178,8 +178,9 @@ class LaunchAttr(ParametrizedAttribute):
     """
     How a grid node is launched on a GPU.
 
-    `warps` per program, software-pipeline `stages` of its loops, and `group`: how many
-    programs along the first grid axis run before the next one advances.
+    `warps` per program, software-pipeline `stages` of its loops, and `group` (L2
+    swizzle): how many programs along the first grid axis run before the next one
+    advances.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
@@ -202,12 +203,12 @@ class LaunchAttr(ParametrizedAttribute):
 
     @property
     def stages(self) -> int:
-        """Stages of the software pipeline."""
+        """num_stages: stages of the software pipeline."""
         return self.stages_.data
 
     @property
     def group(self) -> int:
-        """Programs along the first grid axis that run together."""
+        """The L2 swizzle: programs along the first grid axis that run together."""
         return self.group_.data
 
     @property

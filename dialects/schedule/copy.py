@@ -60,7 +60,7 @@ class CopyOp(IRDLOperation):
 
     def verify_(self) -> None:
         if not isinstance(self.parent_op(), NodeOp):
-            raise VerifyException(f"'{self.name}' op stands in the body of a node")
+            raise VerifyException(f"'{self.name}' op is in the body of a node")
         source, level = self.source.type, level_of(self.result)
         if None in (level_of(source), level) or level_of(source) == level:
             raise VerifyException(

@@ -1,4 +1,4 @@
-"""Which carries of a loop can be turned over in place."""
+"""Which iter_args of a loop can be updated in place."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from comet.dialects.schedule.node import NodeOp
 
 def in_place(node: NodeOp) -> tuple[bool, ...]:
     """
-    Return, for every carry of `node`, whether its next value can overwrite it.
+    Return, for every iter_arg of `node`, whether its next value can overwrite it.
 
     That is so where the body reads the old value for the last time before it makes the
     new one, and no loop makes it several times. Otherwise both are alive at once, and
     take room for two.
     """
     place = {op: index for index, op in enumerate(node.body.walk())}
-    carries = node.body.block.args[len(node.ins) :]
+    iter_args = node.body.block.args[len(node.ins) :]
     found: list[bool] = []
     folded = (node.yielded[result.index] for result in folds(node))
-    for carry, value in zip(carries, folded, strict=True):
+    for iter_arg, value in zip(iter_args, folded, strict=True):
         made = _maker(value)
-        last = max((place[op] for op in _readers(carry)), default=-1)
+        last = max((place[op] for op in _readers(iter_arg)), default=-1)
         found.append(
             made is not None and last < place[made] and not _repeats(made, node, value)
         )
@@ -34,7 +34,7 @@ def in_place(node: NodeOp) -> tuple[bool, ...]:
 
 
 def folds(node: NodeOp) -> tuple[OpResult, ...]:
-    """Return the results of `node` that its carries become, in their order."""
+    """Return the results of `node` that its iter_args become, in their order."""
     pairs = zip(node.results, node.combiners, strict=True)
     return tuple(result for result, kind in pairs if kind is Combiner.FOLD)
 
@@ -43,7 +43,7 @@ def _repeats(op: Operation, node: NodeOp, value: SSAValue) -> bool:
     """Return whether a loop inside `node` makes `op` repeat its part of `value`."""
     above = op.parent_op()
     while isinstance(above, NodeOp) and above is not node:
-        looped = {row.dim for row in above.loops if row.factor > 1}
+        looped = {loop.dim for loop in above.loops if loop.factor > 1}
         if isinstance(above, TemporalOp) and looped - set(names_of(value)):
             return True
         above = above.parent_op()

@@ -1,4 +1,7 @@
-"""What temporal and spatial nodes share: rows, tiles, combiners, and their checks."""
+"""
+What temporal and spatial nodes have in common: loops, tiles, combiners, and their
+checks.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from comet.dialects.schedule.slices import Cut, cuts_along, is_tile, with_tile
 
 class NodeOp(IRDLOperation, ABC):
     """
-    A node of the tile tree: rows, operands that are sliced, results that combine.
+    A node of the tile tree: loops, operands that are sliced, results that combine.
 
     Plans address it by its name.
     """
@@ -51,20 +54,20 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def factors(self) -> dict[str, int]:
-        """The number of tiles of each looped dimension, outermost row first."""
+        """The number of tiles of each looped dimension, outermost loop first."""
         factors: dict[str, int] = {}
-        for row in self.loops:
-            factors[row.dim] = factors.get(row.dim, 1) * row.factor
+        for loop in self.loops:
+            factors[loop.dim] = factors.get(loop.dim, 1) * loop.factor
         return factors
 
     @property
     def splitting(self) -> tuple[LoopAttr, ...]:
-        """The rows that split something, or will once their factor is chosen."""
+        """The loops that split something, or will once their factor is chosen."""
         return tuple(self.loops)
 
     @property
     def outermost(self) -> NodeOp:
-        """The node around it that stands in no other, itself if there is none."""
+        """The node around it that is in no other, itself if there is none."""
         above = self.parent_op()
         return above.outermost if isinstance(above, NodeOp) else self
 
@@ -75,7 +78,7 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def in_kernel(self) -> bool:
-        """Whether it is the grid of a kernel, or stands in one."""
+        """Whether it is the grid of a kernel, or is in one."""
         return self.outermost.is_grid
 
     @property
@@ -89,7 +92,7 @@ class NodeOp(IRDLOperation, ABC):
 
     def cuts(self) -> tuple[Cut, ...]:
         """Return how the node cuts dimensions, in the order of its loops."""
-        values = (*self.ins, *self.initial_carries())
+        values = (*self.ins, *self.init_args())
         whole = merged_extents(values, self.name)
         tiles = merged_extents(self.body.block.args, self.name)
 
@@ -124,8 +127,11 @@ class NodeOp(IRDLOperation, ABC):
         return is_tile(self.last_cut(dim, extent), tile, self.on_mesh)
 
     @abstractmethod
-    def initial_carries(self) -> Sequence[SSAValue]:
-        """Return the values that the carries start from; empty in a spatial node."""
+    def init_args(self) -> Sequence[SSAValue]:
+        """
+        Return the init args: the values that the iter_args start from; empty in a
+        spatial node.
+        """
 
 
 def combine_attr(combiners: Sequence[Combiner]) -> ArrayAttr[StringAttr] | None:
@@ -136,9 +142,9 @@ def combine_attr(combiners: Sequence[Combiner]) -> ArrayAttr[StringAttr] | None:
 
 
 def verify_node(op: NodeOp) -> None:
-    """Check rows, block arguments, combiners and bindings of a node."""
+    """Check loops, block arguments, combiners and bindings of a node."""
     _verify_counts(op)
-    values = (*op.ins, *op.initial_carries())
+    values = (*op.ins, *op.init_args())
     extents = merged_extents(values, op.name)
     for dim in op.factors:
         if dim not in extents:
@@ -151,7 +157,7 @@ def verify_node(op: NodeOp) -> None:
         _verify_tile(op, outer, inner, extents)
     for outer, combiner in zip(op.outs, op.combiners, strict=True):
         _verify_combiner(op, outer, combiner)
-    _verify_carries(op)
+    _verify_iter_args(op)
     for inner in op.body.block.ops:
         _verify_binding(inner)
 
@@ -160,7 +166,7 @@ def verify_names(root: NodeOp) -> None:
     """
     Check that names tell the nodes of a block apart; done at its first tile tree.
 
-    Nodes of one name may stand in one another: these are the parts of one node.
+    Nodes of one name may be in one another: these are the parts of one node.
     """
     before = root.prev_op
     while before is not None and not isinstance(before, NodeOp):
@@ -184,7 +190,7 @@ def verify_names(root: NodeOp) -> None:
 
 
 def _verify_counts(op: NodeOp) -> None:
-    expected = len(op.ins) + len(op.initial_carries())
+    expected = len(op.ins) + len(op.init_args())
     if len(op.body.block.args) != expected:
         raise VerifyException(
             f"'{op.name}' op has {expected} operands and "
@@ -240,11 +246,11 @@ def _verify_tile(
 
 
 def _verify_combiner(op: NodeOp, result: SSAValue, combiner: Combiner) -> None:
-    dims = dict.fromkeys(row.dim for row in op.splitting)
+    dims = dict.fromkeys(loop.dim for loop in op.splitting)
     lost = [dim for dim in dims if dim not in extents_of(result)]
     if lost and combiner is Combiner.NONE:
         raise VerifyException(
-            f"'{op.name}' op result {result.type} lacks the looped dimension {lost[0]} "
+            f"'{op.name}' op result {result.type} has no looped dimension {lost[0]} "
             "and names no combiner (add, max, fold, same or root)"
         )
     if not lost and combiner is not Combiner.NONE:
@@ -254,20 +260,20 @@ def _verify_combiner(op: NodeOp, result: SSAValue, combiner: Combiner) -> None:
         )
 
 
-def _verify_carries(op: NodeOp) -> None:
-    """Check that carries and `fold` results of a temporal node pair up."""
-    carries = op.initial_carries()
+def _verify_iter_args(op: NodeOp) -> None:
+    """Check that iter_args and `fold` results of a temporal node pair up."""
+    iter_args = op.init_args()
     folds = [
         value
         for value, combiner in zip(op.yielded, op.combiners, strict=True)
         if combiner is Combiner.FOLD
     ]
     arguments = op.body.block.args[len(op.ins) :]
-    if not carries:
+    if not iter_args:
         return
     if [value.type for value in folds] != [arg.type for arg in arguments]:
         raise VerifyException(
-            f"'{op.name}' op has one carry for each `fold` result, of its type"
+            f"'{op.name}' op has one iter_arg for each `fold` result, of its type"
         )
 
 

@@ -17,8 +17,8 @@ from xdsl.ir import SSAValue
 from comet.dialects.compound.dims import level_of
 from comet.dialects.schedule.node import NodeOp
 
-Crossing: TypeAlias = Literal["in", "carry", "out"]
-"""How a value crosses a border: as an operand, as the start of a carry, as a result."""
+Crossing: TypeAlias = Literal["in", "iter_arg", "out"]
+"""How a value crosses a border: as an operand, as an init arg, as a result."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Border:
 
 
 def borders(node: NodeOp) -> Iterator[Border]:
-    """Yield what crosses the border of `node`: operands, carries, then results."""
+    """Yield what crosses the border of `node`: operands, iter_args, then results."""
     for outer, tile in zip(node.ins, node.tiles, strict=True):
         yield Border(outer, tile, "in")
     carried = node.body.block.args[len(node.ins) :]
-    for outer, tile in zip(node.initial_carries(), carried, strict=True):
-        yield Border(outer, tile, "carry")
+    for outer, tile in zip(node.init_args(), carried, strict=True):
+        yield Border(outer, tile, "iter_arg")
     for outer, tile in zip(node.outs, node.yielded, strict=True):
         yield Border(outer, tile, "out")
 

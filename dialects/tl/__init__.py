@@ -96,14 +96,14 @@ from comet.dialects.tl.plan import (
 from comet.dialects.tl.remote import (
     FinishEpochOp,
     NextEpochOp,
-    OwnOp,
-    PlaceOp,
+    RankAndProgramIdOp,
     RebaseOp,
     RemoteLoadOp,
     SignalAddAllOp,
     SignalAddOp,
     SignalAllOp,
     SignalOp,
+    SymmetricAddressOp,
     WaitAllOp,
     WaitOp,
 )
@@ -217,7 +217,7 @@ class KernelOp(IRDLOperation):
 
 @irdl_op_definition
 class YieldOp(AbstractYieldOperation[Attribute]):
-    """The values that a loop carries into its next iteration."""
+    """The values that a loop passes to its next iteration."""
 
     name = "tl.yield"
     traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ForOp, IfOp)))
@@ -452,9 +452,9 @@ Tl = Dialect(
         LoadOp,
         NextEpochOp,
         NumProgramsOp,
-        OwnOp,
+        SymmetricAddressOp,
         PermuteOp,
-        PlaceOp,
+        RankAndProgramIdOp,
         PlanOp,
         PlanYieldOp,
         ProgramIdOp,

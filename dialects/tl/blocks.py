@@ -111,7 +111,7 @@ class NumProgramsOp(IRDLOperation):
 @irdl_op_definition
 class Swizzle2dOp(IRDLOperation):
     """
-    Reorder programs: `group` rows of the grid advance through the columns together.
+    L2 swizzle: `group` rows of the grid advance through the columns together.
 
     `row` and `column` count a grid of `shape` row by row; the results are those of the
     program that has their place when it is counted in groups of rows.

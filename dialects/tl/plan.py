@@ -57,8 +57,8 @@ class HeapZerosOp(IRDLOperation):
     the first extent: callers write it there, and do not pass it.
 
     ```mlir
-    %inbox = tl.heap_zeros : tensor<2x4x64x16xf16>
-    %inbox = tl.heap_zeros of %a : tensor<2x64x16xf16>, tensor<64x16xf16>
+    %recv = tl.heap_zeros : tensor<2x4x64x16xf16>
+    %recv = tl.heap_zeros of %a : tensor<2x64x16xf16>, tensor<64x16xf16>
     ```
     """
 
@@ -172,7 +172,8 @@ class PlanYieldOp(AbstractYieldOperation[Attribute]):
 @irdl_op_definition
 class PlanOp(IRDLOperation):
     """
-    What every rank does, in order; `split` names the dimension that ranks share.
+    What every rank does, in order; `split` names the dimension that is sharded over
+    ranks.
 
     A rank holds ceil(extent / ranks) elements of it, the last ranks what is left; of a
     tensor with an empty name every rank holds all.
@@ -225,17 +226,17 @@ class PlanOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op region ends in tl.plan_yield")
         if self.ranks.value.data < 1:
             raise VerifyException(f"'{self.name}' op runs on 1 rank or more")
-        self._verify_shares("argument", self.ins, self.body.block.args, self.ins_split)
-        self._verify_shares("result", self.outs, last.arguments, self.outs_split)
+        self._verify_shards("argument", self.ins, self.body.block.args, self.ins_split)
+        self._verify_shards("result", self.outs, last.arguments, self.outs_split)
 
-    def _verify_shares(
+    def _verify_shards(
         self,
         what: str,
         outer: Sequence[SSAValue],
         inner: Sequence[SSAValue],
         split: ArrayAttr[StringAttr],
     ) -> None:
-        """Check that a rank holds its share of every tensor."""
+        """Check that a rank holds its shard of every tensor."""
         if not len(outer) == len(inner) == len(split):
             raise VerifyException(
                 f"'{self.name}' op has {len(outer)} {what}s outside, {len(inner)} "

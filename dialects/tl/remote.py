@@ -1,7 +1,7 @@
 """
 The operations of the `tl` dialect that reach memory of other ranks, and wait for it.
 
-One to one with `comet.runtime.shim`. A pointer always points into the own rank's heap;
+One to one with `comet.runtime.shim`. A pointer always points into this rank's heap;
 `tl.rebase` gives the same object on another rank.
 """
 
@@ -42,19 +42,20 @@ FLAG = PtrType(i32)
 
 
 @irdl_op_definition
-class PlaceOp(IRDLOperation):
+class RankAndProgramIdOp(IRDLOperation):
     """
-    The rank that this program works for, and its number among that rank's programs.
+    The rank id that this program works for, and its program id among that rank's
+    programs.
 
     ```mlir
-    %r, %pid = tl.place %rank, %PROGRAMS
+    %r, %pid = tl.rank_and_program_id %rank, %PROGRAMS
     ```
     """
 
-    name = "tl.place"
+    name = "tl.rank_and_program_id"
     rank = operand_def(i32)
     programs = operand_def(ProgramsType())
-    own_rank = result_def(i32)
+    rank_id = result_def(i32)
     program = result_def(i32)
     traits = traits_def(Pure())
     assembly_format = "$rank `,` $programs attr-dict"
@@ -64,19 +65,19 @@ class PlaceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class OwnOp(IRDLOperation):
+class SymmetricAddressOp(IRDLOperation):
     """
-    The pointer to the own rank's copy of what a parameter of the kernel points to.
+    The symmetric address of a parameter of the kernel: the pointer to this rank's copy.
 
     It is the parameter, except where one launch holds the programs of all ranks: then
     parameters point to rank 0's copies.
 
     ```mlir
-    %a = tl.own %a_ptr, %rank, %bases, %PROGRAMS : !tl.ptr<f16>
+    %a = tl.symmetric_address %a_ptr, %rank, %bases, %PROGRAMS : !tl.ptr<f16>
     ```
     """
 
-    name = "tl.own"
+    name = "tl.symmetric_address"
     T: ClassVar = VarConstraint("T", base(PtrType))
     pointer = operand_def(T)
     rank = operand_def(i32)
@@ -285,7 +286,7 @@ class SignalAddAllOp(_SignalAllLike):
 @irdl_op_definition
 class WaitOp(IRDLOperation):
     """
-    Wait until a flag of the own rank is at least `value`; then see what it published.
+    Wait until a flag of this rank is at least `value`; then see what it published.
 
     ```mlir
     tl.wait %flag, %epoch
@@ -305,7 +306,7 @@ class WaitOp(IRDLOperation):
 @irdl_op_definition
 class WaitAllOp(IRDLOperation):
     """
-    Wait until `count` flags of the own rank, `stride` apart, are at least `value`.
+    Wait until `count` flags of this rank, `stride` apart, are at least `value`.
 
     ```mlir
     tl.wait_all %flag, %epoch, %stride, %WORLD : !tl.constexpr<4>

@@ -179,7 +179,7 @@ class CacheModifierType(ParametrizedAttribute, TypeAttribute):
 @irdl_attr_definition
 class ProgramsType(ParametrizedAttribute, TypeAttribute):
     """
-    How ranks share a launch, known when the kernel is compiled; the runtime says.
+    How ranks divide a launch, known when the kernel is compiled; the runtime says.
 
     0 where each rank launches its own kernel; the number of programs of a rank where
     one launch holds the programs of all ranks, which take turns.

@@ -49,12 +49,13 @@ def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
     return loaded
 
 
-def dims_behind(value: SSAValue) -> frozenset[str]:
+def backward_slice_dims(value: SSAValue) -> frozenset[str]:
     """
-    Return the names of all dimensions that `value` is computed from.
+    Return the dimensions of the backward slice of `value`: of all that it is computed
+    from.
 
     An extent depends on its dimension only, a constant on none; a result of a fold on
-    what its own carry is made of, not on all that the fold reads.
+    the slice of its own iter_arg, not on all that the fold reads.
     """
     seen: set[SSAValue] = set()
     pending, dims = [value], set[str]()
@@ -84,14 +85,14 @@ def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
 
 
 def _carried(op: FoldOp, index: int) -> tuple[SSAValue, ...]:
-    """Return what the carry at `index` starts from and becomes."""
+    """Return the init arg and the next value of the iter_arg at `index`."""
     terminator = op.step.block.last_op
     assert terminator is not None
     return (op.init[index], terminator.operands[index])
 
 
 def _entering(block: Block, index: int) -> tuple[SSAValue, ...]:
-    """Return what stands behind a block argument, nothing outside of folds."""
+    """Return what defines a block argument, nothing outside of folds."""
     op = block.parent_op()
     if not isinstance(op, FoldOp):
         return ()

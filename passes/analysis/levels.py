@@ -64,7 +64,7 @@ def level_of_function(func: FuncOp) -> IRLevel | None:
     """
     Return the level of `func`, None if it computes nothing.
 
-    What stands inside its SPMD region counts as well.
+    What is inside its SPMD region counts as well.
     """
     ops = list(func.body.block.ops)
     if (region := spmd_region(func)) is not None:

@@ -1,10 +1,10 @@
 """
-Sweeps: how often a loop over one dimension must run to compute a list of ops.
+Reduction loops: how often a loop over one dimension must run to compute a list of ops.
 
-An op that has the dimension runs inside a sweep over it. A reduction over the dimension
-is complete only after its sweep, so what needs the result in every tile runs in a later
-one; ops without the dimension stand between the sweeps. Pure functions on elementary
-ops (`compound`); nothing here changes IR.
+An op that has the dimension runs inside a loop over it. A reduction over the dimension
+is complete only after its loop, so what needs the result in every tile runs in a later
+loop; ops without the dimension are placed between the loops. Pure functions on
+elementary ops (`compound`); nothing here changes IR.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def looped_dims(ops: Sequence[Operation]) -> tuple[str, ...]:
 
     What is reduced last stands outermost: the loop over K that makes a tile of a
     product runs inside the loop over N that reduces the product. A loop that cuts the
-    carries of a fold stands outside of the fold's: each tile has carries of its own.
+    iter_args of a fold is outside of the fold's: each tile has iter_args of its own.
     """
     last = {dim: index for index, op in enumerate(ops) for dim in reduced_dims(op)}
     order = sorted(last, key=last.__getitem__, reverse=True)
@@ -67,7 +67,7 @@ def nested_loops(
     """
     Return those of `dims` that can be loops of one nest, outermost first.
 
-    A loop that reduces a value stands inside the loops over what the value keeps: sums
+    A loop that reduces a value is inside the loops over what the value keeps: sums
     are carried in registers, of which no tile can be assembled. Else the order stays.
     Where each of two dimensions is kept by what reduces the other, the one with the
     smallest of `extents` is no loop, and so held whole; one of a fold only if all are,
@@ -97,28 +97,30 @@ def _kept_when_reduced(ops: Sequence[Operation], dim: str) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class ReductionLoop:
     """One loop over the dimension."""
 
     ops: tuple[Operation, ...]
-    """What its body computes, in order; ops of an earlier sweep are recomputed."""
+    """
+    What its body computes, in order; ops of an earlier reduction loop are recomputed.
+    """
     outputs: tuple[SSAValue, ...]
     """What it yields: reductions, and tiles that are needed outside or later."""
 
 
 @dataclass(frozen=True)
-class SweepPlan:
-    """Sweeps over one dimension, and what stands between them."""
+class ReductionLoopPlan:
+    """The reduction loops over one dimension, and the ops between them."""
 
     dim: str
-    sweeps: tuple[Sweep, ...]
+    reduction_loops: tuple[ReductionLoop, ...]
     between: tuple[tuple[Operation, ...], ...]
-    """Ops without the dimension: `between[i]` before sweep i, the last after all."""
+    """Ops without the dimension: `between[i]` before loop i, the last after all."""
 
 
 @dataclass(frozen=True)
 class _Phases:
-    """When each op can run: `of[op]` sweeps have ended before it."""
+    """When each op can run: `of[op]` reduction loops have ended before it."""
 
     dim: str
     of: dict[Operation, int]
@@ -127,15 +129,19 @@ class _Phases:
         return self.dim in iteration_dims(op)
 
     def ready(self, value: SSAValue) -> int:
-        """Return how many sweeps must have ended before `value` can be read."""
+        """
+        Return how many reduction loops must have ended before `value` can be read.
+        """
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
             return 0
         ended = self.has_dim(op) and self.dim not in names_of(value)
         return self.of[op] + ended
 
-    def swept(self, value: SSAValue) -> Operation | None:
-        """Return the op in whose sweep the tiles of `value` are made, if any."""
+    def maker_in_loop(self, value: SSAValue) -> Operation | None:
+        """
+        Return the op in whose reduction loop the tiles of `value` are made, if any.
+        """
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
             return None
@@ -149,19 +155,19 @@ def _phases(ops: Sequence[Operation], dim: str) -> _Phases:
     return phases
 
 
-def sweep_count(ops: Sequence[Operation], dim: str) -> int:
-    """Return the number of sweeps over `dim` that the ops need."""
+def reduction_loop_count(ops: Sequence[Operation], dim: str) -> int:
+    """Return the number of reduction loops over `dim` that the ops need."""
     phases = _phases(ops, dim)
     return max((p + 1 for op, p in phases.of.items() if phases.has_dim(op)), default=0)
 
 
 def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
-    """Return the tiles made in one sweep and used in a later one, in order."""
+    """Return the tiles made in one reduction loop and used in a later one, in order."""
     phases = _phases(ops, dim)
     crossing: dict[SSAValue, None] = {}
     for op in ops:
         for value in op.operands:
-            made = phases.swept(value)
+            made = phases.maker_in_loop(value)
             if made is not None and phases.of[made] < phases.of[op]:
                 crossing[value] = None
     return tuple(crossing)
@@ -181,30 +187,32 @@ def producers(
     return tuple(op for op in ops if op in needed)
 
 
-def plan_sweeps(
+def plan_reduction_loops(
     ops: Sequence[Operation],
     dim: str,
     wanted: Collection[SSAValue],
     spilled: Collection[SSAValue] = (),
-) -> SweepPlan:
+) -> ReductionLoopPlan:
     """
-    Plan the sweeps over `dim` that compute `wanted`.
+    Plan the reduction loops over `dim` that compute `wanted`.
 
-    `ops` are in order and hold no constants. A tile that a later sweep needs is
-    recomputed there, unless it is one of `spilled`: then its own sweep yields it.
+    `ops` are in order and hold no constants. A tile that a later loop needs is
+    recomputed there, unless it is one of `spilled`: then its own loop yields it.
     """
     phases = _phases(ops, dim)
-    count = sweep_count(ops, dim)
+    count = reduction_loop_count(ops, dim)
     outputs = _outputs(ops, phases, wanted, spilled)
-    sweeps = tuple(
-        Sweep(_body(ops, phases, index, outputs[index], spilled), outputs[index])
+    reduction_loops = tuple(
+        ReductionLoop(
+            _body(ops, phases, index, outputs[index], spilled), outputs[index]
+        )
         for index in range(count)
     )
     between = tuple(
         tuple(op for op in ops if not phases.has_dim(op) and phases.of[op] == index)
         for index in range(count + 1)
     )
-    return SweepPlan(dim, sweeps, between)
+    return ReductionLoopPlan(dim, reduction_loops, between)
 
 
 def _outputs(
@@ -213,7 +221,7 @@ def _outputs(
     wanted: Collection[SSAValue],
     spilled: Collection[SSAValue],
 ) -> dict[int, tuple[SSAValue, ...]]:
-    """Return what each sweep yields, reductions first."""
+    """Return what each reduction loop yields, reductions first."""
     used = {value for op in ops for value in op.operands}
     outputs: dict[int, tuple[SSAValue, ...]] = {}
     for op in ops:
@@ -242,7 +250,7 @@ def _body(
     outputs: Sequence[SSAValue],
     spilled: Collection[SSAValue],
 ) -> tuple[Operation, ...]:
-    """Return what sweep `index` computes, in order."""
+    """Return what reduction loop `index` computes, in order."""
     needed: set[Operation] = set()
     pending = [value.owner for value in outputs]
     while pending:
@@ -251,7 +259,7 @@ def _body(
             continue
         needed.add(op)
         for value in op.operands:
-            made = phases.swept(value)
+            made = phases.maker_in_loop(value)
             stored = value in spilled and made is not None and phases.of[made] < index
             if made is not None and not stored:
                 pending.append(made)

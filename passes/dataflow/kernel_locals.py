@@ -1,9 +1,9 @@
 """
-What a node of a kernel reads of another one of the same kernel.
+What a node of a kernel reads from another node of the same kernel.
 
-The programs of a kernel run in no order but the one that flags make. A channel that the
-first node gives to orders both: its signal stands behind everything that a program has
-stored, and the second node waits for what its own rank gave before it loads anything.
+The programs of a kernel run in no order but the one that flags make. A channel of which
+the first node is the producer orders both: its signal follows all stores of a program,
+and the second node waits for its own rank's message before it loads anything.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from comet.dialects.dataflow import (
     ReadOp,
     StageOp,
     WaitOp,
-    behind,
+    program_value,
 )
 from comet.dialects.dataflow.rank_loops import loops_over
-from comet.dialects.dataflow.signals import blocks_of, flagged
+from comet.dialects.dataflow.signals import awaited_channel, blocks_of
 from comet.dialects.schedule import SpatialOp
 
 
 def maker_of(value: SSAValue) -> OpResult | None:
     """Return the result of a node, of any kernel, that `value` is; None if of none."""
-    value = behind(viewed(value))
+    value = program_value(viewed(value))
     if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
         terminator = value.op.body.block.last_op
         assert terminator is not None
@@ -76,11 +76,11 @@ def _waited_for(node: SpatialOp, read: SSAValue, made: OpResult) -> SSAValue | N
         op = viewed(value).owner
         if not isinstance(op, ReadOp | PullOp) or op.channel not in waits:
             continue
-        dims = blocks_of(flagged(waits[op.channel]))
+        dims = blocks_of(awaited_channel(waits[op.channel]))
         if (
-            # Who gets a part only is told of that part only.
+            # A receiver of a part gets signals of that part only.
             op.channel_type.split is None
-            and _gives(made, behind(op.channel))
+            and _is_producer(made, program_value(op.channel))
             and all(_same_slice(dim, op.result, value, made, read) for dim in dims)
             and not _is_gathered_on_grid(op, node)
         ):
@@ -88,11 +88,14 @@ def _waited_for(node: SpatialOp, read: SSAValue, made: OpResult) -> SSAValue | N
     return None
 
 
-def _gives(made: OpResult, channel: SSAValue) -> bool:
-    """Whether the node that makes a value gives to a channel, perhaps another value."""
+def _is_producer(made: OpResult, channel: SSAValue) -> bool:
+    """
+    Whether the node that makes a value is a producer of a channel, perhaps of another
+    value.
+    """
     return any(
         isinstance(use.operation, PushOp | StageOp)
-        and behind(use.operation.channel) is channel
+        and program_value(use.operation.channel) is channel
         for out in made.op.results
         for use in out.uses
     )

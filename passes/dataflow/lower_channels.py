@@ -1,12 +1,12 @@
 """
-`lower-channels`: channels -> inboxes, flags and epochs.
+`lower-channels`: channels -> receive buffers, flags and epochs.
 
 A channel becomes symmetric memory with two slots, of which launches use one in turn,
 and, where somebody signals, flags that count the tiles of each block. A kernel counts
 its launches on the device; slots and what is waited for follow from that number, so
-that nothing is cleared between launches. Channels that one signal tells of share flags.
-To the channel of an input the caller gives, and one program tells of it. Rejects other
-channels that no kernel, or several, give to, and waits for what nobody signals.
+that nothing is cleared between launches. Channels that one signal covers share flags.
+The caller writes the channel of an input, and one program signals it. Rejects other
+channels without exactly one producer, and waits for what nobody signals.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from comet.dialects.dataflow import (
     EpochOp,
     FlagsOp,
     FlagsType,
-    InboxOp,
     KernelOp,
     ProgramOp,
     PullOp,
     PushOp,
     ReadOp,
+    ReceiveBufferOp,
     SignalOp,
     StageOp,
     WaitOp,
@@ -61,7 +61,7 @@ class LowerChannelsPass(ModulePass):
 
 @dataclass(frozen=True)
 class FlagPlan:
-    """What tells the readers of a channel that a block has arrived."""
+    """The flags that signal to the consumers of a channel that a block has arrived."""
 
     channel: ChannelOp
     writers: int | None
@@ -74,61 +74,63 @@ def plan_flags(program: ProgramOp) -> tuple[FlagPlan, ...]:
     """
     Count the signals of every channel of a program.
 
-    Raises `PassFailedException` for a channel that nobody gives to, or several kernels.
+    Raises `PassFailedException` for a channel without exactly one producer.
     """
     channels = [op for op in program.body.block.ops if isinstance(op, ChannelOp)]
     return tuple(_flag_plan(channel) for channel in channels)
 
 
 def _flag_plan(channel: ChannelOp) -> FlagPlan:
-    givers = [op for op in uses_of(channel.result) if isinstance(op, PushOp | StageOp)]
+    producers = [
+        op for op in uses_of(channel.result) if isinstance(op, PushOp | StageOp)
+    ]
     if channel.input is not None:
-        return _flag_plan_of_input(channel, givers)
-    if len(givers) != 1:
+        return _flag_plan_of_input(channel, producers)
+    if len(producers) != 1:
         raise PassFailedException(
-            f"lower-channels: the channel {_name(channel)} is given to "
-            f"{len(givers)} times; push or stage one value to it"
+            f"lower-channels: the channel {_name(channel)} is stored to "
+            f"{len(producers)} times; push or stage one value to it"
         )
     other = signalled_with(channel)
     if other is channel:
-        return FlagPlan(channel, tiles_per_block(givers[0], channel))
+        return FlagPlan(channel, tiles_per_block(producers[0], channel))
     return FlagPlan(channel, None, other)
 
 
 def _flag_plan_of_input(
-    channel: ChannelOp, givers: Sequence[PushOp | StageOp]
+    channel: ChannelOp, producers: Sequence[PushOp | StageOp]
 ) -> FlagPlan:
-    if givers:
+    if producers:
         raise PassFailedException(
-            f"lower-channels: a kernel gives to the channel {_name(channel)} of an "
-            "input, which the caller has written there; give to a channel of its own"
+            f"lower-channels: a kernel stores to the channel {_name(channel)} of an "
+            "input, which the caller has written there; use a channel of its own"
         )
     return FlagPlan(channel, None if signalled_with(channel) is None else 1)
 
 
-def tiles_per_block(giver: PushOp | StageOp, channel: ChannelOp) -> int:
+def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
     """
     Return how many tiles of a value that a grid makes belong to one block of a message.
 
     Each program makes one tile. Tiles that are for different ranks belong to different
     messages.
     """
-    node = giver.value.owner
+    node = producer.value.owner
     if not isinstance(node, SpatialOp) or node.mesh_name is not None:
         raise PassFailedException(
-            f"lower-channels: what is given to the channel {_name(channel)} is not "
-            "made by a node on the launch grid; give it what such a node makes"
+            f"lower-channels: what is stored to the channel {_name(channel)} is not "
+            "made by a node on the launch grid; store what such a node makes"
         )
-    programs = prod(row.factor for row in node.loops)
-    blocks = prod(row.factor for row in channel.blocks)
-    return programs // (blocks * destinations(giver, channel.ranks))
+    programs = prod(loop.factor for loop in node.loops)
+    blocks = prod(loop.factor for loop in channel.blocks)
+    return programs // (blocks * destinations(producer, channel.ranks))
 
 
-def destinations(giver: PushOp | StageOp, ranks: int) -> int:
+def destinations(producer: PushOp | StageOp, ranks: int) -> int:
     """Return for how many different ranks the tiles are, one rank each."""
-    node, split = giver.value.owner, giver.channel_type.split
+    node, split = producer.value.owner, producer.channel_type.split
     assert isinstance(node, SpatialOp)
-    return ranks if split in [row.dim for row in node.loops] else 1
+    return ranks if split in [loop.dim for loop in node.loops] else 1
 
 
 def _name(channel: ChannelOp) -> str:
@@ -137,9 +139,9 @@ def _name(channel: ChannelOp) -> str:
 
 def lower(program: ProgramOp, plans: Sequence[FlagPlan]) -> None:
     """Replace the channels of a program, and all that works on them."""
-    lowered: dict[SSAValue, Memory] = {}
+    lowered: dict[SSAValue, ChannelMemory] = {}
     for plan in plans:
-        lowered[plan.channel.result] = _memory(plan)
+        lowered[plan.channel.result] = _channel_memory(plan)
     for plan in plans:
         if plan.signalled_with is not None:
             flags = lowered[plan.signalled_with.result].flags
@@ -153,31 +155,31 @@ def lower(program: ProgramOp, plans: Sequence[FlagPlan]) -> None:
 
 
 @dataclass(frozen=True)
-class Memory:
+class ChannelMemory:
     """What a channel becomes."""
 
-    inbox: SSAValue
+    receive_buffer: SSAValue
     flags: FlagsOp | None
 
 
-def _memory(plan: FlagPlan) -> Memory:
-    """Insert the inbox of a channel, with flags if there are signals."""
+def _channel_memory(plan: FlagPlan) -> ChannelMemory:
+    """Insert the receive buffer of a channel, with flags if there are signals."""
     channel = plan.channel
     axes, mesh = channel.axis_names, channel.mesh.string_value()
-    inbox = InboxOp(SLOTS, mesh, axes, channel.type, channel.input)
+    receive_buffer = ReceiveBufferOp(SLOTS, mesh, axes, channel.type, channel.input)
     hint = (channel.result.name_hint or "channel").removesuffix("_channel")
-    inbox.result.name_hint = f"{hint}_inbox"
-    insert_before(channel, inbox)
+    receive_buffer.result.name_hint = f"{hint}_recv"
+    insert_before(channel, receive_buffer)
     if plan.writers is None:
-        return Memory(inbox.result, None)
+        return ChannelMemory(receive_buffer.result, None)
     type_ = FlagsType(channel.ranks, channel.blocks)
-    flags = FlagsOp(inbox.result, plan.writers, type_)
+    flags = FlagsOp(receive_buffer.result, plan.writers, type_)
     flags.result.name_hint = f"{hint}_flags"
     insert_before(channel, flags)
-    return Memory(inbox.result, flags)
+    return ChannelMemory(receive_buffer.result, flags)
 
 
-def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, Memory]) -> None:
+def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, ChannelMemory]) -> None:
     """Let a kernel use memory in place of channels, and count its launches."""
     body = kernel.body.block
     epoch = EpochOp()
@@ -188,7 +190,7 @@ def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, Memory]) -> None:
         if value not in lowered:
             continue
         memory, argument = lowered[value], body.args[index]
-        ins[index] = memory.inbox
+        ins[index] = memory.receive_buffer
         uses = [use.operation for use in argument.uses]
         uses = [op for op in uses if not _is_covered(argument, op)]
         flags = None
@@ -209,7 +211,7 @@ def _is_covered(channel: SSAValue, op: Operation) -> bool:
 
 
 def _lower_use(
-    op: Operation, epoch: SSAValue, flags: SSAValue | None, memory: Memory
+    op: Operation, epoch: SSAValue, flags: SSAValue | None, memory: ChannelMemory
 ) -> None:
     """Let an operation on a channel use the slot, and the flags, of an epoch."""
     match op:
@@ -225,6 +227,6 @@ def _lower_use(
         case _:
             raise PassFailedException(
                 f"lower-channels: {op.name} waits for what nobody signals; remove it, "
-                "or signal in the kernel that gives to the channel"
+                "or signal in the kernel that stores to the channel"
             )
     Rewriter.replace_op(op, new)

@@ -1,8 +1,8 @@
 """
-Rows over ranks: loops that visit what one rank sent, or made for one rank, at a time.
+Loops over ranks: they visit what one rank sent, or what is for one rank, at a time.
 
-The row of a dimension becomes two: the first runs over the ranks' shares, the second
-cuts a share into tiles. Tiles keep their extent unless a share is shorter.
+The loop of a dimension becomes two: the first runs over the ranks' shards, the second
+cuts a shard into tiles. Tiles keep their extent unless a shard is shorter.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from comet.dialects.compound.dims import extents_of, with_extents
 from comet.dialects.dataflow.rank_loops import tile_of
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.schedule.retile import set_rows
+from comet.passes.schedule.retile import set_loops
 
 
 def split_by_rank(node: NodeOp, dim: str, ranks: int) -> None:
-    """Give `node`, which loops over `dim`, a first row of it over the ranks' shares."""
-    if [row.dim for row in node.loops].count(dim) > 1:
+    """Give `node`, which loops over `dim`, a first loop over the ranks' shards."""
+    if [loop.dim for loop in node.loops].count(dim) > 1:
         return
     extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
     tile = tile_of(node, dim)
     share = -(-extent // ranks)
-    rows: list[LoopAttr] = []
-    for row in node.loops:
-        if row.dim == dim:
-            rows.append(LoopAttr(dim, ranks, row.axis))
-            row = LoopAttr(dim, -(-share // min(tile, share)), row.axis)
-        rows.append(row)
-    set_rows(node, _renumbered(rows))
+    loops: list[LoopAttr] = []
+    for loop in node.loops:
+        if loop.dim == dim:
+            loops.append(LoopAttr(dim, ranks, loop.axis))
+            loop = LoopAttr(dim, -(-share // min(tile, share)), loop.axis)
+        loops.append(loop)
+    set_loops(node, _renumbered(loops))
     if tile > share:
         _cap(node.body.block, dim, share)
 
 
-def _renumbered(rows: list[LoopAttr]) -> list[LoopAttr]:
-    """Return rows whose axes, if they have any, are g0, g1, .."""
+def _renumbered(loops: list[LoopAttr]) -> list[LoopAttr]:
+    """Return loops whose axes, if they have any, are g0, g1, .."""
     return [
-        LoopAttr(row.dim, row.factor, None if row.axis is None else f"g{index}")
-        for index, row in enumerate(rows)
+        LoopAttr(loop.dim, loop.factor, None if loop.axis is None else f"g{index}")
+        for index, loop in enumerate(loops)
     ]
 
 
@@ -66,10 +66,11 @@ def _cap(block: Block, dim: str, extent: int) -> None:
 
 
 def _refit(node: NodeOp, dim: str) -> None:
-    """Set the factor of the row of `dim` to what its tiles say."""
+    """Set the factor of the loop over `dim` to what its tiles say."""
     extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
     factor = -(-extent // tile_of(node, dim))
-    rows = [
-        LoopAttr(dim, factor, row.axis) if row.dim == dim else row for row in node.loops
+    loops = [
+        LoopAttr(dim, factor, loop.axis) if loop.dim == dim else loop
+        for loop in node.loops
     ]
-    set_rows(node, rows)
+    set_loops(node, loops)

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 from xdsl.rewriter import Rewriter
 
-from comet.dialects.dataflow import ChannelOp, KernelOp, ProgramOp, SignalOp, behind
+from comet.dialects.dataflow import (
+    ChannelOp,
+    KernelOp,
+    ProgramOp,
+    SignalOp,
+    program_value,
+)
 from comet.dialects.dataflow.signals import can_cover
 
 
@@ -48,7 +54,7 @@ def plan_signals(kernel: KernelOp) -> Iterator[Coalescing]:
 
 def _covers(later: SignalOp, signal: SignalOp) -> bool:
     """Whether `later` can speak for the channel of `signal`, block by block."""
-    one, other = behind(later.channel).owner, behind(signal.channel).owner
+    one, other = program_value(later.channel).owner, program_value(signal.channel).owner
     assert isinstance(one, ChannelOp)
     assert isinstance(other, ChannelOp)
     return one.blocks == other.blocks and can_cover(later, other.result)

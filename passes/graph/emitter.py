@@ -74,7 +74,7 @@ class Emitter:
     def map(
         self, kind: MapKind, *inputs: SSAValue, name: str | None = None
     ) -> SSAValue:
-        """Compute elementwise; dimensions stand in the order of the operands'."""
+        """Compute elementwise; dimensions are in the order of the operands'."""
         result = tensor(merged_extents(inputs, MapOp.name), element_type_of(inputs[0]))
         return self.insert(MapOp(kind, inputs, result), name)
 

@@ -121,7 +121,9 @@ class CometAcceleratorPass(Pipeline):
     ] = "auto"
     """See `place-collectives`."""
 
-    strategy: Literal["none", "apart", "partial", "full", "auto"] = "auto"
+    strategy: Literal["none", "isolate_contractions", "partial", "full", "auto"] = (
+        "auto"
+    )
     """See `fuse`."""
 
     chunks: Literal["shared", "root", "auto"] = "auto"

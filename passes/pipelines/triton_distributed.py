@@ -48,7 +48,7 @@ from comet.passes.sharding.boundary import says_sharding
 from comet.passes.sharding.dim_axes import Share, assign_axes, dims_in, parse_dims
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
-from comet.passes.sharding.lower_reductions import ExchangeTermsPass
+from comet.passes.sharding.lower_reductions import LowerReductionsPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
 from comet.passes.sharding.shardings import select_mesh
@@ -205,7 +205,7 @@ class TritonDistributedPass(Pipeline):
         if level is not IRLevel.SPMD:
             yield InsertCollectivesPass()
         yield PlaceCollectivesPass()
-        yield ExchangeTermsPass()
+        yield LowerReductionsPass()
 
     def _to_kernels(self, level: IRLevel) -> Iterator[ModulePass]:
         """Yield what makes a launch plan of tiled kernels."""

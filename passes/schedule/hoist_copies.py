@@ -1,9 +1,9 @@
 """
-`hoist-copies`: loop-invariant copies of tile trees stand before their loops.
+`hoist-copies`: loop-invariant copies of tile trees come before their loops.
 
 Takes functions at the schedule or the dataflow level with copies in their nodes. A copy
 of a tile that comes from outside of a loop, and that the loop does not change, moves
-before the loop; a node whose loops it has to stand between is split. Copies that meet
+before the loop; a node whose loops it has to be between is split. Copies that meet
 there and are alike become one. What a node stores stays where it is.
 """
 
@@ -153,6 +153,6 @@ def _drop(tile: BlockArgument) -> None:
 
 
 def _set_operands(node: TemporalOp, ins: Sequence[SSAValue]) -> None:
-    sizes = len(ins), len(node.carry)
-    node.operands = (*ins, *node.carry)
+    sizes = len(ins), len(node.iter_args)
+    node.operands = (*ins, *node.iter_args)
     node.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)

@@ -2,7 +2,7 @@
 `materialize-copies`: the transfers of tile trees -> copies inside their nodes.
 
 Takes functions at the schedule or the dataflow level whose factors are final. What a
-node loads is copied at the start of its body, what it stores at the end, or behind the
+node loads is copied at the start of its body, what it stores at the end, or after the
 node where its loops combine it. No value changes its level at a border afterwards.
 Rejects trees for accelerators, and partial results that programs merge elsewhere than
 they are made.
@@ -45,7 +45,7 @@ class MaterializeCopiesPass(ModulePass):
 
 
 def check_roots(function: FuncOp) -> None:
-    """Raise PassFailedException unless all trees stand on launch grids, for GPUs."""
+    """Raise PassFailedException unless all trees are on launch grids, for GPUs."""
     for op in _nodes(function):
         if not isinstance(op.parent_op(), NodeOp) and not (
             isinstance(op, SpatialOp) and not op.on_mesh
@@ -94,7 +94,7 @@ def store_depth(node: TemporalOp, result: SSAValue) -> int:
     """
     Return in how many loops of a node the copy of a result stands.
 
-    It stands in the loops that lay tiles of the result side by side, and behind those
+    It is in the loops that lay tiles of the result side by side, and after those
     that combine them.
     """
     if _combiner(node, result) is Combiner.FOLD:
@@ -132,7 +132,7 @@ def _copy_in(node: NodeOp) -> None:
         view = Rewriter.replace_value_with_new_type(load.tile, view)
         copies.append(_copied(view, load.tile_level, pad))
     Rewriter.insert_op(copies, InsertPoint.at_start(node.body.block))
-    starts = [border for border in borders(node) if border.crossing == "carry"]
+    starts = [border for border in borders(node) if border.crossing == "iter_arg"]
     for index, start in enumerate(starts, len(node.ins)):
         if start.is_transfer:
             copy = CopyOp(start.outer, start.tile_level)
@@ -141,7 +141,7 @@ def _copy_in(node: NodeOp) -> None:
 
 
 def _copy_out(node: NodeOp) -> None:
-    """Copy what `node` stores at the end of its body, or behind its loops."""
+    """Copy what `node` stores at the end of its body, or after its loops."""
     behind: list[CopyOp] = []
     for store in list(stores(node)):
         if isinstance(node, TemporalOp) and not store_depth(node, store.outer):

@@ -69,7 +69,7 @@ def _runs_over(node: NodeOp) -> str:
     if isinstance(node, SpatialOp):
         axes = () if node.mesh_name is None else (loop.axis for loop in node.loops)
         return "_".join(filter(None, axes))
-    if node.initial_carries() or node.in_kernel:
+    if node.init_args() or node.in_kernel:
         return "_".join(node.factors).lower()
     return node_level(node).lower()
 
@@ -89,7 +89,7 @@ def node_level(node: NodeOp) -> str:
     """Return the level that `node` loops over tiles in, `grid` or `fold`."""
     if isinstance(node, SpatialOp):
         return GRID
-    if node.initial_carries() and is_spread(node):
+    if node.init_args() and is_spread(node):
         return FOLD
     return _shared_level(node) or level_of(node.outs[0]) or ""
 

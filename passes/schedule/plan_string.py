@@ -30,7 +30,7 @@ PLAN = "comet.plan"
 """The attribute of a function that holds its plan string."""
 
 Rows: TypeAlias = tuple[tuple[str, int], ...]
-"""Dimension and factor of each row, outermost first."""
+"""Dimension and factor of each loop, outermost first."""
 
 MOST_LISTED = 24
 """How many nodes an error lists."""
@@ -177,12 +177,12 @@ def unknown_name(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> PassFailedExc
 
 def cuttable(node: NodeOp) -> tuple[str, ...]:
     """
-    Return the dimensions that rows of `node` may name.
+    Return the dimensions that loops of `node` may name.
 
     In a kernel these are the ones that `fuse` chose, as another loop is another kernel;
     the loop of a fold has its one dimension.
     """
-    carries = node.initial_carries()
-    if node.in_kernel or (carries and is_spread(node)):
+    iter_args = node.init_args()
+    if node.in_kernel or (iter_args and is_spread(node)):
         return tuple(node.factors)
-    return tuple(merged_extents((*node.ins, *carries), node.name))
+    return tuple(merged_extents((*node.ins, *iter_args), node.name))

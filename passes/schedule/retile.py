@@ -1,4 +1,4 @@
-"""Recomputes the types of a tile tree from its rows: extents follow from names."""
+"""Recomputes the types of a tile tree from its loops: extents follow from names."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def aligned_tile(extent: int, factor: int) -> int:
     return power if factor > 1 and even_tile(extent, power) == factor else tile
 
 
-def set_rows(node: NodeOp, rows: Sequence[LoopAttr]) -> None:
-    """Replace the rows of `node`; `retile` then makes the types fit."""
-    node.properties["loops"] = ArrayAttr(rows)
+def set_loops(node: NodeOp, loops: Sequence[LoopAttr]) -> None:
+    """Replace the loops of `node`; `retile` then makes the types fit."""
+    node.properties["loops"] = ArrayAttr(loops)
 
 
 def retile(func: FuncOp) -> None:
     """
-    Recompute all types and combiners of the tile trees in `func` from their rows.
+    Recompute all types and combiners of the tile trees in `func` from their loops.
 
-    Tiles are even, but in kernels powers of two where that keeps the factor. What
-    stands between the trees stays. Raises VerifyException if a node cannot be split
-    along a row.
+    Tiles are even, but in kernels powers of two where that keeps the factor. What is
+    between the trees stays. Raises VerifyException if a node cannot be split along a
+    loop's dimension.
     """
     for op in compute_block(func).ops:
         if isinstance(op, NodeOp):
@@ -84,7 +84,7 @@ def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
     cuts = [op.last_cut(dim, whole[dim]) for dim in op.factors]
     cut = aligned_tile if op.in_kernel else even_tile
     tiles = whole | {last.dim: cut(last.extent, last.factor) for last in cuts}
-    outer = (*op.ins, *(op.carry if isinstance(op, TemporalOp) else ()))
+    outer = (*op.ins, *(op.iter_args if isinstance(op, TemporalOp) else ()))
     for value, argument in zip(outer, op.body.block.args, strict=True):
         fitting = {dim: tiles[dim] for dim in extents_of(value)}
         _retype((argument,), fitting)
@@ -122,7 +122,7 @@ def _collective_extents(op: CollectiveOp) -> dict[str, int]:
 
 
 def _unscattered(op: AllGatherOp) -> SSAValue | None:
-    """Return the value whose shares `op` puts together again, None if it is another."""
+    """Return the value whose shards `op` concatenates again, None if it is another."""
     before = op.input.owner
     if not isinstance(before, ReduceScatterOp):
         return None

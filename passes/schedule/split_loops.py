@@ -1,4 +1,4 @@
-"""Makes two nodes of one, so that something can stand between its loops."""
+"""Makes two nodes of one, so that something can be between its loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
     """
     outer, inner = tuple(node.loops)[:depth], tuple(node.loops)[depth:]
     extents = {cut.dim: cut.tile for cut in node.cuts()[:depth]}
-    values = (*node.ins, *node.carry)
+    values = (*node.ins, *node.iter_args)
     block = Block(arg_types=[with_extents(value.type, extents) for value in values])
     for argument, old in zip(block.args, node.body.block.args, strict=True):
         argument.name_hint = old.name_hint

@@ -96,7 +96,7 @@ class Levels(Protocol):
         """
         Return the level in the body of `node` of what `op` reads there.
 
-        `loops` are the dimensions of the loops inside the body that `op` stands in.
+        `loops` are the dimensions of the loops inside the body that `op` is in.
         """
         return self.at(value, node)
 
@@ -105,7 +105,7 @@ class Levels(Protocol):
         return False
 
     def leaving(self, value: SSAValue, tree: Node, node: Node | None) -> str:
-        """Return the level of a result of `tree`, which stands in `node`."""
+        """Return the level of a result of `tree`, which is in `node`."""
         return self.at(value, node)
 
 
@@ -139,7 +139,7 @@ def loops_in(tree: Tree) -> Iterator[str]:
         yield from loops_in(child)
 
 
-def carries_of(fold: FoldOp) -> tuple[SSAValue, ...]:
+def iter_args_of(fold: FoldOp) -> tuple[SSAValue, ...]:
     """Return what the step of `fold` calls its results before the step."""
     return tuple(fold.step.block.args[len(fold.ins) :])
 
@@ -182,7 +182,7 @@ def reads_of(tree: Node, aliases: Aliases) -> Iterator[tuple[SSAValue, Operation
     """Yield the values that ops of `tree` use and others make, with these ops."""
     ops, made = tuple(ops_of(tree)), set[SSAValue]()
     for op in ops:
-        made |= {*op.results, *(carries_of(op) if isinstance(op, FoldOp) else ())}
+        made |= {*op.results, *(iter_args_of(op) if isinstance(op, FoldOp) else ())}
     started: dict[Operation, Sequence[SSAValue]]
     started = {fold: fold.ins for fold in folds_of(tree)}
     for op in ops:
@@ -253,9 +253,9 @@ class InsertionScope:
         return self.levels.operand(resolve(value, self.aliases), op, self.node)
 
     def _insert_step(self, fold: FoldOp) -> None:
-        for carry, init in zip(carries_of(fold), fold.init, strict=True):
-            if carry not in self.values:
-                self.add(carry, self.at(init, self._operand_level(init, fold)))
+        for iter_arg, init in zip(iter_args_of(fold), fold.init, strict=True):
+            if iter_arg not in self.values:
+                self.add(iter_arg, self.at(init, self._operand_level(init, fold)))
         for op in without_constants(tuple(fold.step.block.ops)[:-1]):
             self.insert(op)
         self.end_step(fold)
@@ -265,17 +265,17 @@ class InsertionScope:
         for result, value in zip(fold.outs, _yielded(fold), strict=True):
             self.add(result, self.at(value, self.levels.at(result, self.node)))
 
-    def start(self, init: SSAValue, carry: Attribute) -> SSAValue:
-        """Return what a carry starts from; a constant is made for it alone."""
+    def start(self, init: SSAValue, iter_arg: Attribute) -> SSAValue:
+        """Return what an iter_arg starts from; a constant is made for it alone."""
         if not isinstance(init.owner, FillOp):
-            return self.at(init, level_of(carry) or "")
+            return self.at(init, level_of(iter_arg) or "")
         clone = init.owner.clone()
         self.block.add_op(clone)
-        return Rewriter.replace_value_with_new_type(clone.result, carry)
+        return Rewriter.replace_value_with_new_type(clone.result, iter_arg)
 
 
 def _yielded(fold: FoldOp) -> tuple[SSAValue, ...]:
-    """Return the carries after one step of `fold`."""
+    """Return the iter_args after one step of `fold`."""
     terminator = fold.step.block.last_op
     return () if terminator is None else tuple(terminator.operands)
 
@@ -294,9 +294,9 @@ def build(tree: Tree, scope: InsertionScope) -> None:
     entries = _entries(tree, scope)
     folds, outs = folds_of(tree), live_outs(tree, scope.aliases)
     levels = scope.levels
-    carries = [carry for fold in folds for carry in carries_of(fold)]
+    iter_args = [iter_arg for fold in folds for iter_arg in iter_args_of(fold)]
     entering = [(value, level) for value, level in entries]
-    entering += [(carry, levels.at(carry, tree)) for carry in carries]
+    entering += [(iter_arg, levels.at(iter_arg, tree)) for iter_arg in iter_args]
     body = Block(arg_types=[with_level(v.type, level) for v, level in entering])
     inner = scope.inside(tree, body)
     for (value, _), argument in zip(entering, body.args, strict=True):
@@ -324,7 +324,7 @@ def build(tree: Tree, scope: InsertionScope) -> None:
 
 
 def _entries(tree: Node, scope: InsertionScope) -> dict[tuple[SSAValue, str], SSAValue]:
-    """Return what stands outside for each value that enters a body, by its level."""
+    """Return what is outside for each value that enters a body, by its level."""
     levels, inside = scope.levels, set(loops_in(tree))
     entries: dict[tuple[SSAValue, str], SSAValue] = {}
     for value, op in reads_of(tree, scope.aliases):

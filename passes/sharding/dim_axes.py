@@ -3,7 +3,7 @@ The option `dim` of the pipelines: which dimensions the instances of a mesh shar
 
 `H,M` names dimensions, each of which takes as many of the outermost axes left as
 divide it. `M:cx,cy;N:kx,ky` says the axes as well, major first. Entries of both forms
-may stand in one option, with `;` between them.
+may be in one option, with `;` between them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DimAxes:
 
 def parse_dims(words: Iterable[str]) -> tuple[DimAxes, ...]:
     """
-    Return what the option says; `words` are what stands between its commas.
+    Return what the option says; `words` are what is between its commas.
 
     Raises PassFailedException for an entry of another form, and for a dimension or an
     axis that is named twice.

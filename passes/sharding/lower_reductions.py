@@ -1,5 +1,5 @@
 """
-`exchange-terms`: SPMD level -> SPMD level, with collectives that only move data.
+`lower-reductions`: SPMD level -> SPMD level, with collectives that only move data.
 
 For GPUs, after `place-collectives`. The instances of a group give each other their
 terms, laid along a new dimension, and each reduces them by itself: an all-reduce
@@ -30,16 +30,16 @@ from comet.passes.sharding.shardings import part_dim
 
 
 @dataclass(frozen=True)
-class ExchangeTermsPass(ModulePass):
+class LowerReductionsPass(ModulePass):
     """Write reducing collectives as an exchange of terms and a local reduction."""
 
-    name = "exchange-terms"
+    name = "lower-reductions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that is no reference."""
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            for exchange in plan_exchanges(func):
-                apply_exchange(exchange)
+            for reduction in plan_reductions(func):
+                apply_reduction(reduction)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LoweredReduction:
     """The type of all terms of what an instance reduces."""
 
 
-def plan_exchanges(func: FuncOp) -> list[LoweredReduction]:
+def plan_reductions(func: FuncOp) -> list[LoweredReduction]:
     """Return the reducing collectives of a function, in order."""
     return [
         _plan(op) for op in func.walk() if isinstance(op, AllReduceOp | ReduceScatterOp)
@@ -68,14 +68,16 @@ def _plan(op: AllReduceOp | ReduceScatterOp) -> LoweredReduction:
     return LoweredReduction(op, dim, terms)
 
 
-def apply_exchange(exchange: LoweredReduction) -> None:
+def apply_reduction(reduction: LoweredReduction) -> None:
     """Replace a collective by the exchange of its terms, and their reduction."""
-    op, mesh = exchange.op, exchange.op.mesh.string_value()
+    op, mesh = reduction.op, reduction.op.mesh.string_value()
     if isinstance(op, AllReduceOp):
-        moved = AllGatherOp(exchange.dim, op.input, mesh, op.axis_names, exchange.terms)
+        moved = AllGatherOp(
+            reduction.dim, op.input, mesh, op.axis_names, reduction.terms
+        )
     else:
         moved = AllToAllOp(
-            op.dim.data, exchange.dim, op.input, mesh, op.axis_names, exchange.terms
+            op.dim.data, reduction.dim, op.input, mesh, op.axis_names, reduction.terms
         )
     moved.from_level, moved.to_level = op.from_level, op.to_level
     moved.result.name_hint = f"{op.input.name_hint or 'x'}_terms"

@@ -35,7 +35,7 @@ CHILDREN = ("connects", "drains", "fills")
 
 
 _RANGE = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]")
-"""The numbers of the first and the last instance, behind the name of a node."""
+"""The numbers of the first and the last instance, after the name of a node."""
 
 
 def read_hardware_file(path: str) -> Fields:
@@ -93,10 +93,10 @@ def _check_node(
     kind, name = fields["type"], str(fields["name"]).partition("[")[0]
     if (table := tables.get(kind)) is None:
         message = f"there is no entry named '{kind}' in ComputeTiles or MemoryTypes"
-        raise file.error((*steps, "type"), f"{message}; add it or mend the type")
+        raise file.error((*steps, "type"), f"{message}; add it or correct the type")
     if "is_compute" in fields and table != "ComputeTiles":
         message = f"'{name}' computes, but its type '{kind}' is none of ComputeTiles"
-        raise file.error((*steps, "type"), f"{message}; mend the type")
+        raise file.error((*steps, "type"), f"{message}; correct the type")
     if "is_compute" not in fields and name in levels:
         message = f"the level '{name}' appears twice; give each memory its own name"
         raise file.error((*steps, "name"), message)
@@ -104,7 +104,7 @@ def _check_node(
 
 
 def _check_instances(file: YamlFile, steps: Steps, fields: Fields) -> None:
-    """Check that the range behind a node's name says as many instances as its mesh."""
+    """Check that the range after a node's name says as many instances as its mesh."""
     name, bracket, rest = str(fields["name"]).partition("[")
     if not bracket:
         return

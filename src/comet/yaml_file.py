@@ -73,7 +73,7 @@ class YamlFile:
 
     @cached_property
     def texts(self) -> Yaml:
-        """The contents, every scalar as the text that stands in the file."""
+        """The contents, every scalar as the text that is in the file."""
         return "" if self.root is None else _texts(self.root)
 
     @cached_property

@@ -56,7 +56,7 @@ class Broken:
     """Why it runs right, or cannot be run."""
 
 
-ORDER = "kernels wait where they load and signal behind their stores, whatever the text"
+ORDER = "kernels wait where they load and signal after their stores, whatever the text"
 CUT = "lower-to-triton cannot write it"
 
 BROKEN = {
@@ -75,17 +75,17 @@ BROKEN = {
         "@sum reads %box without a wait on its flags, and no barrier",
         "RaceError",
     ),
-    "an input that nobody tells of": Broken(
+    "an input that nobody signals": Broken(
         edited((SIGNAL, ""), text=IN_PLACE),
         "@sum waits for flags of %box that nobody signals, for ever",
         "DeadlockError",
     ),
-    "an input that is told of behind the wait": Broken(
+    "an input that is signalled after the wait": Broken(
         edited((SIGNAL, ""), (WAIT, WAIT + SIGNAL), text=IN_PLACE),
-        "@sum waits for %box before it has given its own share",
-        kept="the first program tells of inputs, whatever the text",
+        "@sum waits for %box before it has stored its own shard",
+        kept="the first program signals inputs, whatever the text",
     ),
-    "an input that is told of twice": Broken(
+    "an input that is signalled twice": Broken(
         edited((SIGNAL, SIGNAL * 2), text=IN_PLACE),
         "@sum signals a tile of %box twice",
         kept="the flag has one writer, which says the same twice",
@@ -102,7 +102,7 @@ BROKEN = {
     ),
     "an input with two writers": Broken(
         edited(("for %box writers 1", "for %box writers 2"), text=IN_PLACE),
-        "the flags of %box count 2 writers of an input, of which one program tells",
+        "the flags of %box count 2 writers of an input, of which one program signals",
         kept="the flag gets one signal, and one is waited for",
     ),
     "a kernel that stores over an input": Broken(
@@ -115,7 +115,7 @@ BROKEN = {
         "@store gives to %box, where the caller has written an input",
         kept=CUT,
     ),
-    "a wait behind the read": Broken(
+    "a wait after the read": Broken(
         moved(WAIT, READ), "@sum reads %box before it waits", kept=ORDER
     ),
     "swapped kernels": Broken(
@@ -213,12 +213,12 @@ BROKEN = {
     ),
     "nobody gives": Broken(
         edited((PUSH, ""), (SIGNAL, "")),
-        "%box is read and nobody gives to it",
+        "%box is read and has no producer",
         "DeadlockError",
     ),
     "a signal of who does not give": Broken(
         edited((SIGNAL, ""), (WAIT, SIGNAL + WAIT)),
-        "@sum signals %box, to which it does not give",
+        "@sum signals %box, to which it does not store",
         "DeadlockError",
     ),
     "a wait before the own share": Broken(
@@ -226,7 +226,7 @@ BROKEN = {
             "        dataflow.yield %s : !O\n",
             f"{NODE}{PUSH}{SIGNAL}        dataflow.yield %s : !O\n",
         ),
-        "@sum waits for %box before it has given its own share, and so do all",
+        "@sum waits for %box before it has stored its own shard, and so do all",
         "DeadlockError",
     ),
     "what no grid makes": Broken(
@@ -244,12 +244,12 @@ BROKEN = {
             ),
             text=SPLIT,
         ),
-        "@send cuts M into 4 parts, which are not the shares of the 2 receivers of",
+        "@send cuts M into 4 parts, which are not the shards of the 2 receivers of",
         "RaceError",
     ),
     "receivers that are not named": Broken(
         edited((DESTINATIONS, ""), text=SPLIT),
-        "@send makes every tile for one receiver of %box and tells all of it",
+        "@send makes every tile for one receiver of %box and signals all",
         "RaceError",
     ),
     "two counters": Broken(
@@ -285,13 +285,13 @@ BROKEN = {
         "@send makes tiles of 2 along M, anew in every 3, where the flags of %box",
         kept=CUT,
     ),
-    "sources that are no shares": Broken(
+    "sources that are no shards": Broken(
         edited(
             ("[K = 2, K = 1] ins(%w", "[K = 4] ins(%w"),
             ("^bb0(%k: !T):", "^bb0(%k: !T2):"),
             ("%p = compound.reduce add %k : !T ", "%p = compound.reduce add %k : !T2 "),
         ),
-        "@sum visits K in 4 parts, which are not the shares of the 2 ranks",
+        "@sum visits K in 4 parts, which are not the shards of the 2 ranks",
         kept="a loop over other parts waits for all ranks before it begins",
     ),
     "a local barrier for one of all ranks": Broken(
@@ -304,7 +304,7 @@ BROKEN = {
         "@sum reads %box without a wait on its flags, and no barrier of all ranks",
         "RaceError",
     ),
-    "one slot and no barrier behind the readers": Broken(
+    "one slot and no barrier after the readers": Broken(
         edited(
             (WAIT, ""),
             (SIGNAL, ""),
@@ -319,8 +319,10 @@ BROKEN = {
         "@sum reads %s that other programs of the same launch make, and waits for",
         "RaceError",
     ),
-    "an inbox of somebody else": Broken(
-        FOREIGN, "@send uses %foreign, which is no inbox of its program", kept=CUT
+    "a receive buffer of somebody else": Broken(
+        FOREIGN,
+        "@send uses %foreign, which is no receive buffer of its program",
+        kept=CUT,
     ),
     "ranks that are left out": Broken(
         edited(("@gpus {rank = 2}", "@gpus {node = 2, rank = 2}")),

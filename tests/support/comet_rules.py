@@ -6,8 +6,8 @@ Checks COMET files against the rules of the format, those the tool leaves unchec
 * `format`: a field is missing, misspelt or of the wrong length;
 * `problem`: names, projections and the flow of tensors between the operations, where
   only what no root fetches may come from an iteration before;
-* `tree`: which node may stand below which; each operation exactly once;
-* `parent`: every (tensor, tag) of a spatial node stands in its parent, levels match;
+* `tree`: which node may be below which; each operation exactly once;
+* `parent`: every (tensor, tag) of a spatial node is in its parent, levels match;
 * `tags`: a tag under one child, each tensor once, tags that have the tensor;
 * `levels`: levels that exist and are joined; leaves that end at compute units;
 * `factors`: TileSteps times all factors is the size, for every operation;
@@ -120,7 +120,7 @@ def _check_tree(files: Files) -> Iterator[str]:
     for tile in files.tiles:
         above = parent_tile(tile)
         if not tile.is_temporal and (above is None or not above.is_temporal):
-            yield f"the {place(tile)} does not stand below a temporal node"
+            yield f"the {place(tile)} does not be below a temporal node"
         if tile.is_temporal and above is not None and above.is_temporal:
             yield f"the {place(tile)} stands directly below a temporal one"
         if leaf_of(tile) is not None and (
@@ -186,7 +186,7 @@ def _check_tags(files: Files) -> Iterator[str]:
         for index, child in enumerate(child_tiles(tile)):
             for tag in {entry.tag for entry in child.entries}:
                 if owners.setdefault(tag, index) != index:
-                    yield f"the tag {tag} stands in two nodes below the {place(tile)}"
+                    yield f"the tag {tag} is in two nodes below the {place(tile)}"
 
 
 def _check_levels(files: Files) -> Iterator[str]:
@@ -210,7 +210,7 @@ def _factors_along(files: Files, leaf: TileOp, tag: str) -> list[list[dict[str, 
     Return, per node from the leaf to the root, the factors that may apply to `tag`.
 
     Where a spatial node moves nothing for it, an operation may run on all instances or,
-    behind a gather, on the root alone: what the entries of others have.
+    after a gather, on the root alone: what the entries of others have.
     """
     found: list[list[dict[str, int]]] = []
     tile, tags = leaf, {tag}

@@ -2,8 +2,8 @@
 Ranks under torchrun without GPUs: `torchrun distributed_ranks.py FOLDER MODULE ...`.
 
 The process group, the host program and the heap are those of `distributed`. Kernels are
-interpreted, and symmetric memory is a stand-in: files that all processes map, behind
-the functions that torch and Iris document. Rank 0 prints a JSON object.
+interpreted, and symmetric memory is a stand-in: files that all processes map, after the
+functions that torch and Iris document. Rank 0 prints a JSON object.
 """
 
 # Stand-ins for libraries that have no types themselves.

@@ -43,7 +43,7 @@ class Mutation:
     """What the scheduler may say; of races and wrong results it says the first."""
 
 
-PUSH = "    # push to a_inbox\n"
+PUSH = "    # push to a_recv\n"
 WAIT = "wait_all(a_flags_ptr, epoch, 1, WORLD)"
 WAIT_FOR_ONE = "wait(a_flags_ptr + source, epoch)"
 SIGNAL = "signal_all(a_flags_ptr + rank, epoch, rank, heap_bases, WORLD)"
@@ -84,7 +84,7 @@ MUTATIONS = {
     "an input that is written where the last launch finds it": Mutation(
         "in_place", (("[epoch % 2]", "[(epoch + 1) % 2]"),), RACE
     ),
-    "an input in place that nobody tells of": Mutation(
+    "an input in place that nobody signals": Mutation(
         "in_place", ((SIGNAL, "pass"),), DEADLOCK
     ),
     "an input in place that nobody waits for": Mutation(

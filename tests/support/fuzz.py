@@ -173,7 +173,7 @@ class Report:
             alike = self.findings.setdefault(verdict.signature, [])
             alike.append(result)
             if len(alike) == 1:
-                print(_told(result), flush=True)
+                print(_signalled(result), flush=True)
 
     def __str__(self) -> str:
         """Return tables of families and refusals."""
@@ -194,7 +194,7 @@ class Report:
         return "\n".join(lines)
 
 
-def _told(result: Result) -> str:
+def _signalled(result: Result) -> str:
     """Save a finding; return what it is and how to repeat it."""
     folder = OUT / f"{result.family}-{result.seed}"
     lines = [f"\n{result.verdict.kind}: {result.verdict.message[:1000]}"]

@@ -87,7 +87,7 @@ def spoken(done: ToolRun, folder: Path) -> Verdict:
 
 
 DUMPED = r"builtin\.module(\"\(| \{)|func\.func @|\{'\w|<comet\.|<xdsl\.|object at 0x"
-"""What stands in no sentence."""
+"""What is in no sentence."""
 
 
 def _read_again(text: str, folder: Path) -> Verdict | None:

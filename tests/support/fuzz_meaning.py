@@ -21,7 +21,7 @@ from xdsl.universe import Universe
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound.dims import element_type_of
-from comet.interpreter.machine import Machine, dims_of, run
+from comet.interpreter.machine import Interpreter, dims_of, run
 from comet.interpreter.tensor import Array, Tensor
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.pipeline import Pipeline, run_passes
@@ -180,7 +180,7 @@ DOUBLE = Precision(2.0**-52, math.inf)
 
 
 @dataclass(frozen=True)
-class Rounding(Machine):
+class Rounding(Interpreter):
     """
     An interpreter whose every value is off by a random rounding error.
 

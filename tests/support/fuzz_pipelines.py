@@ -96,7 +96,7 @@ def many_ranks(random: Random, dims: Sequence[str], decompose: bool) -> Specs:
         *(("decompose",) if decompose else ()),
         *(("stream",) if random.random() < 0.6 else ()),
         *((f"distribute{{dim={dim} axes=rank}}",) if random.random() < 0.9 else ()),
-        *("insert-collectives", "place-collectives", "exchange-terms"),
+        *("insert-collectives", "place-collectives", "lower-reductions"),
         *_kernels(random),
         f"bsp-to-dataflow{{pattern={pattern}}}",
         *("lower-channels", "verify-sync", "annotate-cost"),
@@ -120,7 +120,7 @@ def in_one(random: Random, dims: Sequence[str]) -> tuple[Specs, str]:
     """Return a pipeline that is one pass, and the target that it leads to."""
     dim = random.choice(dims or ["M"])
     if random.random() < 0.3:
-        strategy = random.choice(("apart", *STRATEGIES))
+        strategy = random.choice(("isolate_contractions", *STRATEGIES))
         shared = random.choice(("", *_shared_on_edge(random, dims or ["M"])))
         options = f"strategy={strategy}{shared}"
         return (attach("edge"), f"comet-accelerator{{{options}}}"), "comet"

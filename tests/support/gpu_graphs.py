@@ -68,7 +68,10 @@ func.func @f(%q: !q, %k: !k, %v: !v) -> !o {
   func.return %o : !o
 }
 """
-"""Attention with heads: a batch dimension, two sweeps, a contraction in the second."""
+"""
+Attention with heads: a batch dimension, two reduction loops, a contraction in the
+second.
+"""
 
 STATISTICS = """
 !x = tensor<6x10xf32, #compound.dims<R, C>>
@@ -119,7 +122,7 @@ func.func @f(%a: !a, %b: !b) -> !c {
   func.return %c : !c
 }
 """
-"""M is reduced, and kept by what reduces K: its loop has to stand outside that of K."""
+"""M is reduced, and kept by what reduces K: its loop has to be outside that of K."""
 
 EACH_KEPT_BY_THE_OTHER = """
 !a = tensor<4x6x8xf32, #compound.dims<N, M, L>>

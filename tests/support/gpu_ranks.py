@@ -96,7 +96,7 @@ def on_ranks(ranks: int, distribute: str = "") -> str:
     """Return the passes that give a function to GPUs, up to fuse."""
     return (
         f"{H200X8},select-ranks{{ranks={ranks}}},decompose,stream{distribute},"
-        "insert-collectives,place-collectives,exchange-terms"
+        "insert-collectives,place-collectives,lower-reductions"
     )
 
 

@@ -24,7 +24,7 @@ class NamedOp:
     even: Mapping[str, int]
     """Extents that the accelerators can share."""
     attributes: str = ""
-    """What stands between the operands and the types."""
+    """What is between the operands and the types."""
     variant: str = ""
     """What the sample is called beyond the op, if the op has several."""
     positions: bool = False

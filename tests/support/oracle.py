@@ -53,7 +53,7 @@ GPUS = {"h200": ("h200x1", "h200x8"), "mi300": ("mi300x8", "mi300x8")}
 RANKS = (2, 4, 8)
 PATTERNS = {**rank_matrix.PATTERNS, "auto": "pattern=auto"}
 ACCELERATORS = ("edge", "cloud")
-STRATEGIES = ("none", "apart", "partial", "full", "auto")
+STRATEGIES = ("none", "isolate_contractions", "partial", "full", "auto")
 MODELS: tuple[ModelName, ...] = ("tool", "paper", "ideal")
 
 

@@ -64,7 +64,7 @@ def publish(flag, epoch, current, peer, bases, HOW: tl.constexpr):
 @triton.jit
 def push_all_gather(
     shard,
-    inbox,
+    recv,
     flags,
     out,
     counters,
@@ -79,7 +79,8 @@ def push_all_gather(
     WAIT_FIRST: tl.constexpr,
 ):
     """
-    Each rank stores its shard into every inbox, then copies its own inbox out.
+    Each rank stores its shard into every receive buffer, then copies its own receive
+    buffer out.
 
     Inboxes alternate with the parity of the epoch. Each program has a block of columns.
     """
@@ -87,7 +88,7 @@ def push_all_gather(
     block = tl.program_id(0)
     columns = block * BLOCK + tl.arange(0, BLOCK)
     inside = columns < N
-    box = inbox + (epoch % BUFFERS) * W * N
+    box = recv + (epoch % BUFFERS) * W * N
     mine = tl.load(shard + columns, mask=inside)
     if WAIT_FIRST:
         wait(flags + block * W + current, epoch)
@@ -136,7 +137,7 @@ def pull_when_ready(
 def push_gemm(
     a,
     b,
-    inbox,
+    recv,
     flags,
     out,
     counters,
@@ -160,7 +161,7 @@ def push_gemm(
     columns = tl.arange(0, N)
     inside = (rows < M)[:, None]
     offsets = rows[:, None] * K + ks[None, :]
-    box = inbox + (epoch % 2) * W * M * K
+    box = recv + (epoch % 2) * W * M * K
     tile = tl.load(a + offsets, mask=inside, other=0.0)
     for step in range(W):
         peer = (current + step) % W
@@ -179,41 +180,43 @@ def push_gemm(
 
 
 @triton.jit
-def send_parts(shard, inbox, counts, current, bases, BLOCK: tl.constexpr):
-    """Store this program's block into rank 0's inbox, and count it there."""
+def send_parts(shard, recv, counts, current, bases, BLOCK: tl.constexpr):
+    """Store this program's block into rank 0's receive buffer, and count it there."""
     size = tl.num_programs(0) * BLOCK
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(shard + columns)
-    to = inbox + current * size + columns
+    to = recv + current * size + columns
     store(to, values, current, 0, bases, cache_modifier=".wt")
     signal_add(counts + current, 1, current, 0, bases)
 
 
 @triton.jit
 def counted_gather(
-    shard, inbox, counts, out, current, bases, W: tl.constexpr, N: tl.constexpr
+    shard, recv, counts, out, current, bases, W: tl.constexpr, N: tl.constexpr
 ):
-    """Store the shard into every inbox, count it there, and wait for all to come."""
+    """
+    Store the shard into every receive buffer, count it there, and wait for all to come.
+    """
     columns = tl.arange(0, N)
     mine = tl.load(shard + columns)
     for peer in range(W):
-        box = inbox + current * N + columns
+        box = recv + current * N + columns
         store(box, mine, current, peer, bases, cache_modifier=".wt")
     signal_add_all(counts, 1, current, bases, W)
     wait(counts, W)
     for source in range(W):
-        row = tl.load(inbox + source * N + columns)
+        row = tl.load(recv + source * N + columns)
         tl.store(out + source * N + columns, row)
 
 
 @triton.jit
-def receive_parts(inbox, counts, out, COUNT, W: tl.constexpr, N: tl.constexpr):
+def receive_parts(recv, counts, out, COUNT, W: tl.constexpr, N: tl.constexpr):
     """Wait until all blocks of every rank are there, then add the ranks up."""
     columns = tl.arange(0, N)
     total = tl.zeros((N,), dtype=tl.float32)
     for source in range(W):
         wait(counts + source, COUNT)
-        total += tl.load(inbox + source * N + columns)
+        total += tl.load(recv + source * N + columns)
     tl.store(out + columns, total)
 
 
@@ -253,7 +256,7 @@ def store_to_peer(pointer, current, peer, bases):
 
 @triton.jit
 def store_rebased(pointer, offset, current, peer, bases):
-    """Store one element behind a rebased pointer."""
+    """Store one element after a rebased pointer."""
     tl.store(rebase(pointer + offset, current, peer, bases), 1.0)
 
 
@@ -261,8 +264,8 @@ def store_rebased(pointer, offset, current, peer, bases):
 def arrive(count, places, current, bases):
     """Count on rank 0; keep there who came as which."""
     me = current * tl.num_programs(0) + tl.program_id(0)
-    place = atomic_add(count, 1, current, 0, bases)
-    store(places + place, me, current, 0, bases)
+    rank_and_program_id = atomic_add(count, 1, current, 0, bases)
+    store(places + rank_and_program_id, me, current, 0, bases)
 
 
 @triton.jit

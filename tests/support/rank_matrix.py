@@ -77,7 +77,7 @@ SIZES = {
     "short": {"M": 5, "N": 19, "K": 11, "E": 5, "H": 1},
     "tiny": {"M": 4, "N": 7, "K": 5, "E": 4, "H": 1},
 }
-"""Ranks have short shares of all but the first, and some of eight have none."""
+"""Ranks have short shards of all but the first, and some of eight have none."""
 CONCURRENT = 4
 """With more ranks, there are no runs with processes."""
 CHILD = {

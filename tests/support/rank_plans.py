@@ -102,7 +102,7 @@ def channel_form(mode: str) -> str:
 
 
 LOWERED = f"""
-      %box = dataflow.inbox slots 2 on @MESH ["rank"] : !PUSH
+      %box = dataflow.receive_buffer slots 2 on @MESH ["rank"] : !PUSH
       %flags = dataflow.flags for %box writers 1 : !PUSH -> !FLAGS
       %out = dataflow.buffer : !C
       %c = dataflow.kernel @both ins(%x, %box, %flags, %w : !L, !PUSH, !FLAGS, !B)

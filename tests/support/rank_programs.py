@@ -66,7 +66,7 @@ class Gather:
         """Run some epochs without clearing anything."""
         n = 24
         shard = torch.empty(n)
-        inbox = rank.heap.zeros((2, rank.world, n), torch.float32, "inbox")
+        recv = rank.heap.zeros((2, rank.world, n), torch.float32, "recv")
         flags = rank.heap.zeros((2, rank.world), torch.int32, "flags")
         counters = torch.zeros(2, dtype=torch.int32)
         out = torch.empty(rank.world, n)
@@ -75,7 +75,7 @@ class Gather:
         worst = 0.0
         for epoch in range(self.epochs):
             rank.write(shard, shard_of(epoch, rank.rank, n))
-            tensors = (shard, inbox, flags, out, counters)
+            tensors = (shard, recv, flags, out, counters)
             rank.launch(
                 kernels.push_all_gather,
                 (2,),
@@ -133,7 +133,7 @@ class Gemm:
         random = torch.Generator().manual_seed(1)
         b = torch.randn(rank.world, k, n, generator=random)
         a = torch.empty(m, k)
-        inbox = rank.heap.zeros((2, rank.world, m, k), torch.float32, "inbox")
+        recv = rank.heap.zeros((2, rank.world, m, k), torch.float32, "recv")
         flags = rank.heap.zeros((2, rank.world), torch.int32, "flags")
         counters = torch.zeros(2, dtype=torch.int32)
         out = torch.empty(m, n)
@@ -142,7 +142,7 @@ class Gemm:
         for _ in range(self.epochs):
             shards = torch.randn(rank.world, m, k, generator=random)
             rank.write(a, shards[rank.rank])
-            tensors = (a, b, inbox, flags, out, counters)
+            tensors = (a, b, recv, flags, out, counters)
             constants = {"W": rank.world, "M": m, "N": n, "K": k, "BM": bm}
             arguments = (*tensors, rank.rank, rank.heap_bases)
             rank.launch(kernels.push_gemm, (2,), *arguments, **constants)
@@ -163,14 +163,14 @@ class Parts:
         """Launch producers and the consumer together."""
         n = 32
         shard = shard_of(0, rank.rank, n)
-        inbox = rank.heap.zeros((rank.world, n), torch.float32, "inbox")
+        recv = rank.heap.zeros((rank.world, n), torch.float32, "recv")
         counts = rank.heap.zeros((rank.world,), torch.int32, "counts")
         out = torch.zeros(n)
         rank.barrier()
-        arguments = (shard, inbox, counts, rank.rank, rank.heap_bases)
+        arguments = (shard, recv, counts, rank.rank, rank.heap_bases)
         launches = [launch(kernels.send_parts, (2,), *arguments, BLOCK=n // 2)]
         if rank.rank == 0:
-            results = (inbox, counts, out, self.count)
+            results = (recv, counts, out, self.count)
             constants = {"W": rank.world, "N": n}
             consumer = launch(kernels.receive_parts, (1,), *results, **constants)
             launches.insert(len(launches) * self.producers_first, consumer)
@@ -183,11 +183,11 @@ class Parts:
 def counted(rank: Rank) -> float:
     """Gather the shards of all ranks, which one flag counts."""
     n = 16
-    inbox = rank.heap.zeros((rank.world, n), torch.float32, "inbox")
+    recv = rank.heap.zeros((rank.world, n), torch.float32, "recv")
     counts = rank.heap.zeros((1,), torch.int32, "counts")
     out = torch.zeros(rank.world, n)
     rank.barrier()
-    tensors = (shard_of(0, rank.rank, n), inbox, counts, out)
+    tensors = (shard_of(0, rank.rank, n), recv, counts, out)
     arguments = (*tensors, rank.rank, rank.heap_bases)
     rank.launch(kernels.counted_gather, (1,), *arguments, W=rank.world, N=n)
     return error_of(rank.read(out), gathered(0, rank.world, n))
@@ -224,10 +224,10 @@ def without_back_end() -> list[float]:
     """Launch a kernel of one rank as Triton does, with no runtime around it."""
     n = 24
     shard, out = shard_of(0, 0, n), torch.empty(1, n)
-    inbox, flags = torch.zeros(2, 1, n), torch.zeros(2, 1, dtype=torch.int32)
+    recv, flags = torch.zeros(2, 1, n), torch.zeros(2, 1, dtype=torch.int32)
     counters = torch.zeros(2, dtype=torch.int32)
-    bases = torch.tensor([inbox.data_ptr()])
-    tensors = (shard, inbox, flags, out, counters)
+    bases = torch.tensor([recv.data_ptr()])
+    tensors = (shard, recv, flags, out, counters)
     constants = {"W": 1, "N": n, "BLOCK": 16, "BUFFERS": 2, "AHEAD": 0}
     for _ in range(2):
         kernels.push_all_gather[(2,)](
@@ -245,7 +245,7 @@ def spin(rank: Rank) -> float:
 
 
 def out_of_bounds(rank: Rank) -> float:
-    """Store behind the end of an allocation."""
+    """Store after the end of an allocation."""
     row = rank.heap.zeros((8,), torch.float32, "row")
     rank.barrier()
     rank.launch(kernels.store_at, (1,), row, 8)
@@ -254,7 +254,7 @@ def out_of_bounds(rank: Rank) -> float:
 
 @dataclass(frozen=True)
 class Rebase:
-    """Rebase a pointer that is so many elements behind an aligned one."""
+    """Rebase a pointer that is so many elements after an aligned one."""
 
     offset: int
 

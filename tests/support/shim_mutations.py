@@ -26,7 +26,7 @@ MUTATIONS: dict[str, tuple[str, str]] = {
         f'{XCHG}sem="release", scope="sys"',
         f'{XCHG}sem="release", scope="gpu"',
     ),
-    "signal to the own rank": (
+    "signal to its own rank": (
         "    target = rebase(flag, current, remote, heap_bases, 4)\n"
         f"    tl.debug_barrier()\n{XCHG}",
         "    target = rebase(flag, current, current, heap_bases, 4)\n"
@@ -44,7 +44,7 @@ MUTATIONS: dict[str, tuple[str, str]] = {
         f'{XCHG_ALL}sem="release", scope="sys"',
         f'{XCHG_ALL}sem="release", scope="gpu"',
     ),
-    "signal all to the own rank": (
+    "signal all to its own rank": (
         "(flag, current, ranks % world, heap_bases)",
         "(flag, current, current + 0 * ranks, heap_bases)",
     ),

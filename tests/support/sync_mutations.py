@@ -18,12 +18,12 @@ from xdsl.ir import Attribute, Operation
 from comet.dialects.dataflow import (
     BarrierOp,
     FlagsOp,
-    InboxOp,
     KernelOp,
     ProgramOp,
     PullOp,
     PushOp,
     ReadOp,
+    ReceiveBufferOp,
     SignalOp,
     StageOp,
     WaitOp,
@@ -63,7 +63,7 @@ def _edits(op: Operation) -> Iterator[Edit]:
     if isinstance(op, KernelOp) and not any(result.uses for result in op.results):
         yield "removed", _remove
     if isinstance(op.parent_op(), ProgramOp | KernelOp) and _can_move(op):
-        yield "moved behind the next", _move
+        yield "moved after the next", _move
     yield from _numbers(op)
     yield from _orders(op)
     if isinstance(op, KernelOp):
@@ -89,7 +89,7 @@ def _flip(op: Operation) -> None:
 
 
 def _can_move(op: Operation) -> bool:
-    """Whether an operation may stand behind the next one."""
+    """Whether an operation may come after the next one."""
     later = op.next_op
     moving = (
         BarrierOp | KernelOp | PushOp | StageOp | SignalOp | WaitOp | ReadOp | PullOp
@@ -123,7 +123,7 @@ def _numbers(op: Operation) -> Iterator[Edit]:
     """Yield other slots, writers and arrivals."""
     name, number = "", None
     match op:
-        case InboxOp():
+        case ReceiveBufferOp():
             name, number = "slots", op.slots
         case FlagsOp():
             name, number = "writers", op.writers

@@ -33,9 +33,9 @@ func.func @f(%x: !G) -> !O {{
   ^bb0(%l: !L):
     %r = dataflow.program ins(%l : !L) {{
     ^bb0(%x1: !L):
-      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+      %box = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
       %flags = dataflow.flags for %box writers 1 : !CH -> !F
-      %other = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+      %other = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
       %others = dataflow.flags for %other writers 1 : !CH -> !F
       dataflow.kernel @first ins(%x1, %other, %others : !L, !CH, !F) {{
       ^bb0(%x2: !L, %other1: !CH, %others1: !F):
@@ -96,7 +96,7 @@ func.func @f(%x: !G) -> !O {{
   ^bb0(%l: !L):
     %r = dataflow.program ins(%l : !L) {{
     ^bb0(%x1: !L):
-      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+      %box = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
       %flags = dataflow.flags for %box writers 1 : !CH -> !F
       dataflow.kernel @send ins(%x1, %box, %flags : !L, !CH, !F)
           destinations ["M"] {{
@@ -153,8 +153,8 @@ READ = "        %g = dataflow.read %box1 epoch %e : !CH -> !G\n"
 BARRIER = "      dataflow.barrier\n"
 BUFFER = "      %b = dataflow.buffer"
 EPOCH = "        %e = dataflow.epoch\n"
-BOX = "%box = dataflow.inbox slots 2"
-OF_INPUT = "%box = dataflow.inbox of %x1 slots 2"
+BOX = "%box = dataflow.receive_buffer slots 2"
+OF_INPUT = "%box = dataflow.receive_buffer of %x1 slots 2"
 SENT = "[g0: M = 2] ins(%x2 : !L) outs(!L) {\n        ^bb0(%t0: !T):"
 YIELDED = "schedule.yield %t0 : !T\n"
 DESTINATIONS = '\n          destinations ["M"]'
@@ -205,7 +205,7 @@ STORE = f"""      dataflow.kernel @store ins(%x3, %box : !L, !CH) {{
         dataflow.yield
       }}
 """
-"""A kernel that gives another value to the inbox, and tells nobody."""
+"""A kernel that gives another value to the receive buffer, and tells nobody."""
 
 PULLED = (
     PUSHED.replace("channel<push", "channel<pull")
@@ -217,7 +217,7 @@ PULLED = (
 IN_PLACE = edited(
     (part(FIRST).replace("push", "stage"), ""),
     (part(SEND).replace("push", "stage"), ""),
-    ('      %other = dataflow.inbox slots 2 on @gpus ["rank"] : !CH\n', ""),
+    ('      %other = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH\n', ""),
     ("      %others = dataflow.flags for %other writers 1 : !CH -> !F\n", ""),
     (f'{BOX} on @gpus ["rank"] : !CH\n', f'{OF_INPUT} on @gpus ["rank"] : !CH, !L\n'),
     ("flags<2, [M = 2]>", "flags<2, []>"),
@@ -269,4 +269,4 @@ func.func @f(%l: !L, %foreign: !CH) -> !L {{
   return %r : !L
 }}
 """
-"""A program that takes its inbox from outside."""
+"""A program that takes its receive buffer from outside."""

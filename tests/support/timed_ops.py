@@ -12,7 +12,7 @@ MANY_RANKS = {"gemm_all_reduce": "gemm", "gemm_reduce_scatter": "gemm"}
 
 
 def op_of(kind: str) -> NamedOp:
-    """Return the named op behind a timed one."""
+    """Return the named op after a timed one."""
     return OPS[MANY_RANKS.get(kind, kind)]
 
 

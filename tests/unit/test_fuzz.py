@@ -49,7 +49,7 @@ def test_nothing_is_found(family: str, worker: Worker) -> None:
     ],
 )
 def test_an_error_quotes_no_module(what: str, kind: str) -> None:
-    error = f"in.mlir:1:1: error: {what}; mend its name"
+    error = f"in.mlir:1:1: error: {what}; correct its name"
     assert spoken(ToolRun(1, "", error), Path("folder")).kind == kind
 
 

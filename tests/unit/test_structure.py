@@ -90,7 +90,7 @@ class Import:
 
     module: str
     function: str | None
-    """The function that it stands in, None at the top of the file."""
+    """The function that it is in, None at the top of the file."""
     targets: tuple[str, ...]
     """Our modules that it names; none if it is of another package."""
 

@@ -2,7 +2,7 @@
 Cycles of every node under the mended model, from the leaves up.
 
 Differences from the COMET tool, each a mend that docs/cost-model.md lists: iterations
-of a temporal node count whether or not a spatial node stands below it; reads and writes
+of a temporal node count whether or not a spatial node is below it; reads and writes
 of a level combine by maximum; pipelines pass every stage once and repeat the longest;
 siblings that overlap share ports and units.
 """

@@ -148,7 +148,7 @@ def _each(values: Cycles, times: int) -> Cycles:
 
 def _take(other: _Slot, start: int, shares: Cycles) -> None:
     """
-    Shortens the windows of `other` by the shares of consecutive iterations from `start`
+    Shortens the windows of `other` by the parts of consecutive iterations from `start`
     on.
     """
     target = (np.arange(len(shares)) + start) // other.stream.reuse

@@ -69,7 +69,7 @@ class FlashDecodeOp(CompoundOp):
     For each batch entry B, the G query heads that share the key head H meet its keys S
     and take the mean of its values, of size E. `lens`, of i32, says how many keys an
     entry has: the first lens[b], at least one and at most all S. What is stored beyond
-    them has to be finite. Ranks may hold shares of S.
+    them has to be finite. Ranks may hold shards of S.
 
     ```mlir
     %o = compound.flash_decode %q, %k, %v, %lens : (tensor<4x2x8x64xf16>,

@@ -14,8 +14,8 @@ class GemmOp(CompoundOp):
     """
     `a b`.
 
-    With K shared by the ranks, every rank has terms of the product: an all-reduce
-    completes it, or a reduce-scatter if the result is wanted in shares.
+    With K sharded over the ranks, every rank has terms of the product: an all-reduce
+    completes it, or a reduce-scatter if the result is sharded.
 
     ```mlir
     %c = compound.gemm %a, %b : (tensor<256x128xf16>, tensor<128x512xf16>)
@@ -32,11 +32,11 @@ class GemmOp(CompoundOp):
 @irdl_op_definition
 class AgGemmOp(CompoundOp):
     """
-    `a b`, where each rank holds a share of a and all want the whole product.
+    `a b`, where each rank holds a shard of a and all need the whole product.
 
-    The argument a says by `collective.shard` which dimension its shares split: K, as in
-    "Eliminating Multi-GPU Performance Taxes" (arXiv 2511.02168), or M. An op that no
-    rank shares wants a whole, so that an all-gather of a goes before the product.
+    The argument a says by `collective.shard` which dimension its shards split: K, as in
+    "Eliminating Multi-GPU Performance Taxes" (arXiv 2511.02168), or M. An op that is
+    not sharded needs a whole, so that an all-gather of a goes before the product.
 
     ```mlir
     %c = compound.ag_gemm %a, %b : (tensor<256x128xf16>, tensor<128x512xf16>)
@@ -56,8 +56,8 @@ class ExpertGemmOp(CompoundOp):
     `x[e] w[e]` for each expert E: tokens in slots of fixed capacity times its weights.
 
     Every expert has T slots; a router has put the tokens into them, zeros fill the
-    rest. Ranks that hold slots for their own tokens (x in shares of T) and the weights
-    of their own experts (w in shares of E) exchange the tokens by an all-to-all.
+    rest. Ranks that hold slots for their own tokens (x sharded along T) and the weights
+    of their own experts (w sharded along E) exchange the tokens by an all-to-all.
 
     ```mlir
     %y = compound.expert_gemm %x, %w : (tensor<8x64x128xf16>, tensor<8x128x256xf16>)

@@ -117,7 +117,7 @@ def _check_level(func: FuncOp) -> None:
     for op in func.body.block.ops:
         if not isinstance(op, NodeOp | CollectiveOp | ReturnOp):
             raise PassFailedException(
-                f"lower-to-comet: '{op.name}' stands outside of the tile tree; run "
+                f"lower-to-comet: '{op.name}' is outside of the tile tree; run "
                 "fuse and tile first"
             )
 

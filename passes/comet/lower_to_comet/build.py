@@ -153,11 +153,12 @@ class _Nodes:
         entries: list[MovedTensor] = []
         children: list[tuple[Operation, Bind]] = []
         for item in node.items:
-            rows = (self.plan.sizes(product_of(item.rows)),)
+            loops = (self.plan.sizes(product_of(item.rows)),)
             if isinstance(item.node, Spatial):
                 transfers = item.node.transfers
                 entries += [
-                    self._entry(t, rows, self._summed(t, item, sums)) for t in transfers
+                    self._entry(t, loops, self._summed(t, item, sums))
+                    for t in transfers
                 ]
                 child = self._spatial(item.node, item, sums, axes)
             elif isinstance(item.node, PlacedCollective):
@@ -176,9 +177,9 @@ class _Nodes:
         sums: Mapping[ComputeOp, bool],
         axes: Mapping[str, str],
     ) -> TileOp:
-        rows = tuple(self._row(row) for row in node.rows) or (self.plan.sizes({}),)
+        loops = tuple(self._row(loop) for loop in node.rows) or (self.plan.sizes({}),)
         entries = [
-            self._entry(t, self._busy(t, node, rows), self._summed(t, item, sums))
+            self._entry(t, self._busy(t, node, loops), self._summed(t, item, sums))
             for t in node.transfers
         ]
         below = {
@@ -199,18 +200,19 @@ class _Nodes:
         return self._tile(TileKind.SPATIAL, order, entries, children, node.notes)
 
     def _busy(
-        self, transfer: TaggedTransfer, node: Spatial, rows: tuple[Sizes, ...]
+        self, transfer: TaggedTransfer, node: Spatial, loops: tuple[Sizes, ...]
     ) -> tuple[Sizes, ...]:
         """Return `rows` with factor 1 where one instance does it all."""
         idle = self.plan.idle.get(transfer.op, frozenset[str]())
         alone = self.plan.sizes({})
-        axes = [row.axis for row in node.rows] or [None]
+        axes = [loop.axis for loop in node.rows] or [None]
         return tuple(
-            alone if axis in idle else row for axis, row in zip(axes, rows, strict=True)
+            alone if axis in idle else loop
+            for axis, loop in zip(axes, loops, strict=True)
         )
 
-    def _row(self, row: LoopAttr) -> Sizes:
-        return self.plan.sizes({row.dim: row.factor})
+    def _row(self, loop: LoopAttr) -> Sizes:
+        return self.plan.sizes({loop.dim: loop.factor})
 
     def _tile(
         self,
@@ -244,7 +246,7 @@ class _Nodes:
         )
 
     def _entry(
-        self, transfer: TaggedTransfer, rows: tuple[Sizes, ...], rmw: bool
+        self, transfer: TaggedTransfer, loops: tuple[Sizes, ...], rmw: bool
     ) -> MovedTensor:
         return MovedTensor(
             self.plan.tensor(transfer.value),
@@ -252,7 +254,7 @@ class _Nodes:
             transfer.outer,
             transfer.inner,
             transfer.bits,
-            rows,
+            loops,
             rmw=rmw,
             wb_output=transfer.written,
         )

@@ -21,11 +21,11 @@ from comet.passes.comet.lower_to_comet.tree import (
 Factors = Mapping[str, int]
 
 
-def product_of(rows: Rows) -> dict[str, int]:
+def product_of(loops: Rows) -> dict[str, int]:
     """Return the product of the factors of each dimension."""
     factors: dict[str, int] = {}
-    for row in rows:
-        factors[row.dim] = factors.get(row.dim, 1) * row.factor
+    for loop in loops:
+        factors[loop.dim] = factors.get(loop.dim, 1) * loop.factor
     return factors
 
 
@@ -35,13 +35,15 @@ Idle = Mapping[Operation, frozenset[str]]
 
 def paths_of(root: Temporal, idle: Idle) -> dict[ComputeOp, dict[str, int]]:
     """Return, for every op, the product of all factors on its way from the root."""
-    return {op: product_of(busy_rows(rows, op, idle)) for op, rows in _paths(root, ())}
+    return {
+        op: product_of(busy_rows(loops, op, idle)) for op, loops in _paths(root, ())
+    }
 
 
-def busy_rows(rows: Rows, op: ComputeOp, idle: Idle) -> Rows:
+def busy_rows(loops: Rows, op: ComputeOp, idle: Idle) -> Rows:
     """Return the rows whose axes `op` is spread over, and those of no axis."""
     axes = idle.get(op, frozenset[str]())
-    return tuple(row for row in rows if row.axis not in axes)
+    return tuple(loop for loop in loops if loop.axis not in axes)
 
 
 def _paths(node: Temporal, above: Rows) -> Iterator[tuple[ComputeOp, Rows]]:
@@ -127,7 +129,7 @@ def merged_order(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> list[s
             raise PassFailedException(
                 "lower-to-comet: the nests below one node loop over "
                 f"{' and '.join(left)} in different orders, and the COMET files give "
-                "a node one permutation; order their rows alike"
+                "a node one permutation; order their loops alike"
             )
         merged.append(free[0])
         left.remove(free[0])
@@ -137,21 +139,21 @@ def merged_order(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> list[s
 def _looped(path: Rows) -> list[str]:
     """Return the dimensions of a path, outermost first, each once."""
     dims: list[str] = []
-    for row in path:
-        if row.factor == 1 or dims[-1:] == [row.dim]:
+    for loop in path:
+        if loop.factor == 1 or dims[-1:] == [loop.dim]:
             continue
-        if row.dim in dims:
+        if loop.dim in dims:
             raise PassFailedException(
-                f"lower-to-comet: nested temporal nodes loop over {row.dim} twice with "
-                "another loop in between, and the COMET files give a dimension one "
-                "loop per node; order the rows so that they meet"
+                f"lower-to-comet: nested temporal nodes loop over {loop.dim} twice "
+                "with another loop in between, and the COMET files give a dimension "
+                "one loop per node; order the loops so that they meet"
             )
-        dims.append(row.dim)
+        dims.append(loop.dim)
     return dims
 
 
 def _waits(dim: str, path: Sequence[str], left: Sequence[str]) -> bool:
-    """Whether another dimension stands outside of `dim` in `path`."""
+    """Whether another dimension is outside of `dim` in `path`."""
     return dim in path and any(other in left for other in path[: path.index(dim)])
 
 
@@ -163,17 +165,17 @@ class Accumulation:
     below: bool
 
 
-def accumulation(op: ComputeOp, rows: Rows, above: bool) -> Accumulation:
+def accumulation(op: ComputeOp, loops: Rows, above: bool) -> Accumulation:
     """
     Say where partial results of `op` are read back, given the rows of one node.
 
     `above` says that an outer loop sums in place at this level. A loop that sums and
-    stands outside of one that changes the tile meets each tile again; one that stands
-    inside of them all leaves the tile where it is, so that the level below sums.
+    is outside of one that changes the tile meets each tile again; one that is inside
+    of them all leaves the tile where it is, so that the level below sums.
     """
     result = set(names_of(op.results[0]))
     summed = set(extents_of_op(op)) - result
-    looped = [row.dim for row in rows if row.factor > 1]
+    looped = [loop.dim for loop in loops if loop.factor > 1]
     sums = [i for i, dim in enumerate(looped) if dim in summed]
     moves = [i for i, dim in enumerate(looped) if dim in result]
     again = bool(sums and moves and sums[0] < moves[-1])

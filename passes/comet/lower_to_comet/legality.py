@@ -137,7 +137,7 @@ def _check_product(op: OperationOp) -> None:
 
 def _check_array(op: OperationOp, system: SystemOp) -> None:
     """
-    Check that the tool's systolic array tells the dimensions of a tile apart.
+    Check that the tool's systolic array distinguishes the dimensions of a tile.
 
     It takes the first extent, from the right, that *equals* the streamed one; the next
     two lie along its rows and its columns. Where it takes another dimension, the price

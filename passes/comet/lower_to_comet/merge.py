@@ -94,7 +94,7 @@ def _neighbours(tile: TileOp) -> tuple[TileOp, TileOp]:
     raise PassFailedException(
         "lower-to-comet: the COMET tool cannot price a node that only touches "
         f"{', '.join(sorted(_tensors(tile)))}, which no node around it moves, and no "
-        "node stands before it to share a nest with; fuse it with its producer"
+        "node comes before it to share a nest with; fuse it with its producer"
     )
 
 
@@ -107,7 +107,7 @@ def join(left: TileOp, right: TileOp | CollectiveOp) -> None:
     """
     Append `right`, or what it holds, to what its left neighbour holds.
 
-    Annotations go: they told of the parts.
+    Annotations go: they described the parts.
     """
     left.attributes.clear()
     if isinstance(right, TileOp):

@@ -2,7 +2,7 @@
 What a gather to the root means in the COMET files.
 
 There a gathered tensor keeps its name and its dimensions, and only the factors of the
-operations behind the gather say that they run on the root alone.
+operations after the gather say that they run on the root alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.schedule.retile import set_rows
+from comet.passes.schedule.retile import set_loops
 
 Names = Mapping[str, str]
 """New names of dimensions, and what they stand for."""
@@ -49,7 +49,7 @@ def restore_names(func: FuncOp, names: Names) -> None:
             _restore(block.args, names)
         _restore(op.results, names)
         if isinstance(op, NodeOp):
-            set_rows(op, [_old_row(row, names) for row in op.loops])
+            set_loops(op, [_old_row(loop, names) for loop in op.loops])
 
 
 def _restore(values: Sequence[SSAValue], names: Names) -> None:
@@ -63,8 +63,8 @@ def _old_type(value: SSAValue, names: Names) -> Attribute:
     return tensor(extents, element_type_of(value), level_of(value))
 
 
-def _old_row(row: LoopAttr, names: Names) -> LoopAttr:
-    return LoopAttr(names.get(row.dim, row.dim), row.factor, row.axis)
+def _old_row(loop: LoopAttr, names: Names) -> LoopAttr:
+    return LoopAttr(names.get(loop.dim, loop.dim), loop.factor, loop.axis)
 
 
 def idle_axes(func: FuncOp) -> dict[Operation, frozenset[str]]:
@@ -90,7 +90,7 @@ def _follow(
         for value, argument in zip(outer, op.body.block.args, strict=True):
             roots[argument] = roots.get(value, {})
         _follow(op.body.block, roots, found)
-        own = {row.axis for row in op.loops}
+        own = {loop.axis for loop in op.loops}
         for inner, out in zip(op.yielded, op.outs, strict=True):
             kept = roots.get(inner, {}).items()
             roots[out] = {group: n for group, n in kept if not own & set(group)}

@@ -1,9 +1,9 @@
 """
 The tile tree as the COMET files want it: temporal and spatial nodes in turn.
 
-Directly nested temporal nodes become one, whose items remember the rows on their way;
-a spatial node below a spatial one gets a temporal node without rows in between, and a
-temporal node at whose border the level changes gets a spatial node without rows below
+Directly nested temporal nodes become one, whose items remember the loops on their way;
+a spatial node below a spatial one gets a temporal node without loops in between, and a
+temporal node at whose border the level changes gets a spatial node without loops below
 it. Everything here is read from the IR; nothing is changed.
 """
 
@@ -66,7 +66,7 @@ class Spatial:
 
 @dataclass(frozen=True)
 class Loops:
-    """The rows of nested temporal nodes, outermost first."""
+    """The loops of nested temporal nodes, outermost first."""
 
     rows: Rows
     folded: frozenset[str] = frozenset()
@@ -74,13 +74,13 @@ class Loops:
 
     def into(self, node: TemporalOp) -> Loops:
         """Return these loops with those of `node` inside of them."""
-        folded = node.factors if node.initial_carries() else ()
+        folded = node.factors if node.init_args() else ()
         return Loops((*self.rows, *node.loops), self.folded | set(folded))
 
 
 @dataclass(frozen=True)
 class Item:
-    """What stands below a temporal node, with the loops that lead to it."""
+    """What is below a temporal node, with the loops that lead to it."""
 
     loops: Loops
     node: Spatial | PlacedCollective | ComputeOp
@@ -88,12 +88,12 @@ class Item:
 
     @property
     def rows(self) -> Rows:
-        """The rows that lead to it."""
+        """The loops that lead to it."""
         return self.loops.rows
 
     @property
     def summed_rows(self) -> Rows:
-        """The rows over which ops below may add up their results."""
+        """The loops over which ops below may add up their results."""
         return tuple(row for row in self.rows if row.dim not in self.loops.folded)
 
 
@@ -113,7 +113,7 @@ class Temporal:
 
 @dataclass(frozen=True)
 class Child:
-    """What stands below a spatial node."""
+    """What is below a spatial node."""
 
     node: Temporal | PlacedCollective
     bind: BindingKind = BindingKind.SEQUENTIAL

@@ -21,7 +21,7 @@ class Values:
     """
     The tensors of a function: block arguments, yields, results of nodes and in-place
     collectives of one value are one tensor; so are a value and its cast or renaming,
-    and a carry and its next value where that overwrites it.
+    and an iter_arg and its next value where that overwrites it.
     """
 
     parents: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -46,7 +46,7 @@ def values_of(func: FuncOp) -> Values:
     """
     Return the tensors of a function at the schedule level.
 
-    What carries start from is no tensor. Raises PassFailedException for partial folds
+    What iter_args start from is no tensor. Raises PassFailedException for partial folds
     that instances merge, for other constants that are no scalars, and for casts that
     are not the output of one op.
     """
@@ -62,7 +62,7 @@ def _enter(op: Operation, values: Values) -> None:
     match op:
         case NodeOp():
             _reject_merge(op)
-            _enter_carries(op, values)
+            _enter_iter_args(op, values)
             for outer, inner in zip(op.ins, op.tiles, strict=True):
                 join(inner, outer)
             for inner, outer in zip(op.yielded, op.outs, strict=True):
@@ -84,32 +84,34 @@ def _enter(op: Operation, values: Values) -> None:
 
 
 def _reject_merge(op: NodeOp) -> None:
-    if Combiner.FOLD in op.combiners and not op.initial_carries():
+    if Combiner.FOLD in op.combiners and not op.init_args():
         raise PassFailedException(
             "lower-to-comet: instances merge the partial results of a fold, and the "
             "COMET files have no such reduction; distribute another dimension"
         )
 
 
-def _enter_carries(op: NodeOp, values: Values) -> None:
+def _enter_iter_args(op: NodeOp, values: Values) -> None:
     """
-    Record that a carry and what the body yields for it are one tensor.
+    Record that an iter_arg and what the body yields for it are one tensor.
 
-    A carry that is read after its next value is there is a tensor of its own.
+    An iter_arg that is read after its next value is there is a tensor of its own.
     """
-    if not op.initial_carries():
+    if not op.init_args():
         return
-    for start in op.initial_carries():
+    for start in op.init_args():
         if not isinstance(start.owner, FillOp):
             raise PassFailedException(
                 f"lower-to-comet: a loop carries on from {start.type}, which is no "
-                "constant, and the COMET files only say what a loop turns over; start "
+                "constant, and the COMET files only say what a loop updates; start "
                 "from a compound.fill"
             )
-    carries = op.body.block.args[len(op.ins) :]
-    for carry, value, reused in zip(carries, op.yielded, in_place(op), strict=True):
+    iter_args = op.body.block.args[len(op.ins) :]
+    for iter_arg, value, reused in zip(
+        iter_args, op.yielded, in_place(op), strict=True
+    ):
         if reused:
-            values._join(carry, value)  # pyright: ignore[reportPrivateUsage]
+            values._join(iter_arg, value)  # pyright: ignore[reportPrivateUsage]
 
 
 def _check_cast(op: CastOp) -> None:
@@ -125,7 +127,7 @@ def _check_cast(op: CastOp) -> None:
 
 
 def _only_starts(op: FillOp) -> bool:
-    """Return whether a constant is only what carries start from."""
+    """Return whether a constant is only what iter_args start from."""
     return bool(op.result.uses) and all(
         isinstance(use.operation, NodeOp) and use.index >= len(use.operation.ins)
         for use in op.result.uses

@@ -26,7 +26,7 @@ from comet.passes.comet.raise_comet.program import (
     start_program,
 )
 from comet.passes.comet.raise_comet.tree import MappingLevels, MappingTree, RaisedNode
-from comet.passes.schedule.retile import retile, set_rows
+from comet.passes.schedule.retile import retile, set_loops
 from comet.passes.schedule.tile_tree import InsertionScope, Temporal, build
 
 Roots: TypeAlias = tuple[RaisedNode, ...]
@@ -137,7 +137,7 @@ def _give_rows(func: FuncOp, roots: Roots) -> None:
     rows = [each.rows for each in raised if isinstance(each.node, Temporal)]
     nodes = [op for op in func.walk() if isinstance(op, TemporalOp)]
     for node, own in zip(nodes, rows, strict=True):
-        set_rows(node, own)
+        set_loops(node, own)
     try:
         retile(func)
     except VerifyException as error:

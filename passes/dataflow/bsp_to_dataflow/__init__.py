@@ -5,12 +5,12 @@ Needs programs of kernels, collectives and barriers, as `outline-kernels` makes 
 Every collective becomes a channel, by one of five patterns: `bsp` keeps a kernel that
 sends, and the barriers; `wait` has consumers wait for each rank instead; `push` for
 each block of rows; with `pull` they load from the memory of the sender; with `fused`
-the kernel that makes a value sends each tile as it is made, and an input is sent by the
-kernel that reads it, before it waits. `persistent` makes such a producer and its
-consumer one kernel. With `inputs=symmetric` the caller writes what is pulled of inputs
-to symmetric memory itself: no kernel copies it, the one that pulls it first tells that
-it is there. `auto` takes what the cost model finds cheapest. Rejects a pattern that
-does not apply, with those that do.
+the producer sends each tile as it is made, and an input is sent by the kernel that
+reads it, before it waits. `persistent` makes such a producer and its consumer one
+kernel. With `inputs=symmetric` the caller writes what is pulled of inputs to symmetric
+memory itself: no kernel copies it; the first one that pulls it signals that it is
+there. `auto` takes what the cost model finds cheapest. Rejects a pattern that does not
+apply, with those that do.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class BspToDataflowPass(ConnectPass, ChoosingPass):
 
     def _cheapest(self, module: ModuleOp) -> ModulePass:
         """Return this pass with what costs least for all that is `auto`."""
-        asked = search.Asked(self.blocks, self.persistent, self.tiles, self.inputs)
+        asked = search.FixedOptions(
+            self.blocks, self.persistent, self.tiles, self.inputs
+        )
         programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
         if not any(has_inputs_in_place(program) for program in programs):
             asked = replace(asked, inputs="copied")

@@ -41,7 +41,7 @@ from comet.passes.triton.lower_to_triton import LowerToTritonPass
 PatternName: TypeAlias = Literal["bsp", "wait", "pull", "push", "fused"]
 
 PATTERNS: tuple[PatternName, ...] = ("push", "wait", "pull", "fused", "bsp")
-"""The ladder; of equals the first is taken."""
+"""In order of preference: of equal prices the first is taken."""
 
 TILES = (16, 64, 256)
 """Extents of communication tiles that are tried along each dimension."""
@@ -57,7 +57,7 @@ TRIES = 40
 
 
 @dataclass(frozen=True)
-class Asked:
+class FixedOptions:
     """Options of `bsp-to-dataflow` that the user has set, which are not varied."""
 
     blocks: str | None = None
@@ -68,13 +68,13 @@ class Asked:
     """Where those lie that are pulled."""
 
 
-FREE = Asked()
+FREE = FixedOptions()
 """Everything but the tiles of kernels is free."""
 
 
 @dataclass(frozen=True)
 class PatternOptions:
-    """One way to turn collectives into channels: options of `bsp-to-dataflow`."""
+    """One config that turns collectives into channels: options of `bsp-to-dataflow`."""
 
     pattern: PatternName
     persistent: bool = False
@@ -83,7 +83,7 @@ class PatternOptions:
     tiles: tuple[PlanEntry, ...] = ()
     """The tiles of kernels that do not keep theirs."""
 
-    def options(self, asked: Asked) -> ConnectPass:
+    def options(self, asked: FixedOptions) -> ConnectPass:
         """Return the pass that does so; what is `asked` for otherwise stays."""
         blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
         tiles = None if asked.tiles == "auto" else asked.tiles
@@ -131,13 +131,13 @@ class PatternChoice:
 def choose_pattern(
     module: ModuleOp,
     patterns: Sequence[PatternName] = PATTERNS,
-    asked: Asked = FREE,
+    asked: FixedOptions = FREE,
     *,
     graph: bool = False,
     resident: bool = False,
 ) -> PatternChoice:
     """
-    Return the cheapest way to connect the ranks of the programs of a module.
+    Return the cheapest config that connects the ranks of the programs of a module.
 
     The module holds programs of kernels, collectives and barriers, and hardware; it is
     not changed. Options that are `asked` for are not varied. `graph` and `resident` say
@@ -160,7 +160,7 @@ def choose_pattern(
 
 
 def _kinds(
-    module: ModuleOp, patterns: Sequence[PatternName], asked: Asked
+    module: ModuleOp, patterns: Sequence[PatternName], asked: FixedOptions
 ) -> Iterator[PatternOptions]:
     """Yield the patterns, fused with and without persistent kernels if that is free."""
     made = any(made_by_kernel(kernel) is not None for kernel in _sends(module))
@@ -193,7 +193,7 @@ class Variation:
                 yield candidate.with_block(dim, factor)
 
 
-def _variations(module: ModuleOp, asked: Asked) -> Iterator[Variation]:
+def _variations(module: ModuleOp, asked: FixedOptions) -> Iterator[Variation]:
     """Yield what is varied, in the order in which that is done."""
     sends = _sends(module)
     if asked.tiles == "auto":
@@ -206,8 +206,8 @@ def _variations(module: ModuleOp, asked: Asked) -> Iterator[Variation]:
         made = all(made_by_kernel(kernel) is not None for kernel in sends)
         for dim, extent in _longest_sent(sends):
             cuts = [-(-extent // tile) for tile in reversed(TILES) if tile < extent]
-            rows = tuple((dim, factor) for factor in (1, *cuts))
-            yield Variation(cuts=rows, made=made)
+            loops = tuple((dim, factor) for factor in (1, *cuts))
+            yield Variation(cuts=loops, made=made)
 
 
 def _sends(module: ModuleOp) -> list[KernelOp]:
@@ -227,7 +227,9 @@ def _longest_sent(sends: Sequence[KernelOp]) -> list[tuple[str, int]]:
 class _Prices:
     """What candidates cost, each priced once."""
 
-    def __init__(self, module: ModuleOp, asked: Asked, graph: bool, resident: bool):
+    def __init__(
+        self, module: ModuleOp, asked: FixedOptions, graph: bool, resident: bool
+    ):
         self._module, self._asked = module, asked
         self._graph, self._resident = graph, resident
         self.taxes: dict[PatternOptions, Taxes] = {}
@@ -290,7 +292,7 @@ def program_cost(
 
 
 def with_pattern(
-    module: ModuleOp, candidate: PatternOptions, asked: Asked = FREE
+    module: ModuleOp, candidate: PatternOptions, asked: FixedOptions = FREE
 ) -> ModuleOp:
     """Return a copy in which the collectives are channels as the candidate says."""
     copy = module.clone()

@@ -22,15 +22,14 @@ from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import apply_tiles, plan_tiles
 from comet.passes.dataflow.bsp_to_dataflow.kernels import (
-    give_as_made,
     insert_copy,
     insert_copy_into,
     insert_signal_into,
     land,
+    send_as_made,
     take,
 )
 from comet.passes.dataflow.bsp_to_dataflow.merge import merge_kernels
-from comet.passes.dataflow.bsp_to_dataflow.own_pattern import check_own_pattern
 from comet.passes.dataflow.bsp_to_dataflow.plan import (
     PATTERN_RULES,
     ChannelPlan,
@@ -43,6 +42,7 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
     obstacle,
     plan_transfer,
 )
+from comet.passes.dataflow.bsp_to_dataflow.present_pattern import check_present_pattern
 from comet.passes.dataflow.kernels import erase, insert_before
 from comet.passes.dataflow.signal_coalescing import merge_signals
 from comet.passes.schedule.plan_string import parse_plan
@@ -92,7 +92,7 @@ class ConnectPass(ModulePass):
         found = [(func, program_of(func)) for func in functions]
         for function, program in found:
             if program is not None:
-                check_own_pattern(function, program, self.pattern)
+                check_present_pattern(function, program, self.pattern)
         return {f: p for f, p in found if p is not None and _exchanges(p)}
 
     def _connect(self, programs: Mapping[FuncOp, ProgramOp], system: SystemOp) -> None:
@@ -110,7 +110,9 @@ class ConnectPass(ModulePass):
                 apply_tiles(function, plan_tiles(program, self.tiles), system)
             check_blocks(program, blocks)
             registers = gpu_levels(system).registers
-            how = How(pattern, bool(self.persistent), self.inputs == "symmetric")
+            how = ChannelConfig(
+                pattern, bool(self.persistent), self.inputs == "symmetric"
+            )
             rewrite(program, how, blocks, registers)
 
 
@@ -157,7 +159,7 @@ def _exchanges(program: ProgramOp) -> list[KernelOp]:
 
 
 @dataclass(frozen=True)
-class How:
+class ChannelConfig:
     """How all collectives of a program become channels."""
 
     pattern: Pattern
@@ -168,7 +170,7 @@ class How:
 
 def rewrite(
     program: ProgramOp,
-    how: How,
+    how: ChannelConfig,
     blocks: Mapping[str, Mapping[str, int]],
     registers: str,
 ) -> None:
@@ -245,7 +247,7 @@ def _land(kernel: KernelOp, registers: str) -> None:
         use.operation.operands[use.index] = copy.results_[0]
     buffer = copy.outs[0].owner
     assert isinstance(buffer, Operation)
-    place = _barrier_behind(kernel)
+    place = _barrier_after(kernel)
     for op in (BarrierOp(local=True), copy, buffer):
         _insert_after(place, op)
 
@@ -272,8 +274,8 @@ def _sees_parts(value: SSAValue) -> bool:
     )
 
 
-def _barrier_behind(kernel: KernelOp) -> Operation:
-    """Return the first barrier of all ranks behind a kernel, or insert it."""
+def _barrier_after(kernel: KernelOp) -> Operation:
+    """Return the first barrier of all ranks after a kernel, or insert it."""
     op = kernel.next_op
     while op is not None:
         if isinstance(op, BarrierOp) and op.local is None:
@@ -308,11 +310,11 @@ def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
     erase(kernel)
     erase(buffer)
     if transfer.producer is not None:
-        give_as_made(transfer.producer, transfer, channel)
+        send_as_made(transfer.producer, transfer, channel)
 
 
 def _channel(program: ProgramOp, transfer: ChannelPlan) -> SSAValue:
-    """Insert the channel of a transfer, behind those that are there."""
+    """Insert the channel of a transfer, after those that are there."""
     channel = dataflow.ChannelOp(
         transfer.mesh, transfer.axes, transfer.blocks, transfer.type, transfer.input
     )

@@ -1,5 +1,5 @@
 """
-Copy kernels: a node on the launch grid that gives on its tiles as they are.
+Copy kernels: a node on the launch grid that forwards its tiles as they are.
 
 How it cuts a value is the granularity of communication, which nothing ties to the tiles
 that kernels compute.
@@ -23,7 +23,7 @@ SMALLEST, LARGEST = 1024, 8192
 PROGRAMS = 128
 """The number of programs below which tiles are made smaller."""
 ROWS = 64
-"""The most rows of a block that is told of together."""
+"""The most rows of a block that one flag counts."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Copying:
     tiles: Mapping[str, int]
     """The extent of a tile along each dimension."""
     split: str | None = None
-    """The dimension whose shares are for different ranks."""
+    """The dimension whose shards are for different ranks."""
     ranks: int = 1
 
 
@@ -83,7 +83,7 @@ def _power_within(extent: int, most: int) -> int:
 
 
 def copy_node(value: SSAValue, copying: Copying, registers: str) -> SpatialOp:
-    """Return a node on the grid that gives on `value` tile by tile."""
+    """Return a node on the grid that forwards `value` tile by tile."""
     extents = extents_of(value)
     rows: list[tuple[str, int]] = []
     for dim, extent in extents.items():

@@ -22,7 +22,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.schedule.plan_string import PLAN, PlanEntry, Rows, parse_plan
-from comet.passes.schedule.retile import retile_node, set_rows
+from comet.passes.schedule.retile import retile_node, set_loops
 from comet.passes.schedule.tile.gpu import finish_kernel, tilings
 
 WORTH_TRYING = 2.0
@@ -84,7 +84,7 @@ def apply_tiles(
     levels = gpu_levels(system)
     for plan in plans:
         for op in _nodes(plan.node):
-            set_rows(op, _rows(op, plan.tiles))
+            set_loops(op, _rows(op, plan.tiles))
         retile_node(plan.node)
         plan.node.launch = None
         finish_kernel(plan.node, levels, device_of(system))
@@ -95,7 +95,7 @@ def apply_tiles(
 
 def _rows(node: NodeOp, tiles: Mapping[str, int]) -> list[LoopAttr]:
     """Return the rows of a node with factors that make `tiles`, others as they are."""
-    extents = joined_extents((*node.ins, *node.initial_carries()))
+    extents = joined_extents((*node.ins, *node.init_args()))
     return [
         LoopAttr(row.dim, -(-extents[row.dim] // tiles[row.dim]), row.axis)
         if row.dim in tiles

@@ -1,4 +1,4 @@
-"""How `bsp-to-dataflow` writes kernels: those that give to a channel, and that take."""
+"""How `bsp-to-dataflow` writes the producers and the consumers of a channel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from comet.passes.dataflow.rank_loops import split_by_rank
 
 
 def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> None:
-    """Put a kernel that gives a value to a channel in place of its collective's."""
+    """Replace a collective's kernel by one that copies the value to a channel."""
     old = transfer.kernel
     ins = [*old.ins, channel]
     body = Block(arg_types=[value.type for value in ins])
@@ -56,9 +56,9 @@ def insert_copy_into(
     kernel: KernelOp, transfer: ChannelPlan, channel: SSAValue, registers: str
 ) -> None:
     """
-    Let a kernel that takes from a channel be the one that gives to it, too.
+    Let the consumer of a channel be its producer too.
 
-    What it gives stands before its waits, so that those programs come first.
+    Its stores come before its waits, so that those programs run first.
     """
     body = kernel.body.block
     taken = body.args[list(kernel.ins).index(channel)]
@@ -74,7 +74,7 @@ def insert_copy_into(
 
 
 def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
-    """Let a kernel that takes from a channel tell first that its input is there."""
+    """Let the consumer of a channel first signal that its input is there."""
     taken = kernel.body.block.args[list(kernel.ins).index(channel)]
     first = kernel.body.block.first_op
     assert first is not None
@@ -84,7 +84,7 @@ def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
 def _copying(
     transfer: ChannelPlan, arguments: Sequence[SSAValue], registers: str
 ) -> list[Operation]:
-    """Return the ops that give a value, tile by tile, to the last of `arguments`."""
+    """Return the ops that copy a value, tile by tile, to the last of `arguments`."""
     old = transfer.kernel.body.block
     values: dict[SSAValue, SSAValue] = {}
     for before, argument in zip(old.args, arguments, strict=False):
@@ -98,7 +98,7 @@ def _copying(
     sent = values.get(transfer.collective.input)
     assert sent is not None
     node = copy_node(sent, transfer.copying, registers)
-    return [*ops, node, *_giving(node.outs[0], arguments[-1], transfer)]
+    return [*ops, node, *_sending(node.outs[0], arguments[-1], transfer)]
 
 
 def _keep_shards(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
@@ -112,19 +112,19 @@ def _keep_shards(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
     kernel.shards = shards_attr(kernel.shard_extents | kept)
 
 
-def _giving(
+def _sending(
     value: SSAValue, channel: SSAValue, transfer: ChannelPlan
 ) -> list[Operation]:
-    """Return the ops that give `value` to a channel."""
+    """Return the ops that store `value` to a channel and signal it."""
     channel.name_hint = "channel"
     pushed = transfer.type.mode is ChannelMode.PUSH
     give = (PushOp if pushed else StageOp)(value, channel)
     return [give, SignalOp(channel)] if transfer.signals else [give]
 
 
-def give_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> None:
+def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> None:
     """
-    Let the kernel that makes a value give it to a channel.
+    Let the kernel that makes a value store it to a channel.
 
     It keeps its buffer only if other kernels of the rank read it.
     """
@@ -141,7 +141,7 @@ def give_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> No
         split_by_rank(node, split, transfer.ranks)
         old.destinations = _named(old.destinations, split)
     argument = body.insert_arg(channel.type, len(body.args))
-    for op in _giving(value, argument, transfer):
+    for op in _sending(value, argument, transfer):
         insert_before(terminator, op)
     kept = [i for i, r in enumerate(old.results_) if r is not made or list(r.uses)]
     yielded = [terminator.operands[i] for i in kept]
@@ -152,7 +152,7 @@ def give_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> No
 def take(
     kernel: KernelOp, index: int, channel: SSAValue, transfer: ChannelPlan
 ) -> None:
-    """Let a kernel take its operand `index` from a channel."""
+    """Let a kernel read its operand `index` from a channel."""
     body = kernel.body.block
     before = body.args[index]
     argument = body.insert_arg(channel.type, index)
@@ -182,7 +182,7 @@ def _named(names: ArrayAttr[StringAttr] | None, dim: str) -> ArrayAttr[StringAtt
 
 
 def land(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
-    """Return a kernel that copies what a collective gives to a buffer of its own."""
+    """Return a kernel that copies the result of a collective to a buffer of its own."""
     buffer = dataflow.BufferOp(value.type)
     buffer.result.name_hint = value.name_hint
     body = Block(arg_types=[value.type])

@@ -2,7 +2,7 @@
 Persistent kernels: how `bsp-to-dataflow` makes a producer and its consumer one kernel.
 
 The producer's nodes come first, so that their programs do: a program waits for none
-that starts later, and any number of programs at a time is enough.
+that starts later, and any number of resident programs is enough.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from comet.dialects.dataflow import (
     PushOp,
     StageOp,
     WaitOp,
-    behind,
+    program_value,
 )
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.schedule import SpatialOp
@@ -50,14 +50,14 @@ def plan_merge(producer: KernelOp, consumer: KernelOp) -> Merge | None:
     """
     Return how two kernels become one, None if they cannot.
 
-    The consumer waits for a channel that the producer gives to, and such a wait stands
-    before everything else that it reads of the producer.
+    The consumer waits for a channel of the producer, and such a wait comes before
+    everything else that it reads of the producer.
     """
-    given = {behind(op.channel) for op in _ops(producer, PushOp, StageOp)}
-    awaited = {behind(op.channel) for op in _ops(consumer, WaitOp)}
+    given = {program_value(op.channel) for op in _ops(producer, PushOp, StageOp)}
+    awaited = {program_value(op.channel) for op in _ops(consumer, WaitOp)}
     nodes = [op for op in consumer.body.block.ops if isinstance(op, SpatialOp)]
     early = [value for node in nodes for value in unawaited(node, producer)]
-    if not given & awaited or early or not _share_extents(producer, consumer):
+    if not given & awaited or early or not _same_global_extents(producer, consumer):
         return None
     ins = dict.fromkeys((*producer.ins, *consumer.ins))
     return Merge(
@@ -71,7 +71,7 @@ def _ops(
     return (op for op in kernel.body.block.ops if isinstance(op, kinds))
 
 
-def _share_extents(producer: KernelOp, consumer: KernelOp) -> bool:
+def _same_global_extents(producer: KernelOp, consumer: KernelOp) -> bool:
     """Whether dimensions that ranks split unevenly are the same ones in both."""
     one, other = producer.shard_extents, consumer.shard_extents
     return all(one[dim] == other[dim] for dim in one.keys() & other.keys())

@@ -1,4 +1,4 @@
-"""What `bsp-to-dataflow` decides for a collective: its channel, and who gives to it."""
+"""What `bsp-to-dataflow` decides for a collective: its channel and its producer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
 
 
 class Pattern(StrEnum):
-    """The ladder: how producers, collectives and consumers synchronise."""
+    """How producers, collectives and consumers synchronise, from loose to tight."""
 
     BSP = "bsp"
     """A kernel sends, between barriers of all ranks."""
@@ -48,9 +48,11 @@ class PatternRules:
     signals: bool = True
     by_block: bool = True
     by_producer: bool = False
-    """Whether the kernel that makes a value gives it to the channel itself."""
+    """Whether the kernel that makes a value is the producer of the channel."""
     by_reader: bool = False
-    """Whether an input, which no kernel makes, is given by the first that reads it."""
+    """
+    Whether an input, which no kernel makes, is sent by the first kernel that reads it.
+    """
 
 
 PATTERN_RULES: Mapping[Pattern, PatternRules] = {
@@ -78,11 +80,11 @@ class ChannelPlan:
     blocks: Mapping[str, int]
     """How often the message is cut along each dimension into blocks to wait for."""
     producer: OpResult | None
-    """The kernel's result that is given to the channel as it is made, None: a copy."""
+    """The kernel's result that is stored to the channel as it is made, None: a copy."""
     host: KernelOp | None
     """
-    The reader whose kernel gives a copy before it waits, or tells of an input that
-    needs none; None: one of its own.
+    The consumer whose kernel sends a copy before it waits, or signals an input that
+    needs none; None: a kernel of its own.
     """
     copying: Copying
     """How the copy cuts the value."""
@@ -102,7 +104,7 @@ def check_collective(kernel: KernelOp, pattern: Pattern) -> None:
     assert collective is not None
     what = None
     if not isinstance(collective, MovingCollective):
-        what = f"{collective.name} does more than move values; run exchange-terms"
+        what = f"{collective.name} does more than move values; run lower-reductions"
     elif list(kernel.body.block.ops)[-2] is not collective:
         what = "it changes what it gathers; do that in a kernel of its own"
     if what is not None:
@@ -174,7 +176,7 @@ def made_by_kernel(kernel: KernelOp) -> OpResult | None:
 
 def host_of(kernel: KernelOp) -> KernelOp | None:
     """
-    Return the first kernel that reads a collective of an input, to give it as well.
+    Return the first kernel that reads a collective of an input, to send it as well.
 
     None where a kernel makes what is sent.
     """
@@ -214,10 +216,12 @@ def _grid_node(result: OpResult) -> SpatialOp | None:
 
 
 def obstacle(made: OpResult, split: str | None) -> str | None:
-    """Say why the kernel that makes a value cannot give it to a channel, None: can."""
+    """
+    Say why the kernel that makes a value cannot store it to a channel, None: it can.
+    """
     node = _grid_node(made)
     if node is None:
-        return "the kernel gives on what it has not made on its grid"
+        return "the kernel forwards what it has not made on its grid"
     if _viewed(made):
         return "the collective takes it under other dimension names"
     for dim in node.factors:
@@ -228,7 +232,7 @@ def obstacle(made: OpResult, split: str | None) -> str | None:
                 " are no tiles"
             )
     if split is not None and split not in node.factors and _loops_inside(node, split):
-        return f"its programs make {split}, which ranks share, piece by piece"
+        return f"its programs make {split}, which is sharded over ranks, part by part"
     return None
 
 
@@ -244,7 +248,7 @@ def _viewed(made: OpResult) -> bool:
 
 
 def _loops_inside(node: SpatialOp, dim: str) -> bool:
-    """Whether programs lay tiles of a dimension side by side."""
+    """Whether programs concatenate tiles of a dimension."""
     return any(
         isinstance(op, TemporalOp)
         and dim in op.factors
@@ -325,11 +329,11 @@ def _producer_tiles(
     """Return the tiles of a message that programs of `node` make, if they fit it."""
     assert node is not None
     tiles: dict[str, int] = {}
-    rows = [row.dim for row in node.loops]
+    loops = [loop.dim for loop in node.loops]
     for dim, extent in extents_of(type_.message).items():
-        if dim in rows and (rows.count(dim) == 1 or dim == type_.split):
+        if dim in loops and (loops.count(dim) == 1 or dim == type_.split):
             tiles[dim] = min(tile_of(node, dim), extent)
-        elif dim not in rows:
+        elif dim not in loops:
             tiles[dim] = extent
     return tiles
 

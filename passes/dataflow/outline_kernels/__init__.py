@@ -3,7 +3,7 @@
 
 Needs functions whose operations are nodes on the launch grid and, inside an SPMD
 region, collectives between them. Each becomes a kernel; values between kernels become
-buffers. A kernel that reads what an earlier one of the same rank wrote stands behind a
+buffers. A kernel that reads what an earlier one of the same rank wrote comes after a
 barrier, and a collective between two barriers of all ranks. A view under other
 dimension names goes into the kernels that read it, and so do positions along a
 dimension. A function that only returns arguments launches nothing. Rejects other
@@ -65,7 +65,7 @@ class PlannedKernel:
     name: str
     """The symbol of the kernel."""
     ins: tuple[SSAValue, ...]
-    """What the kernel reads, each value once, behind all views."""
+    """What the kernel reads, each value once, after all views."""
     views: tuple[View, ...]
     """Its views under other dimension names and its positions, in order."""
 
@@ -115,7 +115,7 @@ def _views(op: SpatialOp | MovingCollective) -> tuple[View, ...]:
 
 
 def _viewed(value: SSAValue) -> SSAValue:
-    """Return the value behind all views."""
+    """Return the value that a chain of views starts from."""
     while isinstance(value.owner, RenameOp):
         value = value.owner.input
     return value
@@ -132,8 +132,8 @@ def _launches(
         if kernel in taken:
             kernel = f"{name}_{index}_kernel"
         taken.add(kernel)
-        behind = dict.fromkeys(_viewed(value) for value in op.operands)
-        ins = tuple(v for v in behind if not isinstance(v.owner, IndexOp))
+        program_value = dict.fromkeys(_viewed(value) for value in op.operands)
+        ins = tuple(v for v in program_value if not isinstance(v.owner, IndexOp))
         yield PlannedKernel(op, kernel, ins, _views(op))
 
 
@@ -149,7 +149,7 @@ def outline(function: func.FuncOp, launches: Sequence[PlannedKernel]) -> None:
     body = compute_block(function)
     terminator = body.last_op
     assert terminator is not None
-    plan = _Plan(body, function)
+    plan = _PlanBuilder(body, function)
     for launch in launches:
         plan.launch(launch)
     returned = tuple(terminator.operands)
@@ -164,7 +164,7 @@ def outline(function: func.FuncOp, launches: Sequence[PlannedKernel]) -> None:
             op.erase()
 
 
-class _Plan:
+class _PlanBuilder:
     """A launch plan under construction."""
 
     def __init__(self, body: Block, function: func.FuncOp):

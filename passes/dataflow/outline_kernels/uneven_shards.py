@@ -1,7 +1,7 @@
 """
-How long the shares of ranks really are: which dimensions ranks split unevenly.
+The real extents of shards: which dimensions ranks split unevenly.
 
-A share has ceil(extent / ranks) elements by its type. Where that does not divide, the
+A shard has ceil(extent / ranks) elements by its type. Where that does not divide, the
 last ranks have fewer, or none.
 """
 
@@ -20,7 +20,7 @@ from comet.dialects.compound.dims import extents_of
 from comet.dialects.compound.index import IndexOp
 
 Ragged: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
-"""The extent over all ranks of a value's dimensions whose shares are not equal."""
+"""The extent over all ranks of a value's dimensions whose shards are not equal."""
 
 
 def ragged_extents(region: SpmdOp) -> Ragged:

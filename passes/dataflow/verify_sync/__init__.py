@@ -1,9 +1,10 @@
 """
-`verify-sync`: proves that ranks which do not keep step compute what the program says.
+`verify-sync`: proves that ranks which run at different speeds compute what the program
+says.
 
 Needs channels that have been lowered; changes nothing. Every rank runs the kernels of a
-program in order, launch after launch, at a pace of its own. Proven is, for every inbox:
-what is read has arrived, whoever waits is told in the end, and nobody overwrites what
+program in order, launch after launch, at a pace of its own. Proven is, for every
+receive buffer: what is read has arrived, every wait ends, and nobody overwrites what
 another still reads. Rejects a program of which this does not follow, with the reason.
 """
 
@@ -16,7 +17,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.dataflow import ChannelOp, InboxOp, KernelOp, ProgramOp, behind
+from comet.dialects.dataflow import (
+    ChannelOp,
+    KernelOp,
+    ProgramOp,
+    ReceiveBufferOp,
+    program_value,
+)
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import unawaited
@@ -50,29 +57,37 @@ def verify(program: ProgramOp) -> None:
     for op in uses_of_channels(program):
         check_memory(op, program)
     for op in program.body.block.ops:
-        if isinstance(op, InboxOp):
+        if isinstance(op, ReceiveBufferOp):
             check(wiring_of(op, program))
     for op in program.kernels():
         check_kernel(op)
 
 
 def check_memory(op: Use, program: ProgramOp) -> None:
-    """Raise `PassFailedException` unless a kernel uses an inbox of the program."""
-    made = behind(op.channel)
+    """
+    Raise `PassFailedException` unless a kernel uses a receive buffer of the program.
+    """
+    made = program_value(op.channel)
     if isinstance(made.owner, ChannelOp):
         reason = f"{shown(made)} is a channel still; run lower-channels first"
-    elif isinstance(made.owner, InboxOp) and made.owner.parent is program.body.block:
+    elif (
+        isinstance(made.owner, ReceiveBufferOp)
+        and made.owner.parent is program.body.block
+    ):
         return
     else:
         reason = (
-            f"{kernel_of(op)} uses {shown(made)}, which is no inbox of its program: "
-            "nobody knows who else does; make it there with dataflow.inbox"
+            f"{kernel_of(op)} uses {shown(made)}, which is no receive buffer of its "
+            "program: nobody knows who else does; make it there with "
+            "dataflow.receive_buffer"
         )
     raise PassFailedException(f"verify-sync: {reason}")
 
 
 def check(wiring: Wiring) -> None:
-    """Raise `PassFailedException` with the first reason to reject an inbox's use."""
+    """
+    Raise `PassFailedException` with the first reason to reject a receive buffer's use.
+    """
     for rule in RULES:
         if (reason := rule(wiring)) is not None:
             raise PassFailedException(f"verify-sync: {reason}")
@@ -85,8 +100,7 @@ def check_kernel(kernel: KernelOp) -> None:
             continue
         for value in unawaited(node, kernel):
             raise PassFailedException(
-                f"verify-sync: @{kernel.sym_name.data} reads %"
-                f"{value.name_hint or 'x'} that other programs of the same launch "
-                "make, and waits for nothing that they signal; let its maker be a "
-                "kernel of its own"
+                f"verify-sync: @{kernel.sym_name.data} reads %{value.name_hint or 'x'} "
+                "that other programs of the same launch make, and waits for nothing "
+                "that they signal; put the producer into a kernel of its own"
             )

@@ -9,7 +9,7 @@ from comet.dialects.compound.neutral import lowest_finite
 from comet.passes.graph.decompose.site import Site
 
 
-def mask_behind(site: Site, ahead: SSAValue) -> SSAValue:
+def position_mask(site: Site, ahead: SSAValue) -> SSAValue:
     """
     Emit what hides scores: 0 where `ahead` >= 0, no score makes up for it where <= -1.
 

@@ -197,26 +197,26 @@ class _Rewriting:
         return split.type(type_)
 
     def _partial_fold(self, op: FoldOp) -> FoldOp:
-        """Return the fold of each part, whose carries have an element per part."""
+        """Return the fold of each part, whose iter_args have an element per part."""
         ins = [self.values.get(value, value) for value in op.ins]
         init = [self._spread(value, Emitter(op)) for value in op.init]
-        carries = [value.type for value in init]
+        iter_args = [value.type for value in init]
         chunks = [
             self.split.type(argument.type)
             for argument in op.step.block.args[: len(op.ins)]
         ]
-        step = self._region(op.step, [*chunks, *carries])
-        merge = self._region(op.merge, [*carries, *carries])
-        self._spread_yielded(step.block, carries)
-        self._spread_yielded(merge.block, carries)
+        step = self._region(op.step, [*chunks, *iter_args])
+        merge = self._region(op.merge, [*iter_args, *iter_args])
+        self._spread_yielded(step.block, iter_args)
+        self._spread_yielded(merge.block, iter_args)
         return FoldOp(self.split.inner, ins, init, step, merge)
 
-    def _spread_yielded(self, block: Block, carries: Sequence[Attribute]) -> None:
+    def _spread_yielded(self, block: Block, iter_args: Sequence[Attribute]) -> None:
         """Give what a region yields one element per part, where it has none."""
         terminator = block.last_op
         assert terminator is not None
         for index, (value, type_) in enumerate(
-            zip(terminator.operands, carries, strict=True)
+            zip(terminator.operands, iter_args, strict=True)
         ):
             if value.type != type_:
                 terminator.operands[index] = self._spread(value, Emitter(terminator))

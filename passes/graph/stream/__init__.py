@@ -122,13 +122,13 @@ def insert_fold(statistics: Statistics, dim: str) -> None:
     first, form, inputs = statistics.ops[0], statistics.form, statistics.inputs
     emit = Emitter(first)
     init = list(form.init(emit, statistics))
-    carries = [value.type for value in init]
-    step = form.step_region(dim, [value.type for value in inputs], carries)
+    iter_args = [value.type for value in init]
+    step = form.step_region(dim, [value.type for value in inputs], iter_args)
     for argument, value in zip(step.block.args, inputs, strict=False):
         argument.name_hint = value.name_hint
-    fold = FoldOp(dim, inputs, init, step, form.merge_region(carries))
+    fold = FoldOp(dim, inputs, init, step, form.merge_region(iter_args))
     Rewriter.insert_op(fold, InsertPoint.before(first))
-    name_values(fold.outs, form.carries)
+    name_values(fold.outs, form.iter_args)
     results = form.results(emit, fold.outs)
     _copy_shardings(statistics, fold)
     for old, new in zip(statistics.replaced, results, strict=True):

@@ -14,15 +14,15 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.compound import CastOp, ContractOp, MapKind, ReduceKind, ReduceOp
 from comet.dialects.compound.dims import float_type_of
 from comet.passes.graph.emitter import Emitter
-from comet.passes.graph.stream.form import Carries, Chunks, Statistics, map_users
+from comet.passes.graph.stream.form import Chunks, IterArgs, Statistics, map_users
 from comet.passes.graph.stream.softmax import SoftmaxForm, chunk_terms, rescaled
 
 
 class AttentionForm(SoftmaxForm):
-    """The carries are m, l and o, the sum of exp(x - m) v."""
+    """The iter_args are m, l and o, the sum of exp(x - m) v."""
 
     name = "softmax times a matrix"
-    carries = ("m", "l", "o")
+    iter_args = ("m", "l", "o")
     inputs = ("x", "v")
 
     def match(self, first: ReduceOp, dim: str) -> Statistics | None:
@@ -36,20 +36,20 @@ class AttentionForm(SoftmaxForm):
                 continue
             for ops in _contractions(div.result, dim):
                 product = ops[-1]
-                if not _stands_before(product.rhs, first):
+                if not _dominates(product.rhs, first):
                     continue
                 replaced = (*found.replaced, product.result)
                 inputs = (*found.inputs, product.rhs)
                 return Statistics(self, inputs, replaced, (*found.ops, div, *ops))
         return None
 
-    def init(self, emit: Emitter, found: Statistics) -> Carries:
+    def init(self, emit: Emitter, found: Statistics) -> IterArgs:
         """Return m = the lowest finite number, l = 0 and o = 0."""
         product = found.ops[-1].results[0]
         nothing = emit.fill_like(0.0, product, name="nothing")
         return *super().init(emit, found), nothing
 
-    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
+    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: IterArgs) -> IterArgs:
         """Raise m, rescale l and o, and add the chunk's terms, and terms times v."""
         x, v = chunks
         m, terms = chunk_terms(emit, dim, x, now[0])
@@ -60,7 +60,7 @@ class AttentionForm(SoftmaxForm):
         l_new = emit.map(MapKind.ADD, total, added, name="l")
         return m, l_new, emit.map(MapKind.ADD, mean, product, name="o")
 
-    def results(self, emit: Emitter, carried: Carries) -> Carries:
+    def results(self, emit: Emitter, carried: IterArgs) -> IterArgs:
         """Return m, l and the quotient o / l."""
         m, total, o = carried
         return m, total, emit.map(MapKind.DIV, o, total, name="mean")
@@ -84,7 +84,7 @@ def _products(weights: SSAValue, dim: str) -> Iterator[tuple[ContractOp]]:
                 yield (user,)
 
 
-def _stands_before(value: SSAValue, op: Operation) -> bool:
+def _dominates(value: SSAValue, op: Operation) -> bool:
     """Return whether `value` is there where `op` stands."""
     owner = value.owner
     return not isinstance(owner, Operation) or owner.is_before_in_block(op)

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp, YieldOp
 from comet.passes.graph.emitter import Emitter
 
-Carries = Sequence[SSAValue]
+IterArgs = Sequence[SSAValue]
 """The running statistics, one value each."""
 Chunks = Sequence[SSAValue]
 """What a step reads: one chunk of each input."""
@@ -21,7 +21,7 @@ Chunks = Sequence[SSAValue]
 class Statistics:
     """Statistics of one value over one dimension that a single fold can compute."""
 
-    form: Form
+    form: StreamForm
     inputs: tuple[SSAValue, ...]
     """The values that the fold reads along the dimension."""
     replaced: tuple[SSAValue | None, ...]
@@ -32,12 +32,12 @@ class Statistics:
     """
 
 
-class Form(ABC):
+class StreamForm(ABC):
     """A family of statistics and their running form, correct for any chunking."""
 
     name: str
-    carries: tuple[str, ...]
-    """What the carries are called, in order."""
+    iter_args: tuple[str, ...]
+    """What the iter_args are called, in order."""
     inputs: tuple[str, ...] = ("x",)
     """What the values that a fold reads are called, in order."""
 
@@ -46,52 +46,54 @@ class Form(ABC):
         """Return the statistics over `dim` that begin with a reduction, if any do."""
 
     @abstractmethod
-    def init(self, emit: Emitter, found: Statistics) -> Carries:
+    def init(self, emit: Emitter, found: Statistics) -> IterArgs:
         """Return the statistics of no elements."""
 
     @abstractmethod
-    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
+    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: IterArgs) -> IterArgs:
         """Return the statistics with one more chunk of every input."""
 
     @abstractmethod
-    def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
+    def merge(self, emit: Emitter, one: IterArgs, other: IterArgs) -> IterArgs:
         """Return the statistics of two sets of elements together; one may be empty."""
 
     @abstractmethod
-    def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
+    def join(self, emit: Emitter, dim: str, sets: IterArgs) -> IterArgs:
         """Return the statistics of all sets together, which are laid along `dim`."""
 
-    def results(self, emit: Emitter, carried: Carries) -> Carries:
-        """Return what the last carries stand for; the carries themselves by default."""
+    def results(self, emit: Emitter, carried: IterArgs) -> IterArgs:
+        """
+        Return what the last iter_args stand for; the iter_args themselves by default.
+        """
         return carried
 
     def step_region(
-        self, dim: str, chunks: Sequence[Attribute], carries: Sequence[Attribute]
+        self, dim: str, chunks: Sequence[Attribute], iter_args: Sequence[Attribute]
     ) -> Region:
         """Return the step of a fold of this form."""
-        block, count = Block(arg_types=[*chunks, *carries]), len(chunks)
-        old = [f"{name}_old" for name in self.carries]
+        block, count = Block(arg_types=[*chunks, *iter_args]), len(chunks)
+        old = [f"{name}_old" for name in self.iter_args]
         name_values(block.args, [*self.inputs, *old])
         now = self.step(Emitter(block), dim, block.args[:count], block.args[count:])
         block.add_op(YieldOp(*now))
         return Region(block)
 
-    def merge_region(self, carries: Sequence[Attribute]) -> Region:
+    def merge_region(self, iter_args: Sequence[Attribute]) -> Region:
         """Return the merge of a fold of this form."""
-        block = Block(arg_types=[*carries, *carries])
+        block = Block(arg_types=[*iter_args, *iter_args])
         sides = ("one", "other")
-        names = [f"{name}_{side}" for side in sides for name in self.carries]
+        names = [f"{name}_{side}" for side in sides for name in self.iter_args]
         name_values(block.args, names)
-        one, other = block.args[: len(carries)], block.args[len(carries) :]
+        one, other = block.args[: len(iter_args)], block.args[len(iter_args) :]
         block.add_op(YieldOp(*self.merge(Emitter(block), one, other)))
         return Region(block)
 
     def join_region(
-        self, dim: str, stacks: Sequence[Attribute], carries: Sequence[Attribute]
+        self, dim: str, stacks: Sequence[Attribute], iter_args: Sequence[Attribute]
     ) -> Region:
         """Return the step of a fold over `dim`, along which statistics are laid."""
-        block, count = Block(arg_types=[*stacks, *carries]), len(carries)
-        names = [f"{name}_{part}" for part in ("set", "old") for name in self.carries]
+        block, count = Block(arg_types=[*stacks, *iter_args]), len(iter_args)
+        names = [f"{name}_{part}" for part in ("set", "old") for name in self.iter_args]
         name_values(block.args, names)
         emit = Emitter(block)
         joined = self.join(emit, dim, block.args[:count])

@@ -14,21 +14,21 @@ from comet.dialects.compound.dims import float_type_of
 from comet.dialects.compound.neutral import lowest_finite
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.form import (
-    Carries,
     Chunks,
-    Form,
+    IterArgs,
     Statistics,
+    StreamForm,
     is_reduction,
     map_users,
     reduce_users,
 )
 
 
-class SoftmaxForm(Form):
-    """The carries are m and l."""
+class SoftmaxForm(StreamForm):
+    """The iter_args are m and l."""
 
     name = "softmax statistics"
-    carries = ("m", "l")
+    iter_args = ("m", "l")
 
     def match(self, first: ReduceOp, dim: str) -> Statistics | None:
         """Match reduce max, sub, exp and reduce add."""
@@ -44,28 +44,28 @@ class SoftmaxForm(Form):
                     return Statistics(self, (first.input,), replaced, ops)
         return None
 
-    def init(self, emit: Emitter, found: Statistics) -> Carries:
+    def init(self, emit: Emitter, found: Statistics) -> IterArgs:
         """Return m = the lowest finite number and l = 0."""
         row, total = found.ops[0].results[0], found.ops[3].results[0]
         lowest = lowest_finite(float_type_of(row))
         low = emit.fill_like(lowest, row, name="low")
         return low, emit.fill_like(0.0, total, name="zero")
 
-    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
+    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: IterArgs) -> IterArgs:
         """Raise m to the maximum of the chunk, rescale l and add the chunk's terms."""
         m, terms = chunk_terms(emit, dim, chunks[0], now[0])
         added = emit.reduce(ReduceKind.ADD, terms, dim, name="added")
         kept = rescaled(emit, now[0], m, now[1])
         return m, emit.map(MapKind.ADD, *kept, added, name="l")
 
-    def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
+    def merge(self, emit: Emitter, one: IterArgs, other: IterArgs) -> IterArgs:
         """Rescale all sums to the larger maximum; an empty partial's sums are 0."""
         m = emit.map(MapKind.MAX, one[0], other[0], name="m")
         left, right = (rescaled(emit, part[0], m, *part[1:]) for part in (one, other))
-        sums = zip(left, right, self.carries[1:], strict=True)
+        sums = zip(left, right, self.iter_args[1:], strict=True)
         return m, *(emit.map(MapKind.ADD, a, b, name=name) for a, b, name in sums)
 
-    def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
+    def join(self, emit: Emitter, dim: str, sets: IterArgs) -> IterArgs:
         """Rescale all sums to the largest maximum and add them."""
         m = emit.reduce(ReduceKind.MAX, sets[0], dim, name="top")
         terms = rescaled(emit, sets[0], m, *sets[1:])

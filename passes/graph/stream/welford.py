@@ -17,21 +17,21 @@ from comet.dialects.compound.dims import extents_of, float_type_of
 from comet.dialects.compound.map import constant_of
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.form import (
-    Carries,
     Chunks,
-    Form,
+    IterArgs,
     Statistics,
+    StreamForm,
     is_reduction,
     map_users,
     reduce_users,
 )
 
 
-class WelfordForm(Form):
-    """The carries are n (rank 0), mean and M2."""
+class WelfordForm(StreamForm):
+    """The iter_args are n (rank 0), mean and M2."""
 
     name = "mean and variance"
-    carries = ("n", "mean", "m2")
+    iter_args = ("n", "mean", "m2")
 
     def match(self, first: ReduceOp, dim: str) -> Statistics | None:
         """Match reduce add, mult by 1/N, sub, square and reduce add."""
@@ -48,7 +48,7 @@ class WelfordForm(Form):
                         return Statistics(self, (first.input,), replaced, ops)
         return None
 
-    def init(self, emit: Emitter, found: Statistics) -> Carries:
+    def init(self, emit: Emitter, found: Statistics) -> IterArgs:
         """Return n = 0, mean = 0 and M2 = 0."""
         _, mean, _, _, total = (op.results[0] for op in found.ops)
         none = emit.fill(0.0, float_type_of(mean), name="none")
@@ -57,7 +57,7 @@ class WelfordForm(Form):
             same = emit.fill_like(0.0, total, name="zero")
         return none, zero, same
 
-    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: Carries) -> Carries:
+    def step(self, emit: Emitter, dim: str, chunks: Chunks, now: IterArgs) -> IterArgs:
         """Merge the statistics of the chunk, which has its real number of elements."""
         (chunk,) = chunks
         count = emit.extent(dim, chunk, name="count")
@@ -68,7 +68,7 @@ class WelfordForm(Form):
         squares = emit.reduce(ReduceKind.ADD, square, dim, name="squares")
         return self.merge(emit, now, (count, mean, squares))
 
-    def merge(self, emit: Emitter, one: Carries, other: Carries) -> Carries:
+    def merge(self, emit: Emitter, one: IterArgs, other: IterArgs) -> IterArgs:
         """
         Return n + n', the common mean, and M2 + M2' + d^2 n n' / (n + n').
 
@@ -85,7 +85,7 @@ class WelfordForm(Form):
         within = emit.map(MapKind.ADD, one[2], other[2], name="within")
         return n, mean, emit.map(MapKind.ADD, within, apart, name="m2")
 
-    def join(self, emit: Emitter, dim: str, sets: Carries) -> Carries:
+    def join(self, emit: Emitter, dim: str, sets: IterArgs) -> IterArgs:
         """Return the total count, its mean, and M2 of all sets around that mean."""
         n = emit.reduce(ReduceKind.ADD, sets[0], dim, name="count")
         sums = emit.map(MapKind.MULT, sets[1], sets[0], name="sums")

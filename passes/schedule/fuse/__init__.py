@@ -42,7 +42,9 @@ class FusePass(ChoosingPass):
         "between": BETWEEN,
     }
 
-    strategy: Literal["none", "apart", "partial", "full", "auto"] = "none"
+    strategy: Literal["none", "isolate_contractions", "partial", "full", "auto"] = (
+        "none"
+    )
     """
     How far intermediates travel: through the outermost level, so far only from and to
     contractions (accelerators), not that far for some of them, or nowhere; or the
@@ -57,8 +59,8 @@ class FusePass(ChoosingPass):
 
     between: Literal["recompute", "spill", "auto"] = "auto"
     """
-    On GPUs, what two sweeps over a row do about a product that both need: compute it
-    twice, or keep it in device memory; the cheaper of these.
+    On GPUs, what two reduction loops over a row do about a product that both need:
+    compute it twice, or keep it in device memory; the cheaper of these.
     """
 
     model: Literal["tool", "paper", "ideal"] = "paper"
@@ -93,7 +95,7 @@ def machine_of(system: SystemOp) -> Machine:
 
 def check_folds(func: FuncOp) -> None:
     """
-    Check that each fold is a loop: its step makes its carries, from any tile.
+    Check that each fold is a loop: its step makes its iter_args, from any tile.
 
     Raises PassFailedException if one is not.
     """
@@ -106,7 +108,7 @@ def check_folds(func: FuncOp) -> None:
             if value.owner not in (step, *step.ops):
                 raise PassFailedException(
                     f"fuse: the step of a fold over {dim} yields %{value.name_hint}, "
-                    "which it does not make; compute every carry in the step"
+                    "which it does not make; compute every iter_arg in the step"
                 )
         sizes = [extents_of(value).get(dim, 1) for value in op.ins]
         if op.element_by_element and max(sizes) > 1:

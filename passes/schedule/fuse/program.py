@@ -26,7 +26,7 @@ class Program:
 
     func: FuncOp
     region: SpmdOp | None
-    """What holds the ops; None where they stand in the function itself."""
+    """What holds the ops; None where they are in the function itself."""
     ops: tuple[Operation, ...]
     inputs: Inputs
     """Local values, and the function's arguments that they are shards of."""
@@ -50,7 +50,7 @@ def read_program(func: FuncOp) -> Program:
     """
     Return the ops of `func`: those of its SPMD region if it has one.
 
-    Raises PassFailedException if ops stand beside the region.
+    Raises PassFailedException if ops are beside the region.
     """
     *body, returned = func.body.block.ops
     if not isinstance(returned, ReturnOp):

@@ -63,7 +63,7 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
 
 
 def _place_outside(block: Block, levels: Levels) -> None:
-    """Say of what stands in the function's own block that it is outermost."""
+    """Say of what is in the function's own block that it is outermost."""
     for value in (*block.args, *(result for op in block.ops for result in op.results)):
         fitting = with_level(value.type, levels.at(value, None))
         if fitting != value.type:

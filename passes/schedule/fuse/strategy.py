@@ -14,7 +14,7 @@ CHUNKS = "comet.chunks"
 BETWEEN = "comet.between"
 """The one that notes what becomes of products that are needed twice, on GPUs."""
 
-Name: TypeAlias = Literal["none", "apart", "partial", "full"]
+Name: TypeAlias = Literal["none", "isolate_contractions", "partial", "full"]
 Chunks: TypeAlias = Literal["shared", "root"]
 Between: TypeAlias = Literal["recompute", "spill"]
 
@@ -28,11 +28,13 @@ class Strategy:
     chunks: Chunks = "shared"
     """On accelerators, the level that folds take their chunks from."""
     whole: bool = False
-    """On GPUs, a dimension that needs several sweeps is kept whole in registers."""
+    """
+    On GPUs, a dimension that needs several reduction loops is kept whole in registers.
+    """
     spill: bool = False
-    """On GPUs, products that two sweeps need go through device memory."""
+    """On GPUs, products that two reduction loops need go through device memory."""
     again: bool = False
-    """Products that kernels on both sides of a collective need are twice computed."""
+    """Products that kernels on both sides of a collective need are computed twice."""
     cuts: frozenset[int] = frozenset()
     """The places of ops that begin another kernel, in the order of `in_stages`."""
 
@@ -45,5 +47,5 @@ def begins_nest(name: Name, contracts: bool, after_contraction: bool) -> bool:
     `contracts` says that the op is or holds one, and `after_contraction` that the nest
     before it begins with one.
     """
-    ends = name == "none" or (name == "apart" and after_contraction)
+    ends = name == "none" or (name == "isolate_contractions" and after_contraction)
     return ends or (name != "full" and contracts)

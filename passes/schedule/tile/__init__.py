@@ -31,7 +31,7 @@ from comet.passes.schedule.plan_string import (
     plan_of,
     unknown_name,
 )
-from comet.passes.schedule.retile import retile, set_rows
+from comet.passes.schedule.retile import retile, set_loops
 from comet.passes.schedule.tile import accelerator, gpu
 from comet.passes.schedule.tile.gpu import finish_kernels
 from comet.passes.search.goal import Goal
@@ -40,7 +40,7 @@ from comet.passes.search.goal import Goal
 @dataclass(frozen=True)
 class TilePass(ChoosingPass):
     """
-    Give every temporal node and launch grid its rows, and recompute all types.
+    Give every temporal node and launch grid its loops, and recompute all types.
 
     Before: a tile tree of any factors. After: the tree with the plan's factors, and
     the plan on the function. Nodes without a name get one. Needs attached hardware.
@@ -100,7 +100,7 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     Give the nodes of `func` the loops of `plan`; a node without an entry gets none.
 
     Raises PassFailedException if an entry fits no node, a factor does not divide (on
-    accelerators), a body cannot be split along a row, or a tile does not fit (on
+    accelerators), a body cannot be split along a loop, or a tile does not fit (on
     accelerators; `finish_kernels` checks the kernels of a GPU).
     """
     nodes = plan_nodes(func)
@@ -109,7 +109,7 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     entries = {entry.name: entry for entry in plan}
     for name, node in nodes.items():
         entry = entries.get(name, PlanEntry(name, ()))
-        set_rows(node, _rows(node, entry.loops))
+        set_loops(node, _rows(node, entry.loops))
     try:
         retile(func)
     except VerifyException as error:
@@ -151,7 +151,7 @@ def _check_entry(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> None:
 
 
 def _extents(node: NodeOp) -> dict[str, int]:
-    return merged_extents((*node.ins, *node.initial_carries()), node.name)
+    return merged_extents((*node.ins, *node.init_args()), node.name)
 
 
 def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
@@ -162,7 +162,7 @@ def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
     order; those not in `rows` are whole.
     """
     kept = list(rows)
-    if node.in_kernel or node.initial_carries():
+    if node.in_kernel or node.init_args():
         factors = dict(rows)
         kept = [(dim, factors.get(dim, 1)) for dim in cuttable(node)]
     if isinstance(node, SpatialOp):
@@ -190,7 +190,7 @@ def _check_factors(node: NodeOp) -> None:
 
 def _tiles(node: NodeOp, dim: str) -> list[tuple[int, int]]:
     """Return (extent, tile) along `dim` of every operand of `node` that has it."""
-    values = (*node.ins, *node.initial_carries())
+    values = (*node.ins, *node.init_args())
     pairs = zip(values, node.body.block.args, strict=True)
     return [
         (extents_of(outer)[dim], extents_of(inner)[dim])

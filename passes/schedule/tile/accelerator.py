@@ -164,7 +164,7 @@ class _Factors:
             if found is not None and self.is_better(found, best):
                 best = found
                 if self.goal.model != "tool":
-                    break  # The others are in order behind it.
+                    break  # The others are in order after it.
         return None if best is current else best
 
     def better(self, current: Found[TilePlan], trials: Values) -> Values:

@@ -39,7 +39,7 @@ from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 from comet.passes.comet.lower_to_comet.tree import COMPUTE
 from comet.passes.schedule.node_names import nest_number, node_kinds, node_level
 from comet.passes.schedule.plan_string import PlanEntry, cuttable, plan_nodes
-from comet.passes.schedule.retile import retile, set_rows
+from comet.passes.schedule.retile import retile, set_loops
 
 CLASSES = ("contract", "reduce", "map")
 """The kinds of ops whose nodes share rows."""
@@ -78,7 +78,7 @@ class Template:
     def extents(self) -> Mapping[TemporalOp, Mapping[str, int]]:
         """The extents that each node has without any temporal factor."""
         return {
-            node: merged_extents((*node.ins, *node.initial_carries()), node.name)
+            node: merged_extents((*node.ins, *node.init_args()), node.name)
             for node in self.nodes
         }
 
@@ -122,8 +122,8 @@ class Template:
     def rows(self, node: TemporalOp, plan: Mapping[Key, Rows]) -> Rows:
         """Return the rows of `node` under a plan, in the problem's letters."""
         known = self.extents[node]
-        rows = plan.get(self.keys[node], ())
-        return tuple((self.letters[dim], f) for dim, f in rows if dim in known)
+        loops = plan.get(self.keys[node], ())
+        return tuple((self.letters[dim], f) for dim, f in loops if dim in known)
 
     def entries(self, plan: Mapping[Key, Rows]) -> tuple[PlanEntry, ...]:
         """Return the entries for nodes that give them the rows of `plan` that turn."""
@@ -133,8 +133,8 @@ class Template:
             turning = (
                 (dim, n) for dim, n in plan.get(key, ()) if n > 1 and dim in dims
             )
-            if rows := tuple(turning):
-                found.append(PlanEntry(node.node_name or "", rows))
+            if loops := tuple(turning):
+                found.append(PlanEntry(node.node_name or "", loops))
         return tuple(found)
 
     @cached_property
@@ -160,11 +160,11 @@ class Template:
 
         Raises CostError if loops that become those of one node differ in order.
         """
-        rows = {
-            place: tuple(row for node in nodes for row in self.rows(node, plan))
+        loops = {
+            place: tuple(loop for node in nodes for loop in self.rows(node, plan))
             for place, nodes in self.owners.items()
         }
-        return with_factors(self.problem, rows)
+        return with_factors(self.problem, loops)
 
 
 class Candidates:
@@ -218,17 +218,17 @@ class Candidates:
         """Return the candidates as mappings, in the loop orders of `plan`."""
         factors: dict[FactorKey, NDArray[np.float64]] = {}
         steps: dict[StepKey, NDArray[np.float64]] = {}
-        orders = {key: tuple((d, 1) for d, _ in rows) for key, rows in plan.items()}
+        orders = {key: tuple((d, 1) for d, _ in loops) for key, loops in plan.items()}
         problem, letters = self.template.problem_for(orders), self.template.letters
         owners = self.template.owners
         tiles = [n for n in walk(problem.root) if isinstance(n, Tile) and not n.spatial]
         for tile in tiles:
             for place, entry in enumerate(tile.entries):
                 nodes = owners[tile.index, entry.tag]
-                looped = [row for node in nodes for row in self.factors(node).items()]
-                rows = {letters[dim]: factor for dim, factor in looped}
-                for dim in set(problem.operation[entry.tag].dims) & set(rows):
-                    factors[tile.index, place, 0, dim] = rows[dim].astype(np.float64)
+                looped = [loop for node in nodes for loop in self.factors(node).items()]
+                loops = {letters[dim]: factor for dim, factor in looped}
+                for dim in set(problem.operation[entry.tag].dims) & set(loops):
+                    factors[tile.index, place, 0, dim] = loops[dim].astype(np.float64)
             if tile.is_leaf:
                 innermost = owners[tile.index, tile.leaf.operation][-1]
                 shares = self.shares[innermost.body.block]
@@ -256,7 +256,7 @@ class Candidates:
 
 
 def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
-    """Yield nodes, outermost first, those together that stand in one another."""
+    """Yield nodes, outermost first, those together that are in one another."""
     group: tuple[TemporalOp, ...] = ()
     for node in nodes:
         if group and node.parent_op() is not group[-1]:
@@ -302,7 +302,7 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
     copy = module.clone()
     bare = _same_function(copy, func)
     for node in plan_nodes(bare).values():
-        set_rows(node, _bare_rows(node))
+        set_loops(node, _bare_rows(node))
     retile(bare)
     nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
     lowered = copy.clone()
@@ -349,7 +349,7 @@ def _place(node: TemporalOp) -> tuple[str, str]:
 
 def _bare_rows(node: NodeOp) -> tuple[LoopAttr, ...]:
     """Return the rows that `node` has without factors: none, or those of its fold."""
-    dims = node.factors if node.initial_carries() else ()
+    dims = node.factors if node.init_args() else ()
     return tuple(LoopAttr(dim, 1) for dim in dims)
 
 
@@ -358,24 +358,24 @@ def _wasteful(node: TemporalOp) -> set[Combiner]:
     Return the combiners that results of `node` may not need.
 
     Partial folds cannot be merged between iterations, and within a fold an iteration
-    must not turn over again what another one has.
+    must not update again what another one has.
     """
     above = node.parent_op()
-    while isinstance(above, NodeOp) and not above.initial_carries():
+    while isinstance(above, NodeOp) and not above.init_args():
         above = above.parent_op()
     return {Combiner.FOLD, Combiner.SAME} if above else {Combiner.FOLD}
 
 
 def _can_loop(node: TemporalOp, dim: str) -> bool:
     """Return whether the body of `node` may run tile by tile along `dim`."""
-    if node.initial_carries():
+    if node.init_args():
         return True
     root = node.outermost
-    set_rows(node, (LoopAttr(dim, 1),))
+    set_loops(node, (LoopAttr(dim, 1),))
     try:
         assign_combiners(root)
         return not set(node.combiners) & _wasteful(node)
     except VerifyException:
         return False
     finally:
-        set_rows(node, ())
+        set_loops(node, ())

@@ -53,7 +53,7 @@ def restricted(sharding: Sharding, value: SSAValue | Attribute) -> Sharding:
 
 
 def local_type(type_: Attribute, sharding: Sharding, mesh: MeshOp) -> Attribute:
-    """Return the type of one instance's share: ceil(extent / instances) of each dim."""
+    """Return the type of one instance's shard: ceil(extent / instances) of each dim."""
     shares = {
         dim: -(-extent // mesh.size(sharding.get(dim, ())))
         for dim, extent in extents_of(type_).items()
@@ -100,7 +100,7 @@ class LocalBody:
             rename = outer.owner
             inner = self.sharding(rename.input).items()
             seen = {rename.renaming[dim]: axes for dim, axes in inner}
-            return {d: a for d, a in seen.items() if self._keeps_shares(rename, {d: a})}
+            return {d: a for d, a in seen.items() if self._keeps_shards(rename, {d: a})}
         if outer in self._held:
             return sharding_of_state(self.states[self._held[outer]])
         return self.arguments.get(outer, {})
@@ -133,7 +133,7 @@ class LocalBody:
                     properties=op.properties,
                 )
                 return self.insert(local, outer.name_hint)
-            case RenameOp() as rename if self._keeps_shares(rename, wanted):
+            case RenameOp() as rename if self._keeps_shards(rename, wanted):
                 old = {new: name for name, new in rename.renaming.items()}
                 inner = {old[dim]: axes for dim, axes in wanted.items()}
                 local = RenameOp(self.fetch(rename.input, inner), type_, rename.cut)
@@ -147,8 +147,8 @@ class LocalBody:
             case _:
                 return self._input(outer, wanted)
 
-    def _keeps_shares(self, rename: RenameOp, wanted: Sharding) -> bool:
-        """Return whether shares of the result are views of shares of the operand."""
+    def _keeps_shards(self, rename: RenameOp, wanted: Sharding) -> bool:
+        """Return whether shares of the result are views of shards of the operand."""
         extents, old = extents_of(rename.result), set(rename.renaming.values())
         return rename.cut is None or all(
             dim in old and extents[dim] % self.mesh.size(axes) == 0
@@ -187,7 +187,7 @@ class LocalBody:
         return local
 
     def _finish(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
-        """Combine the terms of a partial value, into shares where these are wanted."""
+        """Combine the terms of a partial value, into shards where these are wanted."""
         local = self._held[outer]
         state, name = self.states[local], local.name_hint
         for kind in dict.fromkeys(state.partial.values()):
@@ -258,7 +258,7 @@ def _values_in(region: Region) -> Sequence[SSAValue]:
 
 
 def _swapped(now: Sharding, wanted: Sharding) -> tuple[str, str] | None:
-    """Return (dim to split, dim to lay side by side) if only these two swap axes."""
+    """Return (dim to split, dim to concatenate) if only these two swap axes."""
     split = [dim for dim in wanted if wanted[dim] != now.get(dim)]
     lay = [dim for dim in now if now[dim] != wanted.get(dim)]
     if len(split) != 1 or len(lay) != 1 or split[0] in now or lay[0] in wanted:

@@ -1,8 +1,8 @@
 """
-The partials of a fold over a shared dimension: laid side by side, merged by a fold.
+The partials of a fold over a sharded dimension: concatenated, then merged by a fold.
 
-A fold of a known form, or one that merges each carry by a sum or a maximum, joins all
-partials of a chunk at once. Of any other only the merge of two is known, so its
+A fold of a known form, or one that merges each iter_arg by a sum or a maximum, joins
+all partials of a chunk at once. Of any other only the merge of two is known, so its
 partials are merged element by element.
 """
 
@@ -40,9 +40,9 @@ def merge_partials(
 
 def merging_fold(fold: FoldOp, dim: str, stacks: Sequence[SSAValue]) -> FoldOp:
     """Return the fold that merges partials of `fold`, which are laid along `dim`."""
-    form, carries = form_of(fold), [out.type for out in fold.outs]
+    form, iter_args = form_of(fold), [out.type for out in fold.outs]
     if form is not None:
-        step = form.join_region(dim, [stack.type for stack in stacks], carries)
+        step = form.join_region(dim, [stack.type for stack in stacks], iter_args)
     elif (kinds := _kinds_of(fold.merge.block)) is not None:
         step = _merge_step(fold, [stack.type for stack in stacks], kinds)
     else:
@@ -64,7 +64,7 @@ def _stack(
 
 
 def _kinds_of(merge: Block) -> list[ReduceKind] | None:
-    """Return how the carries are merged, if each is by a reduction of its own."""
+    """Return how the iter_args are merged, if each is by a reduction of its own."""
     terminator = merge.last_op
     assert terminator is not None
     kinds: list[ReduceKind] = []
@@ -82,13 +82,15 @@ def _kinds_of(merge: Block) -> list[ReduceKind] | None:
 def _merge_step(
     local: FoldOp, chunks: Sequence[Attribute], kinds: Sequence[ReduceKind]
 ) -> Region:
-    """Return a step that reduces a chunk of partials and merges it into the carries."""
-    carries = [out.type for out in local.outs]
-    block = Block(arg_types=[*chunks, *carries])
+    """
+    Return a step that reduces a chunk of partials and merges it into the iter_args.
+    """
+    iter_args = [out.type for out in local.outs]
+    block = Block(arg_types=[*chunks, *iter_args])
     arguments = list(block.args)
     partials: list[SSAValue] = []
-    for kind, chunk, carry in zip(kinds, arguments, carries, strict=False):
-        only = ReduceOp(kind, chunk, carry)
+    for kind, chunk, iter_arg in zip(kinds, arguments, iter_args, strict=False):
+        only = ReduceOp(kind, chunk, iter_arg)
         block.add_op(only)
         partials.append(only.result)
     merge = local.merge.block

@@ -53,7 +53,7 @@ from comet.passes.sharding.place_collectives.kinds import (
     write_price,
 )
 from comet.passes.sharding.place_collectives.levels import (
-    Step,
+    LevelStep,
     is_explicit,
     plan_steps,
     split_by_level,
@@ -109,7 +109,7 @@ class PlaceCollectivesPass(ChoosingPass):
                     split_by_level(collective, steps, mesh_of(region))
                 for choice in plan_choices(region, self):
                     apply_choice(choice)
-                name_apart(region)
+                separate_gathered_dims(region)
 
     @property
     def goal(self) -> Goal:
@@ -158,7 +158,7 @@ def mesh_of(region: SpmdOp) -> MeshOp:
 
 def plan_levels(
     region: SpmdOp, options: PlaceCollectivesPass
-) -> list[tuple[CollectiveOp, tuple[Step, ...]]]:
+) -> list[tuple[CollectiveOp, tuple[LevelStep, ...]]]:
     """
     Return the steps, by level, of every collective in a region.
 
@@ -267,7 +267,7 @@ def apply_choice(choice: Placement) -> None:
         Rewriter.replace_op(op, made, made[-1].results)
 
 
-def name_apart(region: SpmdOp) -> None:
+def separate_gathered_dims(region: SpmdOp) -> None:
     """
     Give what explicit gathers make whole names of its own, on accelerators.
 

@@ -37,7 +37,7 @@ from comet.passes.sharding.shardings import part_dim
 
 Kind = Literal["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"]
 """
-One op; a reduction of shares that are then gathered; a reduction to instance 0, which
+One op; a reduction of shards that are then gathered; a reduction to instance 0, which
 sends its result back; or all terms gathered there, reduced and sent back.
 """
 
@@ -141,7 +141,7 @@ def ops_of_form(
     """
     Return the ops, not yet inserted, that compute `op` in the form `kind`.
 
-    The form of shares needs a dimension to scatter.
+    The form of shards needs a dimension to scatter.
     """
     if kind == "gather":
         return _through_root(op)
@@ -150,10 +150,10 @@ def ops_of_form(
         reduce = RootReduceOp(op.kind.data, op.input, ROOT, mesh, axes)
         return [reduce, BroadcastOp(reduce.result, ROOT, mesh, axes)]
     assert scatter_dim is not None
-    return _through_shares(op, scatter_dim)
+    return _through_shards(op, scatter_dim)
 
 
-def _through_shares(op: AllReduceOp, dim: str) -> list[Operation]:
+def _through_shards(op: AllReduceOp, dim: str) -> list[Operation]:
     mesh, axes = op.mesh.string_value(), op.axis_names
     share = -(-extents_of(op.input)[dim] // op.group_size)
     type_ = with_extents(op.input.type, {dim: share})
@@ -176,7 +176,7 @@ def root_suffices(region: SpmdOp, op: AllGatherOp) -> bool:
     """
     Say whether the root can do alone all that follows `op` in the region.
 
-    It can where nothing behind exchanges along the same axes, or needs the share of
+    It can where nothing behind exchanges along the same axes, or needs the shard of
     another instance.
     """
     mesh = lookup_mesh(region, region.mesh.string_value())

@@ -2,7 +2,7 @@
 Collectives by memory level: one over axes of several levels becomes one per level.
 
 What passes from a level to the one above, or back, is no exchange but the border of a
-spatial node: `fuse` makes it a combiner, tiles side by side, or slices.
+spatial node: `fuse` makes it a combiner, a concatenation of tiles, or slices.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GPU_LEVEL = "HBM"
 
 
 @dataclass(frozen=True)
-class Step:
+class LevelStep:
     """One collective over axes of one level."""
 
     axes: tuple[str, ...]
@@ -55,7 +55,7 @@ def explicit_level(mesh: MeshOp, at: str | None) -> str:
 
 def steps_by_level(
     axes: Sequence[str], mesh: MeshOp, at: str | None = None
-) -> tuple[Step, ...]:
+) -> tuple[LevelStep, ...]:
     """
     Split a reduction over `axes` into one per memory level, innermost first.
 
@@ -64,18 +64,18 @@ def steps_by_level(
     explicit = explicit_level(mesh, at)
     level_of = mesh.axis_levels or dict.fromkeys(mesh.axis_extents, GPU_LEVEL)
     levels = list(dict.fromkeys(level_of.values()))
-    steps: list[Step] = []
+    steps: list[LevelStep] = []
     for depth, level in reversed(list(enumerate(levels))):
         if own := tuple(axis for axis in axes if level_of[axis] == level):
             below = depth > levels.index(explicit)
             between = (level, levels[depth - 1]) if below else (explicit, explicit)
-            steps.append(Step(own, *between))
+            steps.append(LevelStep(own, *between))
     return tuple(steps)
 
 
 def plan_steps(
     op: CollectiveOp, mesh: MeshOp, at: str | None, *, hierarchical: bool
-) -> tuple[Step, ...]:
+) -> tuple[LevelStep, ...]:
     """
     Return the steps of a collective in order: one, at `at`, if it has no parts.
 
@@ -90,19 +90,21 @@ def plan_steps(
     if isinstance(op, AllGatherOp | ScatterOp) and _has_parts(op, steps):
         if isinstance(op, AllGatherOp):
             return steps
-        return tuple(Step(s.axes, s.to_level, s.from_level) for s in reversed(steps))
-    return (Step(axes, level, level),)
+        return tuple(
+            LevelStep(s.axes, s.to_level, s.from_level) for s in reversed(steps)
+        )
+    return (LevelStep(axes, level, level),)
 
 
-def _merged(steps: Sequence[Step], axes: Sequence[str]) -> tuple[Step, ...]:
+def _merged(steps: Sequence[LevelStep], axes: Sequence[str]) -> tuple[LevelStep, ...]:
     """Return the steps with the explicit ones as one, over axes of several levels."""
     places = [step for step in steps if step.explicit]
     together = tuple(axis for axis in axes if any(axis in s.axes for s in places))
-    whole = [Step(together, s.from_level, s.to_level) for s in places[:1]]
+    whole = [LevelStep(together, s.from_level, s.to_level) for s in places[:1]]
     return (*(step for step in steps if not step.explicit), *whole)
 
 
-def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[Step]) -> bool:
+def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[LevelStep]) -> bool:
     dim, nested = op.dim.data, [axis for s in reversed(steps) for axis in s.axes]
     shares, wholes = extents_of(op.input), extents_of(op.result)
     if isinstance(op, ScatterOp):
@@ -113,7 +115,7 @@ def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[Step]) -> bool:
     return even and tuple(nested) == op.axis_names
 
 
-def split_by_level(op: CollectiveOp, steps: Sequence[Step], mesh: MeshOp) -> None:
+def split_by_level(op: CollectiveOp, steps: Sequence[LevelStep], mesh: MeshOp) -> None:
     """Replace a collective by one per step, each at its level."""
     if len(steps) == 1:
         _set_place(op, steps[0])
@@ -128,7 +130,9 @@ def split_by_level(op: CollectiveOp, steps: Sequence[Step], mesh: MeshOp) -> Non
     Rewriter.replace_op(op, (), (value,))
 
 
-def _part(op: CollectiveOp, value: SSAValue, step: Step, mesh: MeshOp) -> CollectiveOp:
+def _part(
+    op: CollectiveOp, value: SSAValue, step: LevelStep, mesh: MeshOp
+) -> CollectiveOp:
     """Return the part of `op` over the axes of one step, applied to `value`."""
     symbol, size = op.mesh.string_value(), mesh.size(step.axes)
     if isinstance(op, AllReduceOp):
@@ -142,7 +146,7 @@ def _part(op: CollectiveOp, value: SSAValue, step: Step, mesh: MeshOp) -> Collec
     return ScatterOp(dim, value, 0, symbol, step.axes, type_)
 
 
-def _set_place(op: CollectiveOp, step: Step) -> None:
+def _set_place(op: CollectiveOp, step: LevelStep) -> None:
     op.from_level = StringAttr(step.from_level)
     op.to_level = StringAttr(step.to_level)
 

@@ -3,7 +3,7 @@ A name of its own for what a gather has made whole.
 
 Inside an SPMD region a dimension may have its local extent in some values and the whole
 one in others; in a tile tree a name has one extent per node. Behind a gather along N
-all that is computed from it gets a new name, N1, so that both can stand in one nest.
+all that is computed from it gets a new name, N1, so that both can be in one nest.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def separate_names(region: SpmdOp, gather: Gather) -> None:
     Give the dimension of `gather` a new name in all that is computed from its result.
 
     What meets it there under the old name is renamed first. A region with more than
-    elementary ops and collectives behind the gather stays as it is, as does one whose
+    elementary ops and collectives after the gather stays as it is, as does one whose
     results are more than returned.
     """
     if (plan := plan_names(region, gather)) is None:

@@ -1,9 +1,9 @@
 """
 How `lower-to-triton` writes channels: their memory, and what waits for it and loads.
 
-An inbox is [slot][source][message] in the receiver's memory; a staged value is [slot]
-and the value, in the sender's. Who sends and who receives is visited own rank first,
-then the next one, so that ranks do not all turn to the same peer.
+A receive buffer is [slot][source][message] in the receiver's memory; a staged value is
+[slot] and the value, in the sender's. Senders and receivers are visited in the order
+own rank, next rank, and so on, so that ranks do not all access the same peer at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_exte
 from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.tl.types import BinaryKind
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
-from comet.passes.triton.lower_to_triton.slices import DimSlice, Row, inner_slice
+from comet.passes.triton.lower_to_triton.slices import DimSlice, LoopSlice, inner_slice
 from comet.passes.triton.lower_to_triton.values import (
     MAX_INDEX,
     Buffer,
@@ -56,13 +56,16 @@ class Channel:
 
     @property
     def in_memory(self) -> dict[str, int]:
-        """The extents of what one sender has in one slot."""
+        """The extents of one sender's message in one slot."""
         pushed = self.type.mode is ChannelMode.PUSH
         return extents_of(self.type.message if pushed else self.type.sent)
 
     @property
     def slot_stride(self) -> Stride:
-        """The distance of what two senders have, or two slots of one sender."""
+        """
+        The distance between the messages of two senders, or between two slots of one
+        sender.
+        """
         return tuple(self.in_memory.items())
 
     def is_wide(self, world: int) -> bool:
@@ -74,7 +77,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Received(Buffer):
-    """What all ranks gave to a channel, before it is known from which one to load."""
+    """What all ranks stored to a channel, before it is known from which one to load."""
 
     channel: Channel | None = None
     flags: Flags | None = None
@@ -83,7 +86,7 @@ class Received(Buffer):
 
     @property
     def gather(self) -> str:
-        """The dimension along which the senders' values lie side by side."""
+        """The dimension along which the senders' values are concatenated."""
         assert self.channel is not None
         names = names_of(self.channel.type.received)
         return self.dims[names.index(self.channel.type.gather)]
@@ -91,7 +94,7 @@ class Received(Buffer):
 
 @dataclass
 class Awaited:
-    """What has been waited for at one place: flags may tell of several values."""
+    """What has been waited for at one place: flags may cover several values."""
 
     flags: set[tuple[SSAValue, SSAValue | None]] = field(
         default_factory=set[tuple[SSAValue, SSAValue | None]]
@@ -116,7 +119,7 @@ def ranks_of(scope: Scope) -> RankParameters:
     """
     if scope.ranks is None:
         raise PassFailedException(
-            "lower-to-triton: channels join ranks, and the program stands in no "
+            "lower-to-triton: channels join ranks, and the program is in no "
             "collective.spmd; run insert-collectives on the function first"
         )
     return scope.ranks
@@ -152,9 +155,9 @@ def loop_over_peers(scope: Scope, hint: str, comment: str) -> tuple[Scope, SSAVa
 
 
 def owned_slice(
-    scope: Scope, part: DimSlice, row: Row, peer: SSAValue
+    scope: Scope, part: DimSlice, row: LoopSlice, peer: SSAValue
 ) -> tuple[DimSlice, Owner]:
-    """Return the share that a rank has of a dimension, at most `row.tile` elements."""
+    """Return the shard that a rank has of a dimension, at most `row.tile` elements."""
     first = peer
     if row.tile > 1:
         share = scope.constexprs.extent(row.dim, row.tile)
@@ -166,40 +169,40 @@ def owned_slice(
 
 
 def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
-    """Wait for one source; return what it gave, as memory that can be loaded."""
+    """Wait for one source; return its message, as memory that can be loaded."""
     channel = received.channel
     assert channel is not None
     _wait_for(scope, received, owner.rank)
     base = _message(scope, channel, owner.rank)
-    base.name_hint = box_name(channel)
+    base.name_hint = message_name(channel)
     origins = {received.gather: owner.first}
     return _buffer(received, base, origins)
 
 
-def wait_for_own(scope: Scope, received: Received) -> None:
-    """Wait for what the own rank gave, along the current slices."""
+def wait_for_own_rank(scope: Scope, received: Received) -> None:
+    """Wait for this rank's own message, along the current slices."""
     _wait_for(scope, received, ranks_of(scope).rank)
 
 
 def from_all(scope: Scope, received: Received) -> Buffer:
-    """Wait for all sources; return what they gave, as memory that can be loaded."""
+    """Wait for all sources; return their messages, as memory that can be loaded."""
     channel = received.channel
     assert channel is not None
     ranks = ranks_of(scope)
     wait_for_all(scope, received)
     pushed = channel.type.mode is ChannelMode.PUSH
-    share, stored = channel.type.source_share, channel.type.gather
+    share, stored = channel.type.source_extent, channel.type.gather
     base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
     if not pushed:
-        base = _own_share(scope, channel, base)
-    base.name_hint = box_name(channel)
+        base = _own_shard(scope, channel, base)
+    base.name_hint = message_name(channel)
     message = channel.slot_stride if pushed else ()
     gathered = Gathered(received.gather, share, stored, message, ranks)
     return replace(_buffer(received, base, {}), gathered=gathered)
 
 
-def box_name(channel: Channel) -> str:
-    """Name one message of a channel: a_box in a_inbox."""
+def message_name(channel: Channel) -> str:
+    """Name one message of a channel: a_box in a_recv."""
     return f"{channel.name.removesuffix('_inbox')}_box"
 
 
@@ -231,17 +234,19 @@ def begin_of_slot(
 
 
 def _message(scope: Scope, channel: Channel, source: SSAValue) -> SSAValue:
-    """Return where that begins which a source gave to this rank."""
+    """Return where a source's message to this rank begins."""
     ranks = ranks_of(scope)
     if channel.type.mode is ChannelMode.PUSH:
-        return in_inbox(scope, channel, channel.pointer, source)
+        return in_receive_buffer(scope, channel, channel.pointer, source)
     there = tl.RebaseOp(channel.pointer, ranks.rank, source, ranks.bases)
     pointer = begin_of_slot(scope, channel, scope.insert(there, "there"), 1)
-    return _own_share(scope, channel, pointer)
+    return _own_shard(scope, channel, pointer)
 
 
-def _own_share(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
-    """Return where the own share begins in a value, if it is split over the ranks."""
+def _own_shard(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
+    """
+    Return where this rank's shard begins in a value, if it is split over the ranks.
+    """
     split = channel.type.split
     if split is None:
         return pointer
@@ -255,16 +260,16 @@ def _own_share(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
     return scope.insert(tl.AddPtrOp(pointer, offset))
 
 
-def in_inbox(
-    scope: Scope, channel: Channel, inbox: SSAValue, source: SSAValue
+def in_receive_buffer(
+    scope: Scope, channel: Channel, receive_buffer: SSAValue, source: SSAValue
 ) -> SSAValue:
-    """Return where the message of a source begins in an inbox."""
+    """Return where the message of a source begins in a receive buffer."""
     ranks = ranks_of(scope)
     slot = ranks.slot(channel.slots)
     row = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
     row = scope.insert(tl.BinaryOp(BinaryKind.ADD, row, source))
     offset = scaled(scope, row, channel.slot_stride, channel.is_wide(ranks.world))
-    return scope.insert(tl.AddPtrOp(inbox, offset))
+    return scope.insert(tl.AddPtrOp(receive_buffer, offset))
 
 
 def _wait_for(scope: Scope, received: Received, source: SSAValue) -> None:

@@ -25,13 +25,13 @@ from comet.passes.triton.lower_to_triton.channels import (
     owned_slice,
     peer_at,
     ranks_of,
-    wait_for_own,
+    wait_for_own_rank,
 )
 from comet.passes.triton.lower_to_triton.nodes import BodyLowering
 from comet.passes.triton.lower_to_triton.slices import (
-    Row,
+    LoopSlice,
     inner_slice,
-    rows_of,
+    loop_slices,
     step_of,
 )
 from comet.passes.triton.lower_to_triton.values import Buffer, GridIndex, Scope, both
@@ -44,11 +44,11 @@ class Grid:
     inputs: Sequence[Buffer]
     targets: Sequence[Buffer]
     owned: Sequence[str] = ()
-    """Dimensions whose first row runs over the ranks that sent or receive them."""
+    """Dimensions whose first loop runs over the ranks that sent or receive them."""
     exact: bool = False
-    """Whether there are exactly as many programs as the rows say: all signal."""
+    """Whether there are exactly as many programs as the loops say: all signal."""
     first: Sequence[Received] = ()
-    """What the own rank has to have given before anything is loaded."""
+    """This rank's messages that have to be there before anything is loaded."""
 
 
 def lower_grid(
@@ -68,7 +68,7 @@ def lower_grid(
     extents = _place_on_grid(node, scope, grid)
     awaited = Awaited()
     for received in grid.first:
-        wait_for_own(scope, awaited.once(received, ranks_of(scope).rank))
+        wait_for_own_rank(scope, awaited.once(received, ranks_of(scope).rank))
     for argument, buffer in zip(node.tiles, grid.inputs, strict=True):
         scope.values[argument] = _arrived(node, scope, buffer, body, awaited)
     targets = [
@@ -86,7 +86,7 @@ def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None
     None where the programs' results are parts of one. Programs that stored the same to
     one place would race.
     """
-    lost = [row.dim for row in rows_of(node) if row.dim not in names_of(value)]
+    lost = [loop.dim for loop in loop_slices(node) if loop.dim not in names_of(value)]
     first: SSAValue | None = None
     for dim in dict.fromkeys(lost):
         start = scope.slices[dim].named_start()
@@ -109,49 +109,49 @@ def _arrived(
     """
     Wait for what is received before the body, unless a loop inside waits for it.
 
-    Where no row runs over the sources, all of them have to be there.
+    Where no loop runs over the sources, all messages have to be there.
     """
     if not isinstance(buffer, Received):
         return buffer
     if (owner := scope.owners.get(buffer.gather)) is not None:
         return from_owner(scope, awaited.once(buffer, owner.rank), owner)
-    rows = (
-        row
+    loops = (
+        loop
         for inner in node.body.walk()
         if isinstance(inner, NodeOp)
-        for row in rows_of(inner)
-        if row.dim == buffer.gather
+        for loop in loop_slices(inner)
+        if loop.dim == buffer.gather
     )
-    if any(body.is_source_row(row, scope) for row in rows):
+    if any(body.is_source_loop(loop, scope) for loop in loops):
         return buffer
     return from_all(scope, awaited.once(buffer, None))
 
 
 def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> list[int]:
     """Give every program its slices; return the extents of the launch grid."""
-    rows = rows_of(node)
+    loops = loop_slices(node)
     counts = program_counts(node, scope.constexprs.plan, grid.owned, grid.exact)
     group = 1 if node.launch is None else node.launch.group
-    if len(rows) == 2 and group > 1:
-        programs, extents = _grouped(rows, counts, group, scope)
+    if len(loops) == 2 and group > 1:
+        programs, extents = _grouped(loops, counts, group, scope)
     elif scope.program is not None:
         programs, extents = _flat(counts, scope.program, scope), [prod(counts)]
     else:
         programs, extents = _programs(counts, scope)
     scope.grid = [
-        GridIndex(row.dim, program, count)
-        for row, program, count in zip(rows, programs, counts, strict=True)
+        GridIndex(loop.dim, program, count)
+        for loop, program, count in zip(loops, programs, counts, strict=True)
     ]
-    for row, program in zip(rows, programs, strict=True):
-        if row.dim in grid.owned and row.dim not in scope.owners:
-            _place_owner(row, program, scope, grid)
+    for loop, program in zip(loops, programs, strict=True):
+        if loop.dim in grid.owned and loop.dim not in scope.owners:
+            _place_owner(loop, program, scope, grid)
         else:
-            _place(row, program, scope, grid)
+            _place(loop, program, scope, grid)
     return extents or [1]
 
 
 def _grouped(
-    loops: Sequence[Row], counts: list[int], group: int, scope: Scope
+    loops: Sequence[LoopSlice], counts: list[int], group: int, scope: Scope
 ) -> tuple[list[SSAValue], list[int]]:
     """Return the indices along two rows, of which `group` of the first go together."""
     home, (rows, columns) = scope.prologue, counts
@@ -209,36 +209,36 @@ def program_counts(
     """Return how many slices each row makes: blocks may exceed the tiles."""
     counts: list[int] = []
     wholes, left = dict(plan.extents), set(owned)
-    for row in rows_of(node):
-        length = row.length(plan.block(row.dim, row.tile))
-        whole, wholes[row.dim] = wholes[row.dim], row.tile
-        is_fixed = exact or row.dim in left
-        counts.append(row.factor if is_fixed else -(-whole // length))
-        left.discard(row.dim)
+    for loop in loop_slices(node):
+        length = loop.length(plan.block(loop.dim, loop.tile))
+        whole, wholes[loop.dim] = wholes[loop.dim], loop.tile
+        is_fixed = exact or loop.dim in left
+        counts.append(loop.factor if is_fixed else -(-whole // length))
+        left.discard(loop.dim)
     return counts
 
 
-def _place_owner(row: Row, program: SSAValue, scope: Scope, grid: Grid) -> None:
-    """Give a program the share of a rank: the own one first, then the next."""
+def _place_owner(loop: LoopSlice, program: SSAValue, scope: Scope, grid: Grid) -> None:
+    """Bind a program to the shard of a rank: its own first, then the next."""
     gathered = (box.gather for box in grid.inputs if isinstance(box, Received))
-    peer = peer_at(scope, program, "source" if row.dim in gathered else "dest")
-    part, owner = owned_slice(scope, scope.slices[row.dim], row, peer)
-    scope.slices[row.dim], scope.owners[row.dim] = part, owner
+    peer = peer_at(scope, program, "source" if loop.dim in gathered else "dest")
+    part, owner = owned_slice(scope, scope.slices[loop.dim], loop, peer)
+    scope.slices[loop.dim], scope.owners[loop.dim] = part, owner
 
 
-def _place(row: Row, program: SSAValue, scope: Scope, grid: Grid) -> None:
+def _place(loop: LoopSlice, program: SSAValue, scope: Scope, grid: Grid) -> None:
     """Bind the slice of a dimension that belongs to a program."""
-    part, home = scope.slices[row.dim], scope.prologue
-    block = scope.constexprs.plan.block(row.dim, row.tile)
-    if grid.exact and block != row.tile:
-        row = replace(row, split=True)
+    part, home = scope.slices[loop.dim], scope.prologue
+    block = scope.constexprs.plan.block(loop.dim, loop.tile)
+    if grid.exact and block != loop.tile:
+        loop = replace(loop, split=True)
     start = program
-    if row.tile > 1:
-        product = tl.BinaryOp(BinaryKind.MUL, program, step_of(part, row, home.add))
-        start = home.add(product, f"start_{row.dim.lower()}" if row.split else None)
+    if loop.tile > 1:
+        product = tl.BinaryOp(BinaryKind.MUL, program, step_of(part, loop, home.add))
+        start = home.add(product, f"start_{loop.dim.lower()}" if loop.split else None)
     if part.start is not None:
         start = home.add(tl.BinaryOp(BinaryKind.ADD, part.start, start))
-    if row.tile == 1:
-        start.name_hint = row.dim.lower()
+    if loop.tile == 1:
+        start.name_hint = loop.dim.lower()
     bounded = not part.ragged and (part.start is None or part.full)
-    scope.slices[row.dim] = inner_slice(part, row, start, home, bounded)
+    scope.slices[loop.dim] = inner_slice(part, loop, start, home, bounded)

@@ -62,7 +62,7 @@ from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Pro
 from comet.passes.triton.lower_to_triton.values import Scope
 
 BESIDE = (EpochOp, IndexOp, PullOp, PushOp, ReadOp, RenameOp, SignalOp, StageOp, WaitOp)
-"""What stands in a kernel beside its nodes."""
+"""What is in a kernel beside its nodes."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ class Part:
     plan: BlockPlan
     signals: tuple[SignalOp, ...]
     sources: tuple[str, ...] = ()
-    """Dimensions whose first row runs over the ranks that sent them."""
+    """Dimensions whose first loop runs over the ranks that sent them."""
     destinations: tuple[str, ...] = ()
     """The same for ranks that receive them."""
 
     @property
     def owned(self) -> tuple[str, ...]:
-        """All dimensions with a row over ranks."""
+        """All dimensions with a loop over ranks."""
         return (*self.sources, *self.destinations)
 
     @property
@@ -224,20 +224,20 @@ class _KernelLowering:
         if ranks is None:
             (part,) = parts
             return self._lower_part(part, block, Prologue(block), None)
-        first = Programs(block, ranks.home.behind(), ranks.program)
+        first = Programs(block, ranks.home.insertion_point(), ranks.program)
         programs = sum(part.programs for part in parts)
-        if told := _signals_of_inputs(self._kernel):
-            first = self._tell_of_inputs(told, first)
+        if signalled := _signals_of_inputs(self._kernel):
+            first = self._signal_inputs(signalled, first)
             programs += 1
         self._lower_parts(parts, first)
         ranks.finish(programs)
         return [programs]
 
-    def _tell_of_inputs(
+    def _signal_inputs(
         self, signals: Sequence[SignalOp], programs: Programs
     ) -> Programs:
         """
-        Let the first program tell which inputs are there; return the others.
+        Let the first program signal which inputs are there; return the others.
 
         It waits for nobody, so that no program waits for one that starts later.
         """
@@ -307,7 +307,7 @@ class _KernelLowering:
     def _whole(
         self, dim: str, total: int | None, constexprs: Constexprs, home: Prologue
     ) -> DimSlice:
-        """Return the slice that is a whole dimension, or this rank's share of it."""
+        """Return the slice that is a whole dimension, or this rank's shard of it."""
         extent = constexprs.plan.extents[dim]
         block = constexprs.plan.block(dim, extent)
         size = constexprs.extent(dim, extent)

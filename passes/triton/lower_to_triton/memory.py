@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
-from comet.dialects.dataflow.channel import ChannelType, InboxOp, behind
+from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.flags import FlagScope, FlagsOp, FlagsType, Semantics
 from comet.dialects.dataflow.transfer import (
     PullOp,
@@ -74,10 +74,10 @@ class KernelMemory:
         self._kernel, self._made = kernel, made
         self._constexprs, self._ranks = constexprs, ranks
         self.scratch: list[Attribute] = []
-        self._pointers = self._own_pointers()
+        self._pointers = self._symmetric_pointers()
         self.buffers = self._named_buffers()
 
-    def _own_pointers(self) -> dict[SSAValue, SSAValue]:
+    def _symmetric_pointers(self) -> dict[SSAValue, SSAValue]:
         """Name the pointers; return those that this program uses, by value."""
         pointers: dict[SSAValue, SSAValue] = {}
         values = pointed(self._kernel)
@@ -87,7 +87,9 @@ class KernelMemory:
         return pointers
 
     def _owned(self, pointer: SSAValue) -> SSAValue:
-        return pointer if self._ranks is None else self._ranks.own(pointer)
+        return (
+            pointer if self._ranks is None else self._ranks.symmetric_address(pointer)
+        )
 
     def _named_buffers(self) -> dict[SSAValue, Buffer]:
         """Return the memory behind every tensor that enters, leaves or is received."""
@@ -111,7 +113,7 @@ class KernelMemory:
         return buffers
 
     def _positions(self, op: IndexOp) -> Buffer:
-        """Return positions along a dimension, in the whole if this is a share."""
+        """Return positions along a dimension, in the whole if this is a shard."""
         buffer, ranks = buffer_at(None, extents_of(op.result)), self._ranks
         if op.whole is None or ranks is None:
             return buffer
@@ -147,8 +149,8 @@ class KernelMemory:
 
         Raises `PassFailedException` if it has none.
         """
-        box = behind(value)
-        if not isinstance(box.owner, InboxOp):
+        box = program_value(value)
+        if not isinstance(box.owner, ReceiveBufferOp):
             raise PassFailedException(
                 f"lower-to-triton: kernel @{self._kernel.sym_name.data} uses a channel "
                 "without memory; run lower-channels first"
@@ -162,7 +164,7 @@ class KernelMemory:
 
         Raises `PassFailedException` if it has none.
         """
-        owner = None if value is None else behind(value).owner
+        owner = None if value is None else program_value(value).owner
         if value is None or not isinstance(owner, FlagsOp):
             raise PassFailedException(
                 f"lower-to-triton: {op.name} in @{self._kernel.sym_name.data} has no "
@@ -200,36 +202,38 @@ class KernelMemory:
         name = f"{value.name_hint or 'scratch'}_ptr"
         pointer = self._owned(add_parameter(self._made, tl.PtrType(element), name))
         shape = {dim: extents[dim] for dim in dims}
-        rows = [row for row in scope.grid if row.dim not in dims and row.count > 1]
-        counts = [row.count for row in rows]
+        loops = [loop for loop in scope.grid if loop.dim not in dims and loop.count > 1]
+        counts = [loop.count for loop in loops]
         self.scratch.append(TensorType(element, [*counts, *shape.values()]))
-        if rows:
-            own = _own_part(scope, pointer, rows, shape)
+        if loops:
+            own = _part_of_program(scope, pointer, loops, shape)
             pointer = scope.insert(own, f"own_{name}")
         return buffer_at(pointer, shape)
 
 
-def _own_part(
+def _part_of_program(
     scope: Scope,
     pointer: SSAValue,
-    rows: Sequence[GridIndex],
+    loops: Sequence[GridIndex],
     shape: Mapping[str, int],
 ) -> tl.AddPtrOp:
     """Return the pointer to the program's part of a buffer with one along all rows."""
-    for row in rows:
-        row.index.name_hint = row.index.name_hint or f"pid_{row.dim.lower()}"
-    index = rows[0].index
-    for row in rows[1:]:
-        index = combined(scope, BinaryKind.MUL, index, row.count)
-        index = combined(scope, BinaryKind.ADD, index, row.index)
-    wide = prod((*(row.count for row in rows), *shape.values())) > MAX_INDEX
+    for loop in loops:
+        loop.index.name_hint = loop.index.name_hint or f"pid_{loop.dim.lower()}"
+    index = loops[0].index
+    for loop in loops[1:]:
+        index = combined(scope, BinaryKind.MUL, index, loop.count)
+        index = combined(scope, BinaryKind.ADD, index, loop.index)
+    wide = prod((*(loop.count for loop in loops), *shape.values())) > MAX_INDEX
     return tl.AddPtrOp(pointer, scaled(scope, index, tuple(shape.items()), wide))
 
 
 def _name_of(value: SSAValue) -> str:
-    """Return the name of a tensor, or of the inbox or flags that an argument is."""
+    """
+    Return the name of a tensor, or of the receive buffer or flags that an argument is.
+    """
     if isinstance(value.type, ChannelType | FlagsType):
-        value = behind(value)
+        value = program_value(value)
     return value.name_hint or "x"
 
 
@@ -250,7 +254,7 @@ def check_signal(op: SignalOp) -> None:
     kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
     if kinds != (Semantics.RELEASE, FlagScope.SYSTEM) or op.fence is None:
         raise PassFailedException(
-            "lower-to-triton: dataflow.signal is a release of system scope behind a "
+            "lower-to-triton: dataflow.signal is a release of system scope after a "
             "fence; verify-sync says what else would break"
         )
 

@@ -44,9 +44,9 @@ from comet.passes.triton.lower_to_triton.ops import (
     lower_op,
 )
 from comet.passes.triton.lower_to_triton.slices import (
-    Row,
+    LoopSlice,
     inner_slice,
-    rows_of,
+    loop_slices,
     step_of,
 )
 from comet.passes.triton.lower_to_triton.values import (
@@ -73,8 +73,8 @@ class BodyLowering:
         self._allocate = allocate
         self._sources = sources
 
-    def is_source_row(self, row: Row, scope: Scope) -> bool:
-        """Whether the row runs over the ranks that sent the dimension."""
+    def is_source_loop(self, row: LoopSlice, scope: Scope) -> bool:
+        """Whether the loop runs over the ranks that sent the dimension."""
         return (
             scope.ranks is not None
             and row.dim in self._sources
@@ -187,7 +187,7 @@ class BodyLowering:
         if isinstance(buffer, Received):
             raise PassFailedException(
                 f"lower-to-triton: {op.result.type} is loaded before its source is "
-                "known; let a row of its own run over the ranks that sent it"
+                "known; let a loop of its own run over the ranks that sent it"
             )
         if buffer.pointer is None:
             return positions(scope, buffer, element_type_of(op.result))
@@ -232,7 +232,7 @@ class TemporalLowering:
     ):
         self._body = body
         self._node = node
-        self._rows = rows_of(node)
+        self._loops = loop_slices(node)
         self._results = [
             _Result(
                 outer,
@@ -240,7 +240,7 @@ class TemporalLowering:
                 combiner,
                 target,
                 frozenset(
-                    row.dim for row in self._rows if row.dim not in names_of(outer)
+                    row.dim for row in self._loops if row.dim not in names_of(outer)
                 ),
             )
             for outer, inner, combiner, target in zip(
@@ -261,7 +261,7 @@ class TemporalLowering:
         }
         for argument, value in outer.items():
             self._check_split(argument, value)
-        fold = (scope.tile(value) for value in self._node.carry)
+        fold = (scope.tile(value) for value in self._node.iter_args)
         accumulators = dict(starts) | {
             index: next(fold)
             for index, result in enumerate(self._results)
@@ -271,33 +271,33 @@ class TemporalLowering:
 
     def _check(self, result: _Result) -> None:
         """Reject what a kernel cannot hold: assembled registers, sums in memory."""
-        kept = [row.dim for row in self._rows if row.dim not in result.lost]
+        kept = [row.dim for row in self._loops if row.dim not in result.lost]
         if kept and result.combiner is Combiner.FOLD:
             raise PassFailedException(
-                f"lower-to-triton: {self._node.name} splits a carry along {kept[0]}; "
-                f"let a node of its own loop over {kept[0]}"
+                f"lower-to-triton: {self._node.name} splits an iter_arg along "
+                f"{kept[0]}; let a node of its own loop over {kept[0]}"
             )
         if kept and result.target is None:
             raise PassFailedException(
-                f"lower-to-triton: {self._node.name} lays tiles of {kept[0]} side by "
-                f"side in {level_of(result.outer)}, which Triton cannot; make the tile "
-                "the whole dimension, or let the result lie in device memory"
+                f"lower-to-triton: {self._node.name} concatenates tiles of {kept[0]} "
+                f"in {level_of(result.outer)}, which Triton cannot; make the tile the "
+                "whole dimension, or let the result lie in device memory"
             )
         if kept and result.lost:
             raise PassFailedException(
-                f"lower-to-triton: {self._node.name} reduces {self._rows[0].dim} "
-                f"outside the loop over {kept[0]}; make {kept[0]} the outer row"
+                f"lower-to-triton: {self._node.name} reduces {self._loops[0].dim} "
+                f"outside the loop over {kept[0]}; make {kept[0]} the outer loop"
             )
         if result.lost and result.target is not None:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} combines {result.outer.type} in "
                 "device memory, which Triton cannot; combine it in registers, and copy "
-                "it behind the node"
+                "it after the node"
             )
 
     def _check_split(self, argument: SSAValue, value: Tile | Buffer) -> None:
         """Reject a tile in registers that a loop would cut."""
-        own = [row.dim for row in self._rows if row.dim in names_of(argument)]
+        own = [row.dim for row in self._loops if row.dim in names_of(argument)]
         if isinstance(value, Tile) and own:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} splits {argument.type} along "
@@ -312,12 +312,12 @@ class TemporalLowering:
         outer: dict[SSAValue, Tile | Buffer],
         accumulators: dict[int, Tile],
     ) -> list[Tile | Buffer]:
-        """Write the rows from `depth` on; return the results after the last tile."""
-        if depth == len(self._rows):
+        """Write the loops from `depth` on; return the results after the last tile."""
+        if depth == len(self._loops):
             scope.values |= outer
             return self._innermost(scope, accumulators)
-        row = self._rows[depth]
-        if self._body.is_source_row(row, scope) and is_innermost(self._node, row.dim):
+        row = self._loops[depth]
+        if self._body.is_source_loop(row, scope) and is_innermost(self._node, row.dim):
             outer = self._all_arrived(scope, outer, row)
         carried = [
             index
@@ -347,9 +347,9 @@ class TemporalLowering:
         return accumulator_of(scope, NEUTRAL[kind], result.inner)
 
     def _all_arrived(
-        self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], row: Row
+        self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], row: LoopSlice
     ) -> dict[SSAValue, Tile | Buffer]:
-        """Wait for what all sources give; return where it can be loaded."""
+        """Wait for the messages of all sources; return where they can be loaded."""
         waiting = {
             argument: value
             for argument, value in outer.items()
@@ -364,7 +364,7 @@ class TemporalLowering:
     def _arrived(
         self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], dim: str
     ) -> dict[SSAValue, Tile | Buffer]:
-        """Wait for what the current source gave; return where it can be loaded."""
+        """Wait for the message of the current source; return where it can be loaded."""
         arrived, awaited = dict(outer), Awaited()
         for argument, value in outer.items():
             if isinstance(value, Received) and value.gather == dim:
@@ -374,10 +374,10 @@ class TemporalLowering:
         return arrived
 
     def _open(
-        self, row: Row, scope: Scope, starts: Sequence[Tile], depth: int
+        self, row: LoopSlice, scope: Scope, starts: Sequence[Tile], depth: int
     ) -> tuple[tl.ForOp, Scope]:
-        """Insert the loop of one row; return it and the scope of its body."""
-        part, is_source = scope.slices[row.dim], self._body.is_source_row(row, scope)
+        """Insert the `tl.for` of one loop; return it and the scope of its body."""
+        part, is_source = scope.slices[row.dim], self._body.is_source_loop(row, scope)
         inits = [start.value for start in starts]
         if is_source:
             bounds = self._ranks(scope)
@@ -448,7 +448,7 @@ class TemporalLowering:
         owner = tile.value.owner
         is_pure = isinstance(owner, Operation) and owner.has_trait(Pure)
         if is_pure and len(list(result.inner.uses)) == 1 and not tile.value.uses:
-            # Nothing else needs it: the sum stands on one line.
+            # Nothing else needs it: the sum is on one line.
             tile.value.name_hint = None
         kind = ReduceKind(str(result.combiner))
         value = accumulated(scope, kind, accumulator.value, tile.value)
@@ -473,7 +473,7 @@ class TemporalLowering:
     def _after(
         self, loop: tl.ForOp, carried: Sequence[int], values: Sequence[Tile | Buffer]
     ) -> list[Tile | Buffer]:
-        """Return the results as they stand behind the loop."""
+        """Return the results as they come after the loop."""
         after = list(values)
         for position, index in enumerate(carried):
             value, result = values[index], loop.results_[position]
@@ -486,7 +486,7 @@ class TemporalLowering:
 
 
 def describe(node: NodeOp) -> str:
-    """Return the node's rows and combiners, as its text has them."""
+    """Return the node's loops and combiners, as its text has them."""
     rows = ", ".join(
         f"{f'{row.axis}: ' if row.axis else ''}{row.dim} = {row.factor}"
         for row in node.loops

@@ -315,7 +315,7 @@ def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
     if op.cut is not None:
         raise PassFailedException(
             f"lower-to-triton: compound.rename sees {op.cut} in parts inside a node; "
-            "let it stand in front of the node"
+            "put it in front of the node"
         )
     renaming, found = op.renaming, scope.values[op.input]
     if isinstance(found, Buffer):
@@ -393,7 +393,7 @@ def lower_op(op: Operation, scope: Scope) -> None:
     handler = HANDLERS.get(type(op))
     if handler is None:
         raise PassFailedException(
-            f"lower-to-triton: {op.name} cannot stand in a kernel of one GPU"
+            f"lower-to-triton: {op.name} cannot be in a kernel of one GPU"
         )
     scope.values[op.results[0]] = handler(op, scope)
 

@@ -17,7 +17,7 @@ from comet.dialects import dataflow, tl
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp, YieldOp
 from comet.dialects.compound.dims import element_type_of, extents_of
-from comet.dialects.dataflow.channel import ChannelMode, InboxOp
+from comet.dialects.dataflow.channel import ChannelMode, ReceiveBufferOp
 from comet.dialects.dataflow.flags import FlagsOp
 from comet.dialects.tl.plan import (
     BarrierOp,
@@ -146,9 +146,9 @@ class _PlanLowering:
         match op:
             case dataflow.BufferOp():
                 self._allocate(op.result, tl.EmptyOp(op.result.type))
-            case InboxOp():
+            case ReceiveBufferOp():
                 of = None if op.input is None else self._values[op.input]
-                made = HeapZerosOp(_inbox_type(op, self._ranks), of)
+                made = HeapZerosOp(_receive_buffer_type(op, self._ranks), of)
                 self._allocate(op.result, made)
             case FlagsOp():
                 flags = HeapZerosOp(TensorType(i32, op.type.shape))
@@ -187,8 +187,8 @@ class _PlanLowering:
         self._values |= dict(zip(op.results_, outs, strict=True))
 
 
-def _inbox_type(op: InboxOp, ranks: int) -> Attribute:
-    """Return the type of an inbox's memory: slots, sources if any, elements."""
+def _receive_buffer_type(op: ReceiveBufferOp, ranks: int) -> Attribute:
+    """Return the type of a receive buffer's memory: slots, sources if any, elements."""
     channel, slots = op.type, op.slots.value.data
     if channel.mode is ChannelMode.PUSH:
         shape = (slots, ranks, *extents_of(channel.message).values())

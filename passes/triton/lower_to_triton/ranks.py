@@ -1,9 +1,10 @@
 """
 What a kernel of `lower-to-triton` knows of ranks: its parameters, epochs and slots.
 
-Kernels that run on several ranks begin by asking for whom they work (`tl.place`), and
-take every pointer as that rank's own (`tl.own`). The launch grid has one axis, so that
-one launch can hold the programs of all ranks.
+Kernels that run on several ranks begin by asking for whom they work
+(`tl.rank_and_program_id`), and take every pointer as that rank's own
+(`tl.symmetric_address`). The launch grid has one axis, so that one launch can hold the
+programs of all ranks.
 """
 
 from __future__ import annotations
@@ -52,9 +53,11 @@ class RankParameters:
         """Whether the kernel has an epoch, so that its last parameter are counters."""
         return self._counters is not None
 
-    def own(self, pointer: SSAValue) -> SSAValue:
-        """Return the own rank's copy of what a parameter points to."""
-        op = tl.OwnOp(pointer, self.rank, self.bases, self._programs)
+    def symmetric_address(self, pointer: SSAValue) -> SSAValue:
+        """
+        Return the symmetric address of a parameter: the pointer to this rank's copy.
+        """
+        op = tl.SymmetricAddressOp(pointer, self.rank, self.bases, self._programs)
         return self.home.add(op, pointer.name_hint)
 
     def cache(self) -> SSAValue:
@@ -67,7 +70,7 @@ class RankParameters:
         """Return the number of this launch."""
         if self._epoch is None:
             pointer = add_parameter(self.kernel, FLAG, "counters_ptr")
-            self._counters = self.own(pointer)
+            self._counters = self.symmetric_address(pointer)
             self._epoch = self.home.add(tl.NextEpochOp(self._counters), "epoch")
         return self._epoch
 
@@ -82,7 +85,7 @@ class RankParameters:
         return self._awaited[arrivals]
 
     def slot(self, slots: int) -> SSAValue:
-        """Return the slot of an inbox that this launch uses."""
+        """Return the slot of a receive buffer that this launch uses."""
         if slots not in self._slots:
             count = self.home.add(tl.ConstantOp.of(slots, i32))
             slot = tl.BinaryOp(BinaryKind.MOD, self.epoch(), count)
@@ -115,9 +118,9 @@ def rank_parameters(
     rank = add_parameter(kernel, i32, "rank")
     bases = add_parameter(kernel, BASES, "heap_bases")
     programs = add_parameter(kernel, tl.ProgramsType(), "PROGRAMS")
-    place = tl.PlaceOp(rank, programs)
+    place = tl.RankAndProgramIdOp(rank, programs)
     home.add(place, "rank")
     place.program.name_hint = "pid"
     return RankParameters(
-        world, kernel, home, constexprs, place.own_rank, place.program, bases, programs
+        world, kernel, home, constexprs, place.rank_id, place.program, bases, programs
     )

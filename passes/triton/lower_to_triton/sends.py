@@ -1,4 +1,4 @@
-"""How `lower-to-triton` writes what is given to channels: stores, and signals."""
+"""How `lower-to-triton` writes what is stored to channels: stores, and signals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from comet.passes.triton.lower_to_triton.channels import (
     Channel,
     Flags,
     begin_of_slot,
-    box_name,
     combined,
-    in_inbox,
+    in_receive_buffer,
     is_in_one_block,
     loop_over_peers,
+    message_name,
     ranks_of,
 )
 from comet.passes.triton.lower_to_triton.values import (
@@ -38,14 +38,14 @@ from comet.passes.triton.lower_to_triton.values import (
 
 @dataclass(frozen=True)
 class PushTo:
-    """Stores tiles of a value to the inbox of every receiver."""
+    """Stores tiles of a value to the receive buffer of every receiver."""
 
     channel: Channel
 
     def __call__(
         self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
     ) -> None:
-        """Store one tile, to its only receiver or to all, the own rank first."""
+        """Store one tile, to its only receiver or to all, its own rank first."""
         split = self.channel.type.split
         comment = f"push: {comment}"
         if split is not None and split in scope.owners:
@@ -66,7 +66,7 @@ class PushTo:
     def _inside(
         self, scope: Scope, split: str, first: SSAValue, size: SSAValue
     ) -> SSAValue:
-        """Return which elements of the slice are in the share that begins at first."""
+        """Return which elements of the slice are in the shard that begins at first."""
         offsets = scope.slices[split].offsets()
         assert offsets is not None
         axes = scope.axes(names_of(self.channel.type.sent))
@@ -86,39 +86,41 @@ class PushTo:
     ) -> None:
         ranks, channel = ranks_of(scope), self.channel
         there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
-        base = in_inbox(scope, channel, scope.insert(there, "there"), ranks.rank)
-        base.name_hint = box_name(channel)
+        base = in_receive_buffer(
+            scope, channel, scope.insert(there, "there"), ranks.rank
+        )
+        base.name_hint = message_name(channel)
         split = channel.type.split
         origins = {} if split is None else {split: owner.first}
-        box = buffer_at(base, channel.in_memory, origins)
-        target = _from_corner(scope, box)
+        message = buffer_at(base, channel.in_memory, origins)
+        target = _from_corner(scope, message)
         store_tile(scope, target, tile, comment, ranks.cache(), within)
 
 
-def _from_corner(scope: Scope, box: Buffer) -> Buffer:
+def _from_corner(scope: Scope, message: Buffer) -> Buffer:
     """
     Return the memory as seen from the first element of the current slice.
 
     What has to be added to that is the same for all receivers, and much of it constant:
     the addresses of a tile take few registers.
     """
-    corner, origins = box.pointer, dict(box.origins)
+    corner, origins = message.pointer, dict(message.origins)
     assert corner is not None
-    for dim, stride in zip(box.dims, box.strides, strict=True):
+    for dim, stride in zip(message.dims, message.strides, strict=True):
         start = scope.slices[dim].named_start()
         if start is None:
             continue
-        for step in steps_along(scope, box, dim, stride, start):
+        for step in steps_along(scope, message, dim, stride, start):
             corner = scope.insert(tl.AddPtrOp(corner, step))
         origins[dim] = start
-    if corner is not box.pointer:
+    if corner is not message.pointer:
         corner.name_hint = "corner"
-    return replace(box, pointer=corner, origins=origins)
+    return replace(message, pointer=corner, origins=origins)
 
 
 @dataclass(frozen=True)
 class StageIn:
-    """Stores tiles of a value to the own memory, from which others load it."""
+    """Stores tiles of a value to its own memory, from which others load it."""
 
     channel: Channel
 
@@ -128,14 +130,16 @@ class StageIn:
         """Store one tile."""
         channel = self.channel
         base = begin_of_slot(scope, channel, channel.pointer, 1)
-        base.name_hint = box_name(channel)
+        base.name_hint = message_name(channel)
         target = buffer_at(base, channel.in_memory)
         cache = ranks_of(scope).cache()
         store_tile(scope, target, tile, f"stage: {comment}", cache, within)
 
 
 def signal(scope: Scope, channel: Channel, flags: Flags) -> None:
-    """Tell receivers that one more tile is there, of the block that it belongs to."""
+    """
+    Signal to receivers that one more tile is there, of the block that it belongs to.
+    """
     ranks, split = ranks_of(scope), channel.type.split
     flag, once = _flag(scope, channel, flags), flags.writers == 1
     value = ranks.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
@@ -151,7 +155,7 @@ def signal(scope: Scope, channel: Channel, flags: Flags) -> None:
 
 
 def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
-    """Return the pointer to the own rank's flag of the block that was made."""
+    """Return the pointer to its own rank's flag of the block that was made."""
     flag, extents = ranks_of(scope).rank, extents_of(channel.type.message)
     for block in flags.type.blocks:
         size = block_extent(extents[block.dim], block.factor)

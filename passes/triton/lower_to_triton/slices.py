@@ -29,7 +29,7 @@ class Prologue:
         self._last: Operation | None = None
 
     def add(self, op: Operation, hint: str | None = None) -> SSAValue:
-        """Insert `op` behind what was added before; return its result."""
+        """Insert `op` after what was added before; return its result."""
         if self._last is not None:
             self.block.insert_op_after(op, self._last)
         elif (first := self.block.first_op) is not None:
@@ -40,8 +40,10 @@ class Prologue:
         op.results[0].name_hint = hint
         return op.results[0]
 
-    def behind(self) -> Prologue:
-        """Return the place behind all that was added here, and all that will be."""
+    def insertion_point(self) -> Prologue:
+        """
+        Return the insertion point after all that was added here, and all that will be.
+        """
         place = Prologue(self.block)
         place._last = self._last
         return place
@@ -78,13 +80,13 @@ class Constexprs:
         """
         Return the parameter that holds an extent of `dim`, of `size` elements.
 
-        K is the largest extent that the nodes of the kernel have, K_SHARE is smaller,
+        K is the largest extent that the nodes of the kernel have, K_SHARD is smaller,
         such as what one rank has of it, and K_ALL is larger.
         """
         whole = self.whole.get(dim, size)
         if size == whole:
             return self.named(dim, size)
-        return self.named(f"{dim}_SHARE" if size < whole else f"{dim}_ALL", size)
+        return self.named(f"{dim}_SHARD" if size < whole else f"{dim}_ALL", size)
 
     def block(self, dim: str, size: int) -> SSAValue:
         """Return the parameter that holds a block size of `dim`."""
@@ -176,26 +178,28 @@ class DimSlice:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row of a node: how it slices its dimension."""
+class LoopSlice:
+    """One loop of a node: how it slices its dimension."""
 
     dim: str
     factor: int
     tile: int
     """The extent of a slice, in elements."""
     split: bool
-    """Whether a later row, or a node inside, splits the slice further."""
+    """Whether a later loop, or a node inside, splits the slice further."""
 
     def length(self, block: int) -> int:
         """Return the elements that a slice has: where nothing splits it, the block."""
         return self.tile if self.split else block
 
 
-def rows_of(node: NodeOp) -> list[Row]:
+def loop_slices(node: NodeOp) -> list[LoopSlice]:
     """Return the rows of a node that slice something, in order."""
     cuts = [cut for cut in node.cuts() if cut.factor > 1]
     return [
-        Row(cut.dim, cut.factor, cut.tile, again or is_split_inside(node, cut.dim))
+        LoopSlice(
+            cut.dim, cut.factor, cut.tile, again or is_split_inside(node, cut.dim)
+        )
         for index, cut in enumerate(cuts)
         for again in [any(later.dim == cut.dim for later in cuts[index + 1 :])]
     ]
@@ -211,10 +215,14 @@ def is_split_inside(node: NodeOp, dim: str) -> bool:
 
 
 def inner_slice(
-    outer: DimSlice, row: Row, start: SSAValue, home: Prologue, bounded: bool = True
+    outer: DimSlice,
+    row: LoopSlice,
+    start: SSAValue,
+    home: Prologue,
+    bounded: bool = True,
 ) -> DimSlice:
     """
-    Return the slice that begins at `start` and that the row cuts out of `outer`.
+    Return the slice that begins at `start` and that the loop cuts out of `outer`.
 
     `bounded` says that no slice starts beyond the end of `outer`.
     """
@@ -244,7 +252,9 @@ def inner_slice(
     )
 
 
-def step_of(part: DimSlice, row: Row, add: Callable[[Operation], SSAValue]) -> SSAValue:
+def step_of(
+    part: DimSlice, row: LoopSlice, add: Callable[[Operation], SSAValue]
+) -> SSAValue:
     """Return the distance of neighbouring slices: a constexpr, or a number to add."""
     block = part.constexprs.plan.block(row.dim, row.tile)
     if row.split or block == 1:

@@ -57,7 +57,7 @@ def row_major(extents: Mapping[str, int]) -> tuple[Stride, ...]:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What lies apart for each rank: elements of one dimension, by their source."""
+    """What is separate for each rank: elements of one dimension, by their source."""
 
     dim: str
     share: int
@@ -75,7 +75,7 @@ class Gathered:
 
     @property
     def messages(self) -> int:
-        """How many values of the buffer's size lie side by side."""
+        """How many values of the buffer's size are contiguous."""
         return 1 if self.is_remote else self.ranks.world
 
 
@@ -154,7 +154,7 @@ class Owner:
 
     rank: SSAValue
     first: SSAValue
-    """The first element of its share."""
+    """The first element of its shard."""
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ def _broadcast(scope: Scope, value: SSAValue, dims: Sequence[str]) -> SSAValue:
     """
     Return the value as a block with all axes.
 
-    Shares of one element stand at one address, each on its rank.
+    Shards of one element are at one address, each on its rank.
     """
     shape = tuple(scope.slices[dim].block for dim in scope.axes(dims))
     if shape_of(value.type) == shape:
@@ -331,7 +331,7 @@ def _broadcast(scope: Scope, value: SSAValue, dims: Sequence[str]) -> SSAValue:
 
 
 def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
-    """Return where the elements of the current slice stand in the whole dimension."""
+    """Return where the elements of the current slice are in the whole dimension."""
     offsets, first = scope.slices[buffer.dims[0]].offsets(), buffer.first
     axes = scope.axes(buffer.dims)
     if offsets is None and first is None:

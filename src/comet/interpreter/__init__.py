@@ -11,10 +11,10 @@ from comet.interpreter import (
     schedule,
 )
 from comet.interpreter.chunking import FoldTree, Merge, Steps
-from comet.interpreter.machine import Machine, evaluate, run
+from comet.interpreter.machine import Interpreter, evaluate, run
 from comet.interpreter.tensor import Tensor
 
 DIALECTS = (collective, compound, dataflow, schedule)
 """The files that register what the ops of each dialect compute."""
 
-__all__ = ["FoldTree", "Machine", "Merge", "Steps", "Tensor", "evaluate", "run"]
+__all__ = ["FoldTree", "Interpreter", "Merge", "Steps", "Tensor", "evaluate", "run"]

@@ -31,12 +31,12 @@ from comet.interpreter.instances import (
     shifted,
     split,
 )
-from comet.interpreter.machine import Machine, Values, evaluate
+from comet.interpreter.machine import Interpreter, Values, evaluate
 from comet.interpreter.tensor import Tensor
 
 
 @evaluate.register
-def _(op: SpmdOp, machine: Machine, args: Values) -> Values:
+def _(op: SpmdOp, machine: Interpreter, args: Values) -> Values:
     mesh = lookup_mesh(op, op.mesh.string_value())
     boundary = op.boundary()
     inputs, outputs = boundary[: len(args)], boundary[len(args) :]
@@ -63,7 +63,7 @@ def _from_root(value: Tensor, roots: Roots, mesh: MeshOp) -> Tensor:
 
 
 def _local(value: Tensor, inner: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
-    """Give each instance its share of a value from outside."""
+    """Give each instance its shard of a value from outside."""
     for dim, axes in sharding.items():
         extents = {axis: mesh.axis_extents[axis] for axis in axes}
         value = split(value, dim, extents, extents_of(inner)[dim])
@@ -71,7 +71,7 @@ def _local(value: Tensor, inner: SSAValue, sharding: Sharding, mesh: MeshOp) -> 
 
 
 def _whole(value: Tensor, outer: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
-    """Lay the shares side by side; what is replicated has to be so (NaN if not)."""
+    """Concatenate the shards; what is replicated has to be so (NaN if not)."""
     for dim, axes in sharding.items():
         extents = {axis: mesh.axis_extents[axis] for axis in axes}
         value = join(value, dim, extents, extents_of(outer)[dim])
@@ -89,8 +89,8 @@ def _idle(op: Operation) -> dict[str, int]:
     parent = op.parent_op()
     if parent is None:
         return {}
-    rows = parent.loops if isinstance(parent, SpatialOp) else ()
-    own = {row.axis: 1 for row in rows if row.axis is not None and row.factor == 1}
+    loops = parent.loops if isinstance(parent, SpatialOp) else ()
+    own = {loop.axis: 1 for loop in loops if loop.axis is not None and loop.factor == 1}
     return _idle(parent) | own
 
 
@@ -99,18 +99,18 @@ def _share(op: Operation, dim: str) -> int:
 
 
 @evaluate.register
-def _(op: AllReduceOp, machine: Machine, args: Values) -> Values:
+def _(op: AllReduceOp, machine: Interpreter, args: Values) -> Values:
     return (reduced_over(args[0], op.kind.data, _group(op)),)
 
 
 @evaluate.register
-def _(op: RootReduceOp, machine: Machine, args: Values) -> Values:
+def _(op: RootReduceOp, machine: Interpreter, args: Values) -> Values:
     whole = reduced_over(args[0], op.kind.data, _group(op))
     return (only_at_root(whole, _group(op), op.root.value.data),)
 
 
 @evaluate.register
-def _(op: AllGatherOp, machine: Machine, args: Values) -> Values:
+def _(op: AllGatherOp, machine: Interpreter, args: Values) -> Values:
     return (_gathered(op, args[0], op.dim.data),)
 
 
@@ -121,41 +121,41 @@ def _gathered(op: CollectiveOp, value: Tensor, dim: str) -> Tensor:
 
 
 @evaluate.register
-def _(op: ReduceScatterOp, machine: Machine, args: Values) -> Values:
+def _(op: ReduceScatterOp, machine: Interpreter, args: Values) -> Values:
     whole, dim = reduced_over(args[0], op.kind.data, _group(op)), op.dim.data
     return (split(whole, dim, _group(op), _share(op, dim)),)
 
 
 @evaluate.register
-def _(op: BroadcastOp, machine: Machine, args: Values) -> Values:
+def _(op: BroadcastOp, machine: Interpreter, args: Values) -> Values:
     return (instance(args[0], _group(op), op.root.value.data),)
 
 
 @evaluate.register
-def _(op: GatherOp, machine: Machine, args: Values) -> Values:
+def _(op: GatherOp, machine: Interpreter, args: Values) -> Values:
     whole = _gathered(op, args[0], op.dim.data)
     return (only_at_root(whole, _group(op), op.root.value.data),)
 
 
 @evaluate.register
-def _(op: ScatterOp, machine: Machine, args: Values) -> Values:
+def _(op: ScatterOp, machine: Interpreter, args: Values) -> Values:
     whole, dim = instance(args[0], _group(op), op.root.value.data), op.dim.data
     return (split(whole, dim, _group(op), _share(op, dim)),)
 
 
 @evaluate.register
-def _(op: AllToAllOp, machine: Machine, args: Values) -> Values:
+def _(op: AllToAllOp, machine: Interpreter, args: Values) -> Values:
     whole, dim = _gathered(op, args[0], op.concat.data), op.split.data
     return (split(whole, dim, _group(op), _share(op, dim)),)
 
 
 @evaluate.register
-def _(op: SendOp, machine: Machine, args: Values) -> Values:
+def _(op: SendOp, machine: Interpreter, args: Values) -> Values:
     ((axis, extent),) = _group(op).items()
     offset, wrap = op.offset.value.data, bool(op.wrap)
     return (shifted(args[0], axis, extent, offset, wrap),)
 
 
 @evaluate.register
-def _(op: RecvOp, machine: Machine, args: Values) -> Values:
+def _(op: RecvOp, machine: Interpreter, args: Values) -> Values:
     return args

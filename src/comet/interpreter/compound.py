@@ -29,7 +29,7 @@ from comet.dialects.compound.named import CompoundOp
 from comet.interpreter import formulas
 from comet.interpreter.chunking import FoldTree, Steps, elements
 from comet.interpreter.instances import chunk, split
-from comet.interpreter.machine import Machine, Values, dims_of, evaluate
+from comet.interpreter.machine import Interpreter, Values, dims_of, evaluate
 from comet.interpreter.tensor import (
     Array,
     Tensor,
@@ -68,7 +68,7 @@ MAP: dict[MapKind, Callable[..., Array]] = {
 
 
 @evaluate.register
-def _(op: CompoundOp, machine: Machine, args: Values) -> Values:
+def _(op: CompoundOp, machine: Interpreter, args: Values) -> Values:
     formula: object = getattr(formulas, op.name.removeprefix("compound."), None)
     if formula is None:
         raise InterpretationError(f"'{op.name}' op has no meaning in the interpreter")
@@ -78,13 +78,13 @@ def _(op: CompoundOp, machine: Machine, args: Values) -> Values:
 
 
 @evaluate.register
-def _(op: ContractOp, machine: Machine, args: Values) -> Values:
+def _(op: ContractOp, machine: Interpreter, args: Values) -> Values:
     lhs, rhs = args
     return (contracted(lhs, rhs, names_of(op.result)),)
 
 
 @evaluate.register
-def _(op: ReduceOp, machine: Machine, args: Values) -> Values:
+def _(op: ReduceOp, machine: Interpreter, args: Values) -> Values:
     return (_ordered(reduced(args[0], op.kind.data, op.reduced), op),)
 
 
@@ -94,20 +94,20 @@ def _ordered(value: Tensor, op: ReduceOp) -> Tensor:
 
 
 @evaluate.register
-def _(op: MapOp, machine: Machine, args: Values) -> Values:
+def _(op: MapOp, machine: Interpreter, args: Values) -> Values:
     axes, dims = joined_axes(args), names_of(op.result)
     data = MAP[op.kind.data](*(value.view(axes, dims) for value in args))
     return (Tensor(axes, dims, data, joined_lengths(args, dims)),)
 
 
 @evaluate.register
-def _(op: CastOp, machine: Machine, args: Values) -> Values:
+def _(op: CastOp, machine: Interpreter, args: Values) -> Values:
     """A cast rounds nothing: all values are float64."""
     return args
 
 
 @evaluate.register
-def _(op: RenameOp, machine: Machine, args: Values) -> Values:
+def _(op: RenameOp, machine: Interpreter, args: Values) -> Values:
     (value,), names = args, op.renaming
     lengths = {names[dim]: length for dim, length in value.lengths.items()}
     data = value.data if op.cut is None else _in_parts(op, value)
@@ -125,19 +125,19 @@ def _in_parts(op: RenameOp, value: Tensor) -> Array:
 
 
 @evaluate.register
-def _(op: FillOp, machine: Machine, args: Values) -> Values:
+def _(op: FillOp, machine: Interpreter, args: Values) -> Values:
     extents = extents_of(op.result)
     data = np.full(tuple(extents.values()), op.value.value.data)
     return (Tensor((), tuple(extents), data),)
 
 
 @evaluate.register
-def _(op: ExtentOp, machine: Machine, args: Values) -> Values:
+def _(op: ExtentOp, machine: Interpreter, args: Values) -> Values:
     return (args[0].length(op.dim.data),)
 
 
 @evaluate.register
-def _(op: IndexOp, machine: Machine, args: Values) -> Values:
+def _(op: IndexOp, machine: Interpreter, args: Values) -> Values:
     extents = extents_of(op.result)
     whole = Tensor((), tuple(extents), np.arange(op.extent, dtype=np.float64))
     if not op.axis_names:
@@ -151,13 +151,13 @@ def _split_axes(op: IndexOp) -> dict[str, int]:
     while region is not None and not isinstance(region, SpmdOp):
         region = region.parent_op()
     if region is None:
-        raise InterpretationError(f"'{op.name}' op counts a share outside of any mesh")
+        raise InterpretationError(f"'{op.name}' op counts a shard outside of any mesh")
     extents = lookup_mesh(region, region.mesh.string_value()).axis_extents
     return {axis: extents[axis] for axis in op.axis_names}
 
 
 @evaluate.register
-def _(op: FoldOp, machine: Machine, args: Values) -> Values:
+def _(op: FoldOp, machine: Interpreter, args: Values) -> Values:
     count = len(op.ins)
     extent = next(v.extent(op.dim.data) for v in args[:count] if op.dim.data in v.dims)
     one_by_one = op.element_by_element
@@ -170,7 +170,7 @@ def _(op: FoldOp, machine: Machine, args: Values) -> Values:
 
 
 def _folded(
-    op: FoldOp, machine: Machine, args: Values, tree: FoldTree, start: int
+    op: FoldOp, machine: Interpreter, args: Values, tree: FoldTree, start: int
 ) -> Values:
     """Return the partial of a tree whose first element is at `start`."""
     if not isinstance(tree, Steps):
@@ -178,15 +178,20 @@ def _folded(
         middle = start + elements(tree.left)
         right = _folded(op, machine, args, tree.right, middle)
         return machine.run_block(op.merge.block, (*left, *right))
-    carries = args[len(op.ins) :]
+    iter_args = args[len(op.ins) :]
     for size in tree.sizes:
-        carries = _step(op, machine, args, carries, start, size)
+        iter_args = _step(op, machine, args, iter_args, start, size)
         start += size
-    return carries
+    return iter_args
 
 
 def _step(
-    op: FoldOp, machine: Machine, args: Values, carries: Values, start: int, size: int
+    op: FoldOp,
+    machine: Interpreter,
+    args: Values,
+    iter_args: Values,
+    start: int,
+    size: int,
 ) -> Values:
     """Run one step; instances whose chunk is empty keep their carries."""
     dim, count = op.dim.data, len(op.ins)
@@ -195,8 +200,8 @@ def _step(
         take(value, extent=value.extent(dim)) if dim in value.dims else value
         for value in args[:count]
     ]
-    after = machine.run_block(op.step.block, (*chunks, *carries))
+    after = machine.run_block(op.step.block, (*chunks, *iter_args))
     length = joined_lengths(chunks, (dim,)).get(dim, scalar(size))
     return tuple(
-        selected(length, new, old) for new, old in zip(after, carries, strict=True)
+        selected(length, new, old) for new, old in zip(after, iter_args, strict=True)
     )

@@ -19,34 +19,34 @@ from comet.dialects.dataflow import (
     ChannelType,
     EpochOp,
     FlagsOp,
-    InboxOp,
     KernelOp,
     ProgramOp,
     PullOp,
     PushOp,
     ReadOp,
+    ReceiveBufferOp,
     SignalOp,
     StageOp,
     WaitOp,
-    behind,
+    program_value,
 )
 from comet.interpreter.instances import join, split
-from comet.interpreter.machine import Machine, Values, evaluate
+from comet.interpreter.machine import Interpreter, Values, evaluate
 from comet.interpreter.tensor import Tensor, scalar
 
 
 @evaluate.register
-def _(op: ProgramOp, machine: Machine, args: Values) -> Values:
+def _(op: ProgramOp, machine: Interpreter, args: Values) -> Values:
     return machine.run_block(op.body.block, args)
 
 
 @evaluate.register
-def _(op: KernelOp, machine: Machine, args: Values) -> Values:
+def _(op: KernelOp, machine: Interpreter, args: Values) -> Values:
     return machine.run_block(op.body.block, args[: len(op.ins)])
 
 
 @evaluate.register
-def _(op: BufferOp, machine: Machine, args: Values) -> Values:
+def _(op: BufferOp, machine: Interpreter, args: Values) -> Values:
     return (_undefined(extents_of(op.result)),)
 
 
@@ -56,18 +56,18 @@ def _undefined(extents: dict[str, int]) -> Tensor:
 
 
 @evaluate.register
-def _(op: BarrierOp | SignalOp | WaitOp, machine: Machine, args: Values) -> Values:
+def _(op: BarrierOp | SignalOp | WaitOp, machine: Interpreter, args: Values) -> Values:
     return ()
 
 
 @evaluate.register
-def _(op: EpochOp | FlagsOp, machine: Machine, args: Values) -> Values:
+def _(op: EpochOp | FlagsOp, machine: Interpreter, args: Values) -> Values:
     """A program runs once; nothing is computed from its epoch and its flags."""
     return (scalar(1),)
 
 
 @evaluate.register
-def _(op: ChannelOp | InboxOp, machine: Machine, args: Values) -> Values:
+def _(op: ChannelOp | ReceiveBufferOp, machine: Interpreter, args: Values) -> Values:
     """The value of a channel is what its readers see."""
     if args:  # an input of the program, which nobody has to give
         return (_received(op, args[0]),)
@@ -75,14 +75,14 @@ def _(op: ChannelOp | InboxOp, machine: Machine, args: Values) -> Values:
 
 
 @evaluate.register
-def _(op: PushOp | StageOp, machine: Machine, args: Values) -> Values:
-    channel = behind(op.channel)
-    assert isinstance(channel.owner, ChannelOp | InboxOp)
+def _(op: PushOp | StageOp, machine: Interpreter, args: Values) -> Values:
+    channel = program_value(op.channel)
+    assert isinstance(channel.owner, ChannelOp | ReceiveBufferOp)
     machine.values[channel] = _received(channel.owner, args[0])
     return ()
 
 
-def _received(channel: ChannelOp | InboxOp, value: Tensor) -> Tensor:
+def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:
     """Return what each rank sees once every rank has given its `value`."""
     type_: ChannelType = channel.type
     extents = extents_of(type_.received)
@@ -96,5 +96,5 @@ def _received(channel: ChannelOp | InboxOp, value: Tensor) -> Tensor:
 
 
 @evaluate.register
-def _(op: ReadOp | PullOp, machine: Machine, args: Values) -> Values:
-    return (machine.values[behind(op.channel)],)
+def _(op: ReadOp | PullOp, machine: Interpreter, args: Values) -> Values:
+    return (machine.values[program_value(op.channel)],)

@@ -1,4 +1,4 @@
-"""Moving values between the instances of mesh axes: slices, copies, side by side."""
+"""Moving values between the instances of mesh axes: slices, copies, concatenation."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def spread(value: Tensor, axes: Mapping[str, int]) -> Tensor:
 
 def join(value: Tensor, dim: str, axes: Mapping[str, int], extent: int) -> Tensor:
     """
-    Lay the slices of all instances along `axes` side by side: the inverse of `split`.
+    Concatenate the slices of all instances along `axes`: the inverse of `split`.
 
-    A dimension that `value` lacks is new: one element per instance. Raises
+    A dimension that `value` does not have is new: one element per instance. Raises
     InterpretationError if the slices hold more than `extent` elements.
     """
     if dim not in value.dims:
@@ -133,7 +133,7 @@ def _compacted(value: Tensor, dim: str, real: Tensor, extent: int) -> Tensor:
     total = Tensor(real.axes, (), real.data.sum(axis=-1))
     if (most := int(total.data.max())) > extent:
         raise InterpretationError(
-            f"{most} elements lie side by side along {dim}, where the type has {extent}"
+            f"{most} elements are concatenated along {dim}, where the type has {extent}"
         )
     order = np.argsort(real.data == 0.0, axis=-1, kind="stable")
     named = Tensor(real.axes, real.dims, order.astype(np.float64))

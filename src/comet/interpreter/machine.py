@@ -27,7 +27,7 @@ Values = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
-class Machine:
+class Interpreter:
     """Runs the functions of a module; one environment per function call."""
 
     module: ModuleOp
@@ -64,13 +64,13 @@ class Machine:
 
 
 @singledispatch
-def evaluate(op: Operation, machine: Machine, args: Values) -> Values:
+def evaluate(op: Operation, machine: Interpreter, args: Values) -> Values:
     """Return the results of `op` for the values of its operands."""
     raise InterpretationError(f"'{op.name}' op has no meaning in the interpreter")
 
 
 @evaluate.register
-def _(op: func.CallOp, machine: Machine, args: Values) -> Values:
+def _(op: func.CallOp, machine: Interpreter, args: Values) -> Values:
     return machine.call(op.callee.string_value(), args)
 
 
@@ -108,7 +108,7 @@ def run(
     ]
     with np.errstate(all="ignore"):  # padding may divide by zero; nothing reads it
         try:
-            results = Machine(module, chunks).call(name, inputs)
+            results = Interpreter(module, chunks).call(name, inputs)
         except VerifyException as error:
             raise InterpretationError(f"@{name}: {error}") from error
     return [result.data for result in results]

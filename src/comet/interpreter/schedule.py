@@ -29,7 +29,7 @@ from comet.interpreter.instances import (
     split,
     stacked,
 )
-from comet.interpreter.machine import Machine, Values, evaluate
+from comet.interpreter.machine import Interpreter, Values, evaluate
 from comet.interpreter.tensor import Tensor, joined_lengths, selected
 
 
@@ -83,23 +83,23 @@ def untiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
 
 
 @evaluate.register
-def _(op: SpatialOp, machine: Machine, args: Values) -> Values:
+def _(op: SpatialOp, machine: Interpreter, args: Values) -> Values:
     return _all_at_once(op, machine, args)
 
 
 @evaluate.register
-def _(op: TemporalOp, machine: Machine, args: Values) -> Values:
-    run = _one_by_one if op.carry else _all_at_once
+def _(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
+    run = _one_by_one if op.iter_args else _all_at_once
     return run(op, machine, args)
 
 
 @evaluate.register
-def _(op: CopyOp, machine: Machine, args: Values) -> Values:
+def _(op: CopyOp, machine: Interpreter, args: Values) -> Values:
     """Where a value lies changes nothing of it."""
     return args
 
 
-def _all_at_once(op: NodeOp, machine: Machine, args: Values) -> Values:
+def _all_at_once(op: NodeOp, machine: Interpreter, args: Values) -> Values:
     slices = slices_of(op)
     yielded = machine.run_block(op.body.block, [tiled(arg, slices) for arg in args])
     if isinstance(op, SpatialOp) and op.merge is not None:
@@ -113,7 +113,7 @@ def _lost(slices: Sequence[Slices], value: Tensor) -> tuple[Slices, ...]:
 
 
 def _left(op: NodeOp, index: int, value: Tensor, slices: Sequence[Slices]) -> Tensor:
-    """Return one result outside of the node: its tiles combined, then side by side."""
+    """Return one result outside of the node: its tiles combined, then concatenated."""
     lost = axes_of(_lost(slices, value))
     return untiled(_combined(op, op.combiners[index], value, lost), slices)
 
@@ -141,7 +141,7 @@ def _combined(
             return value
 
 
-def _merged(op: SpatialOp, machine: Machine, yielded: Values) -> Values:
+def _merged(op: SpatialOp, machine: Interpreter, yielded: Values) -> Values:
     """Return `yielded` with the `fold` results merged over the instances."""
     assert op.merge is not None
     folds = [i for i, kind in enumerate(op.combiners) if kind is Combiner.FOLD]
@@ -161,25 +161,27 @@ def _merged(op: SpatialOp, machine: Machine, yielded: Values) -> Values:
 
 
 @dataclass(frozen=True)
-class _Carry:
+class _IterArg:
     """The carry of one `fold` result: a tile for each of its kept tiles."""
 
     axes: dict[str, int]
-    """Those along which the carry differs."""
+    """Those along which the iter_arg differs."""
     tiles: dict[tuple[int, ...], Tensor]
 
     def key(self, index: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(index[axis] for axis in self.axes)
 
 
-def _carry(value: Tensor, slices: Sequence[Slices]) -> _Carry:
+def _iter_arg(value: Tensor, slices: Sequence[Slices]) -> _IterArg:
     axes = axes_of(each for each in slices if each.dim in value.dims)
     tiles = tiled(value, slices)
-    return _Carry(axes, {index: _at(tiles, axes, index) for index in _indices(axes)})
+    return _IterArg(axes, {index: _at(tiles, axes, index) for index in _indices(axes)})
 
 
 def _fitted(start: Tensor, ins: Values) -> Tensor:
-    """Return what a carry starts from, a constant cut to what is real of the ins."""
+    """
+    Return what an iter_arg starts from, a constant cut to what is real of the ins.
+    """
     return replace(start, lengths=joined_lengths(ins, start.dims) | dict(start.lengths))
 
 
@@ -193,28 +195,28 @@ def _at(value: Tensor, axes: Iterable[str], index: Sequence[int]) -> Tensor:
     return value
 
 
-def _one_by_one(op: TemporalOp, machine: Machine, args: Values) -> Values:
+def _one_by_one(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
     slices, count = slices_of(op), len(op.ins)
     axes, ins = axes_of(slices), args[:count]
     tiles = [tiled(value, slices) for value in ins]
-    carries = [_carry(_fitted(value, ins), slices) for value in args[count:]]
+    iter_args = [_iter_arg(_fitted(value, ins), slices) for value in args[count:]]
     history = [
         _iteration(
             op,
             machine,
             slices,
             [_at(tile, axes, index) for tile in tiles],
-            carries,
+            iter_args,
             dict(zip(axes, index, strict=True)),
         )
         for index in _indices(axes)
     ]
-    left = iter(carries)
+    left = iter(iter_args)
     results: list[Tensor] = []
     for index, combiner in enumerate(op.combiners):
         if combiner is Combiner.FOLD:
-            carry = next(left)
-            value = stacked(list(carry.tiles.values()), carry.axes)
+            iter_arg = next(left)
+            value = stacked(list(iter_arg.tiles.values()), iter_arg.axes)
         else:
             value = stacked([values[index] for values in history], axes)
         results.append(_left(op, index, value, slices))
@@ -223,23 +225,23 @@ def _one_by_one(op: TemporalOp, machine: Machine, args: Values) -> Values:
 
 def _iteration(
     op: TemporalOp,
-    machine: Machine,
+    machine: Interpreter,
     slices: Sequence[Slices],
     tiles: Sequence[Tensor],
-    carries: Sequence[_Carry],
+    iter_args: Sequence[_IterArg],
     position: Mapping[str, int],
 ) -> Values:
-    """Run one iteration, update the carries, and return what it yields."""
-    before = [carry.tiles[carry.key(position)] for carry in carries]
+    """Run one iteration, update the iter_args, and return what it yields."""
+    before = [iter_arg.tiles[iter_arg.key(position)] for iter_arg in iter_args]
     yielded = machine.run_block(op.body.block, (*tiles, *before))
     folds = [
         value
         for value, combiner in zip(yielded, op.combiners, strict=True)
         if combiner is Combiner.FOLD
     ]
-    for carry, old, new in zip(carries, before, folds, strict=True):
+    for iter_arg, old, new in zip(iter_args, before, folds, strict=True):
         lost = [each.dim for each in _lost(slices, old)]
-        carry.tiles[carry.key(position)] = _unless_empty(tiles, lost, new, old)
+        iter_arg.tiles[iter_arg.key(position)] = _unless_empty(tiles, lost, new, old)
     return yielded
 
 

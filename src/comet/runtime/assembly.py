@@ -2,7 +2,7 @@
 What a compiled kernel does, read off Triton's IR and the assembly for a GPU.
 
 `faults` says what would make a kernel wrong on several ranks, `slow_paths` what makes
-it slow. Both read text only: nothing is compiled here. The IR tells what was asked for,
+it slow. Both read text only: nothing is compiled here. The IR shows what was asked for,
 the assembly whether it was done.
 """
 
@@ -28,7 +28,7 @@ class Event(Enum):
     BARRIER = auto()
     """All threads of the program meet."""
     RELEASE = auto()
-    """Sets a flag, for all ranks, behind what was stored before."""
+    """Sets a flag, for all ranks, after what was stored before."""
     ACQUIRE = auto()
     """Reads a flag that any rank may have set, before what is loaded later."""
 
@@ -162,7 +162,7 @@ class Code:
 
 
 def _before(events: Sequence[Event], index: int) -> list[Event]:
-    """Return what stands between an event and the last store before it."""
+    """Return what is between an event and the last store before it."""
     start = index
     while start > 0 and events[start - 1] not in STORES:
         start -= 1
@@ -170,7 +170,7 @@ def _before(events: Sequence[Event], index: int) -> list[Event]:
 
 
 def _released(events: Sequence[Event]) -> Iterator[tuple[list[Event], list[Event]]]:
-    """Yield for each release the stores that it publishes, and what is behind them."""
+    """Yield for each release the stores that it publishes, and what is after them."""
     stores: list[Event] = []
     for index, event in enumerate(events):
         if event in STORES:
@@ -223,8 +223,8 @@ def _lost_orders(code: Code) -> Iterator[str]:
 
 def _no_barriers(code: Code) -> Iterator[str]:
     for events in (TRITON_IR.read(code.ttir), code.events()):
-        for _, behind in _released(events):
-            if Event.BARRIER not in behind:
+        for _, following in _released(events):
+            if Event.BARRIER not in following:
                 yield (
                     "a flag is set without a barrier before it: stores of other "
                     "threads may come later; use signal, or tl.debug_barrier()"
@@ -235,16 +235,18 @@ def _kept_stores(code: Code) -> Iterator[str]:
     """Say which stores may be on their way still when a flag is set."""
     asked = _released(TRITON_IR.read(code.ttir))
     if not code.gpu.drains or not any(stores for stores, _ in asked):
-        return  # flags of inputs, which others have stored, may stand behind any code
+        return  # flags of inputs, which others have stored, may come after any code
     for events in (TRITON_IR.read(code.ttir), code.events()):
         if any(stores[-1:] == [Event.STORE] for stores, _ in _released(events)):
             yield (
                 "the store before a flag is not written through; give what the flag "
                 'publishes cache_modifier=".wt"'
             )
-    for stores, behind in _released(code.events()):
+    for stores, following in _released(code.events()):
         waited = (
-            behind[: behind.index(Event.BARRIER)] if Event.BARRIER in behind else []
+            following[: following.index(Event.BARRIER)]
+            if Event.BARRIER in following
+            else []
         )
         if stores and Event.DRAIN not in waited:
             yield (
@@ -284,7 +286,7 @@ def slow_paths(code: Code) -> tuple[str, ...]:
 
 @dataclass
 class Loop:
-    """What stands in a loop of Triton's IR."""
+    """What is in a loop of Triton's IR."""
 
     counted: bool
     """Whether it is a `for` loop."""

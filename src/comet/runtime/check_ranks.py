@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Run = Callable[["Host"], "list[Epochs]"]
 """Runs a host program on the ranks that it is for; returns what each computed."""
 Epochs = list[tuple["Array", ...]]
-"""What one rank computed in each launch, on its share."""
+"""What one rank computed in each launch, on its shard."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ class Session:
         self.results: Epochs = []
 
     def write(self, epoch: int) -> None:
-        """Bring the rank's share of fresh inputs to where that launch finds it."""
+        """Bring the rank's shard of fresh inputs to where that launch finds it."""
         tensors, drawn = self._host.program.inputs, self._host.drawn(epoch)
         arguments = iter(self._arguments)
         for tensor, whole in zip(tensors, drawn, strict=True):
-            share = share_of(whole, tensor, self._rank.rank, self._rank.world)
+            share = shard_of(whole, tensor, self._rank.rank, self._rank.world)
             if tensor.place is None:
                 local = next(arguments)
             else:
@@ -146,17 +146,17 @@ def _drawn(path: str, seed: int, epoch: int) -> tuple[torch.Tensor, ...]:
 
 
 def local_shape(tensor: Tensor, ranks: int) -> tuple[int, ...]:
-    """Return the shape of a rank's share, padding included, in elements."""
+    """Return the shape of a rank's shard, padding included, in elements."""
     return tuple(
         -(-extent // ranks) if axis == tensor.split else extent
         for axis, extent in enumerate(tensor.shape)
     )
 
 
-def share_of(
+def shard_of(
     whole: torch.Tensor, tensor: Tensor, rank: int, ranks: int
 ) -> torch.Tensor:
-    """Return a rank's share; nan stands where the last shares are short."""
+    """Return a rank's shard; nan stands where the last shares are short."""
     if tensor.split is None:
         return whole
     shape = local_shape(tensor, ranks)
@@ -170,7 +170,7 @@ def share_of(
 
 
 def joined(parts: Sequence[Array], tensor: Tensor) -> list[Array]:
-    """Return the whole results that the ranks hold: all copies, or the shares, one."""
+    """Return the whole results that the ranks hold: all copies, or the shards, one."""
     if tensor.split is None:
         return list(parts)
     whole = np.concatenate(parts, axis=tensor.split)

@@ -159,7 +159,7 @@ def recorded_launches(path: str, together: bool = False) -> list[RequestedLaunch
     """
     Return what the launches of a module ask the compiler for.
 
-    `together`: those of one GPU which all ranks share, else those of one rank.
+    `together`: those of one GPU which all ranks use, else those of one rank.
     """
     return list(map(_noted, asked_launches(path, together)))
 

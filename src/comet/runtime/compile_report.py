@@ -15,7 +15,7 @@ def compile_report(
     """
     Compile a module; return whether no kernel has faults, and what is printed.
 
-    `together`: the launches of one GPU which all ranks share, else those of one rank.
+    `together`: the launches of one GPU which all ranks use, else those of one rank.
     """
     kernels = list(all_compiled(module, targets, together=together))
     ok = not any(kernel.faults for kernel in kernels)
@@ -26,7 +26,7 @@ def compile_report(
 
 
 def text_of(kernels: Iterable[Compiled]) -> str:
-    """Return what people are told: some lines for each kernel."""
+    """Return the report for people: some lines for each kernel."""
     return "\n".join(line for kernel in kernels for line in _lines(kernel))
 
 

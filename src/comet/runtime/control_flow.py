@@ -1,7 +1,7 @@
 """
 Assembly in the order in which it runs.
 
-Compilers put blocks that they think are rare behind the end of a kernel, and jump there
+Compilers put blocks that they think are rare after the end of a kernel, and jump there
 and back. What reads an assembly line by line wants them where control comes from.
 """
 
@@ -40,7 +40,7 @@ def in_order(text: str, jumps: Jumps) -> str:
     """
     Return the lines of a kernel such that each block follows those that lead to it.
 
-    What follows a loop stands behind all of the loop. Blocks that nothing leads to come
+    What follows a loop comes after all of the loop. Blocks that nothing leads to come
     last, as they stand.
     """
     blocks, names = _blocks(text, jumps)

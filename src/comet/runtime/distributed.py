@@ -32,7 +32,7 @@ TIMEOUT = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class Process:
-    """What torchrun tells a process."""
+    """What torchrun passes to a process."""
 
     rank: int
     world: int

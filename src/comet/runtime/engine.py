@@ -84,7 +84,7 @@ class Actor(Task):
 
 
 @dataclass(eq=False)
-class _Group:
+class _ResidentGroup:
     """The programs of kernels that run at the same time on one rank."""
 
     queue: deque[Actor]
@@ -114,7 +114,7 @@ class Engine:
         self._detector = detector
         self._resident = resident
         self._random = random.Random(seed)
-        self._groups: list[tuple[int, _Group]] = []
+        self._groups: list[tuple[int, _ResidentGroup]] = []
         self._writes = 0
         self.steps = 0
         """How often somebody went on: if it stands still, so does everything."""
@@ -183,7 +183,7 @@ class Engine:
         for rank, group in self._groups:
             if group.queue:
                 first = group.queue[0]
-                reason = f"has no room yet, nor have {len(group.queue) - 1} behind it"
+                reason = f"has no room yet, nor have {len(group.queue) - 1} after it"
                 entries.append(Waiting(rank, first.name, first.place, reason))
         return entries
 
@@ -273,7 +273,7 @@ class Engine:
         return actor
 
     def _run_group(self, host: Actor, actors: Sequence[Actor]) -> None:
-        group = _Group(deque(actors), PROGRESS.launch(len(actors)))
+        group = _ResidentGroup(deque(actors), PROGRESS.launch(len(actors)))
         entry = (host.rank, group)
         self._groups.append(entry)
         for actor in actors:
@@ -284,12 +284,12 @@ class Engine:
         self.pause(lambda: reason, lambda: not group.running, group)
         self._groups.remove(entry)
 
-    def _start_next(self, group: _Group) -> None:
+    def _start_next(self, group: _ResidentGroup) -> None:
         if group.queue:
             group.running += 1
             self.conductor.add(group.queue.popleft())
 
-    def _body(self, actor: Actor, group: _Group) -> Callable[[], None]:
+    def _body(self, actor: Actor, group: _ResidentGroup) -> Callable[[], None]:
         kernel = actor.kernel
 
         def run() -> None:

@@ -1,4 +1,4 @@
-"""One GPU, which all ranks share."""
+"""One GPU, which all ranks use."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ RELEASE = ("RELEASE", "ACQUIRE_RELEASE")
 
 
 class Observer(Protocol):
-    """Is told of the memory operations of the program that runs."""
+    """Observes the memory operations of the program that runs."""
 
     def before(self, access: Access) -> None:
         """Note that an access comes; an atomic is not yet known to write nothing."""
@@ -268,7 +268,7 @@ The methods of the interpreter through which all memory operations go, and a wro
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """Let kernels run in this process, and tell the observer what they do."""
+    """Let kernels run in this process, and report to the observer what they do."""
     builder = interpreter.interpreter_builder
     with ExitStack() as stack:
         # The functions of `tl` and `core` act at once, in every thread, until this is

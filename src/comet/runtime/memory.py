@@ -70,7 +70,7 @@ class Access:
 
     @property
     def end(self) -> int:
-        """The first address behind the highest element, of at least one."""
+        """The first address after the highest element, of at least one."""
         where = self.addresses
         return int(where[0] if where.size == 1 else where.max()) + self.width
 
@@ -93,7 +93,7 @@ class Region:
 
     @property
     def end(self) -> int:
-        """The first address behind the region."""
+        """The first address after the region."""
         return self.start + self.size
 
     def element(self, address: int) -> str:
@@ -126,7 +126,7 @@ class MemoryMap:
         self._regions.insert(index, region)
 
     def add_tensor(self, tensor: torch.Tensor, rank: int, name: str) -> None:
-        """Enter the memory behind a rank's own tensor, unless it is known."""
+        """Enter the memory after a rank's own tensor, unless it is known."""
         storage = tensor.untyped_storage()
         start, size = storage.data_ptr(), storage.nbytes()
         if size and self.find(tensor.data_ptr()) is None:

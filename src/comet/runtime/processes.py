@@ -39,7 +39,7 @@ class PeerFailedError(DeadlockError):
 
 
 class _Board:
-    """What ranks tell each other beside the heap: rows of one number for each rank."""
+    """What ranks exchange beside the heap: rows of one number for each rank."""
 
     def __init__(self, folder: Path, world: int):
         table = np.memmap(folder / "board", np.int64, "r+", shape=(3, world))
@@ -76,7 +76,7 @@ class _ProcessRank(EngineRank):
     board: _Board
 
     def barrier(self) -> None:
-        """Count the own arrival, then wait until every rank has counted as far."""
+        """Count its own arrival, then wait until every rank has counted as far."""
         board, count = self.board, int(self.board.arrived[self.rank]) + 1
         board.hashes[self.rank] = self.heap.log_hash()
         board.arrived[self.rank] = count
@@ -163,7 +163,7 @@ class _Worker(Generic[T]):
         self._timeout = timeout
 
     def __call__(self) -> T:
-        """Be the rank; tell the others if that fails."""
+        """Be the rank; report to the others if that fails."""
         board = _Board(self._folder, self._world)
         try:
             return self._run(board)
@@ -192,7 +192,7 @@ class _Worker(Generic[T]):
 
 
 def _results(futures: Sequence[Future[T]]) -> list[T]:
-    """Return all results; or raise the error behind those that others echo."""
+    """Return all results; or raise the error after those that others echo."""
     errors = [error for future in futures if (error := future.exception()) is not None]
     for error in errors:
         if not isinstance(error, DeadlockError):

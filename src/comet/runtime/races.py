@@ -103,7 +103,7 @@ class _Event:
 
 
 HISTORY = 64
-"""How many releases at one flag are told apart."""
+"""How many releases at one flag are distinguished."""
 
 ROOM = 1 << 12
 """So many frontiers are kept before it is asked which of them are needed."""

@@ -182,7 +182,7 @@ def _call_key(
         parts.append((name, _key(value, handles)))
     if len(handles) > 1:
         identities = [*map(id, handles)]
-        if len({*identities}) < len(identities):  # plans do not tell them apart
+        if len({*identities}) < len(identities):  # plans do not distinguish them
             parts.append(("same", *map(identities.index, identities)))
     return tuple(parts)
 

@@ -18,7 +18,7 @@ GRAPHS = ("virtual", "gpu", "distributed")
 TARGETS = ("sm_90", "gfx942")
 """GPUs that kernels can be compiled for where there are none."""
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-"""What torchrun tells the processes that it starts, in their environment."""
+"""What torchrun passes to the processes that it starts, in their environment."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ rank, base addresses of the symmetric heap. A pointer always points into the cur
 rank's own heap; the functions translate it to the same object on the other rank.
 `heap_bases` is any table of addresses, int64[world]: of one heap, or of one allocation.
 
-The verbs `place`, `own`, `rebase`, `signal`, `wait` and the epochs are comet's own.
-Flags are 32-bit counters that only grow.
+The verbs `rank_and_program_id`, `symmetric_address`, `rebase`, `signal`, `wait` and the
+epochs are comet's own. Flags are 32-bit counters that only grow.
 """
 
 # Triton has no type stubs, and a kernel's parameters have no Python types.
@@ -47,9 +47,9 @@ def rebase(pointer, current, remote, heap_bases, align: tl.constexpr = 16):
 
 
 @triton.jit
-def place(rank, programs: tl.constexpr):
+def rank_and_program_id(rank, programs: tl.constexpr):
     """
-    Return the rank that this program works for, and its number among that rank's.
+    Return the rank id that this program works for, and its program id there.
 
     `programs` is 0 where each rank launches its own kernel. Else one launch has so many
     programs for each rank, and ranks take turns: what comes first on a rank, because
@@ -64,9 +64,10 @@ def place(rank, programs: tl.constexpr):
 
 
 @triton.jit
-def own(pointer, rank, heap_bases, programs: tl.constexpr):
+def symmetric_address(pointer, rank, heap_bases, programs: tl.constexpr):
     """
-    Return the own rank's copy of what a parameter of the kernel points to.
+    Return the symmetric address of a kernel's parameter: the pointer to this rank's
+    copy.
 
     Where one launch has the programs of all ranks, parameters point to rank 0's copies,
     which are all in the heap.
@@ -358,7 +359,7 @@ def signal_add_all(flag, value, current, heap_bases, world: tl.constexpr):
 @triton.jit
 def wait(flag, value):
     """
-    Wait until a flag of the own rank is at least `value`; then see what it published.
+    Wait until a flag of this rank is at least `value`; then see what it published.
 
     The result of the atomic feeds the loop, so no compiler may drop it. It belongs
     outside the innermost loop over K, which is not pipelined otherwise.

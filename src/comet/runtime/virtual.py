@@ -1,9 +1,9 @@
 """
 All ranks on one device: each launch has the programs of every rank.
 
-Of W ranks, program p works for rank p % W (`shim.place`), and finds that rank's tensors
-by the place of rank 0's (`shim.own`): so all of them lie in the heap.
-A launch ends before the next one starts, which is a barrier of all ranks.
+Of W ranks, program p works for rank p % W (`shim.rank_and_program_id`), and finds that
+rank's tensors by the place of rank 0's (`shim.symmetric_address`): so all of them lie
+in the heap. A launch ends before the next one starts, which is a barrier of all ranks.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _reaches(value: SSAValue, user: Operation, numbers: dict[Operation, int]) ->
 
 
 def _around(op: Operation) -> Iterator[tuple[Operation, Block]]:
-    """Yield an op and the ops around it, each with the block that it stands in."""
+    """Yield an op and the ops around it, each with the block that it is in."""
     outer: Operation | None = op
     while outer is not None and (block := outer.parent) is not None:
         yield outer, block

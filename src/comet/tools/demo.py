@@ -140,7 +140,7 @@ Try:  - change the sizes in {SAMPLE} and run this again;
       - from a BSP program to a fused kernel, step by step: docs/multi-gpu.md;
       - write a pass: samples/custom_pass.
 
-The commands stand in .venv/bin; 'source .venv/bin/activate' puts them on the PATH."""
+The commands are in .venv/bin; 'source .venv/bin/activate' puts them on the PATH."""
     )
 
 

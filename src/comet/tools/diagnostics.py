@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import (
 
 from comet.cost.estimate import CostError
 from comet.tools.located_parser import LocatedParser
+from comet.tools.renamed import new_name
 
 
 class UsageError(Exception):
@@ -104,7 +105,7 @@ def brief(text: str) -> str:
     """
     Return `text` in one line of `LONGEST` characters at most, without what it dumps.
 
-    Of what stands in braces, modules and dictionaries among it, only short things stay.
+    Of what is in braces, modules and dictionaries among it, only short things stay.
     """
     text = "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in _one_line(text))
     text = _without_dumps(text)
@@ -151,8 +152,13 @@ def _described(error: BaseException) -> str | None:
             return None
 
 
+def _unregistered(found: re.Match[str]) -> str:
+    name = found[1]
+    return f"there is no operation {name}{new_name(name) or '; correct its name'}"
+
+
 CLEARER = (
-    (r"Operation (\S+) is not registered", r"there is no operation \1; mend its name"),
+    (r"Operation (\S+) is not registered", _unregistered),
     (r"values used but not defined: \[(.*)\]", r"\1 is used but never defined"),
     (r"^in block definition$", "the block is not closed; add a '}'"),
     (r"^Could not parse entire input!$", "expected an operation; write one here"),
@@ -185,7 +191,7 @@ def _at_op(error: DiagnosticException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return the place of the op that an error is about, to stand before `error: `."""
+    """Return the place of the op that an error is about, to be before `error: `."""
     if (op := failing_op(error)) is not None:
         return f"{place_of_op(op)}: "
     if (location := _parsed_location(error)) is not None:

@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from comet.tools.diagnostics import UsageError
+from comet.tools.renamed import new_name
 
 MadeT = TypeVar("MadeT", bound=ArgSpecConvertible)
 
@@ -67,7 +68,9 @@ def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:
             expected = re.sub(r"<class '(\w+)'>", _type_name, expected)
             expected = re.sub(r"typing\.Union\[(.*)\]", _alternatives, expected)
             written = ",".join(str(value) for value in values)
-            return f"the option '{option}' is {expected}, not {written}"
+            return (
+                f"the option '{option}' is {expected}, not {written}{new_name(written)}"
+            )
     if (missing := re.search(r"requires argument \"(\w+)\"", message)) is not None:
         return f"the option '{missing[1]}' is missing; write {missing[1]}=.."
     return message
@@ -89,4 +92,4 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Say that there is no pass of that name, and which one may be meant."""
     close = get_close_matches(name, known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "'comet-opt --help' lists them"
-    return f"there is no {kind} named '{name}'; {hint}"
+    return f"there is no {kind} named '{name}'{new_name(name) or f'; {hint}'}"

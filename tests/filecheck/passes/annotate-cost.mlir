@@ -1,6 +1,6 @@
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},annotate-cost' | filecheck %s
 
-// The estimate of the whole stands on the function, those of nodes on the nodes.
+// The estimate of the whole is on the function, those of nodes on the nodes.
 
 collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
 

@@ -7,7 +7,7 @@ func.func @attention(%q: $whole(BMD, f16, HBM), %k: $whole(BND, f16, HBM), %v: $
     %low = compound.fill -1.0e30 : $row(BM)
     %zero = compound.fill 0.0 : $row(BM)
     %nothing = compound.fill 0.0 : $row(BME)
-    %top, %sum, %acc = schedule.temporal [N = $count(N)] ins(%q1, %k1, %v1 : $row(BMD, f16, SMEM), $row(BND, f16, HBM), $row(BNE, f16, HBM)) carry(%low, %zero, %nothing : $row(BM), $row(BM), $row(BME)) outs($row(BM), $row(BM), $row(BME)) combine ["fold", "fold", "fold"] {
+    %top, %sum, %acc = schedule.temporal [N = $count(N)] ins(%q1, %k1, %v1 : $row(BMD, f16, SMEM), $row(BND, f16, HBM), $row(BNE, f16, HBM)) iter_args(%low, %zero, %nothing : $row(BM), $row(BM), $row(BME)) outs($row(BM), $row(BM), $row(BME)) combine ["fold", "fold", "fold"] {
     ^bb1(%q2: $tile(BMD, f16, SMEM), %k2: $tile(BND, f16, SMEM), %v2: $tile(BNE, f16, SMEM), %m0: $row(BM), %l0: $row(BM), %o0: $row(BME)):
       %s = compound.contract %q2, %k2 : $tile(BMD, f16, SMEM), $tile(BND, f16, SMEM) -> $tile(BMN)
       %mt = compound.reduce max %s : $tile(BMN) -> $row(BM)

@@ -6,7 +6,7 @@ func.func @gemm_softmax(%a: $whole(MK, f16, HBM), %b: $whole(KN, f16, HBM)) -> $
   ^bb0(%a1: $row(MK, f16, HBM), %b1: $row(KN, f16, HBM)):
     %low = compound.fill -1.0e30 : $row(M)
     %zero = compound.fill 0.0 : $row(M)
-    %top, %sum, %c = schedule.temporal [N = $count(N)] ins(%a1, %b1 : $row(MK, f16, HBM), $row(KN, f16, HBM)) carry(%low, %zero : $row(M), $row(M)) outs($row(M), $row(M), $row(MN, f32, HBM)) combine ["fold", "fold", "none"] {
+    %top, %sum, %c = schedule.temporal [N = $count(N)] ins(%a1, %b1 : $row(MK, f16, HBM), $row(KN, f16, HBM)) iter_args(%low, %zero : $row(M), $row(M)) outs($row(M), $row(M), $row(MN, f32, HBM)) combine ["fold", "fold", "none"] {
     ^bb1(%a2: $strip(MK, f16, HBM), %b2: $strip(KN, f16, HBM), %m0: $row(M), %l0: $row(M)):
       %c1 = schedule.temporal [K = $count(K)] ins(%a2, %b2 : $strip(MK, f16, HBM), $strip(KN, f16, HBM)) outs($strip(MN)) combine ["add"] {
       ^bb3(%a3: $tile(MK, f16, SMEM), %b3: $tile(KN, f16, SMEM)):

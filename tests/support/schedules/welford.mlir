@@ -7,7 +7,7 @@ func.func @normalise(%x: $whole(MN, f32, HBM)) -> ($whole(M, f32, HBM), $whole(M
     %zero = compound.fill 0.0 : $row(M)
     %none = compound.fill 0.0 : $row(M)
     %count = compound.fill 0.0 : $row()
-    %number, %average, %squares = schedule.temporal [N = $count(N)] ins(%x1 : $row(MN, f32, HBM)) carry(%count, %zero, %none : $row(), $row(M), $row(M)) outs($row(), $row(M), $row(M)) combine ["fold", "fold", "fold"] {
+    %number, %average, %squares = schedule.temporal [N = $count(N)] ins(%x1 : $row(MN, f32, HBM)) iter_args(%count, %zero, %none : $row(), $row(M), $row(M)) outs($row(), $row(M), $row(M)) combine ["fold", "fold", "fold"] {
     ^bb1(%x2: $tile(MN), %n0: $row(), %mu0: $row(M), %sq0: $row(M)):
       %nt = compound.extent "N" of %x2 : $tile(MN) -> $row()
       %n1 = compound.map add %n0, %nt : $row(), $row() -> $row()

@@ -4,8 +4,8 @@ import pytest
 
 from comet.codegen.python_text import (
     Expr,
-    Names,
     Precedence,
+    PythonNames,
     call,
     infix,
     tuple_of,
@@ -92,7 +92,7 @@ def test_calls_and_tuples():
 
 
 def test_names_are_numbered_and_released():
-    names = Names(["taken"])
+    names = PythonNames(["taken"])
     assert [names.fresh(hint) for hint in ("taken", "n", "n", "for", "2x", "")] == [
         "taken_1",
         "n",

@@ -83,7 +83,7 @@ class Mutation:
     in_shim: bool = True
     """Whether it is in the device functions; else in the emitted module."""
     behind: str = ""
-    """What is put behind the module."""
+    """What is put after the module."""
 
     def write(self, name: str, folder: Path) -> Path:
         """Write the module without the safeguard to a folder; return its file."""

@@ -76,7 +76,9 @@ func.func @f(%a: tensor<24x12xf16>, %b: tensor<12x64xf16>) -> tensor<24x64xf16> 
 """
 
 
-@pytest.mark.parametrize("strategy", ["none", "apart", "partial", "full"])
+@pytest.mark.parametrize(
+    "strategy", ["none", "isolate_contractions", "partial", "full"]
+)
 def test_what_comet_emits_can_be_raised(strategy: str):
     hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
     passes = f"{hardware},comet-accelerator{{strategy={strategy}}},raise-comet"

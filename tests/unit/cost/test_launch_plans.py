@@ -7,8 +7,8 @@ from semantics import parse_module, run_passes
 from comet.cost.from_ir.program import plan_of, ranks_of
 from comet.cost.gpu.launch_plan import (
     Barrier,
-    Exchange,
     Launch,
+    LibraryCollective,
     Plan,
     Receive,
     Send,
@@ -39,7 +39,7 @@ def kernel(plan: Plan, name: str) -> Launch:
 def test_bsp_is_kernels_a_collective_and_barriers():
     first, gather, second, gemm = plan("bsp")
     assert first == Barrier("barrier 1")
-    assert gather == Exchange("gather", "all_gather", WHOLE, WHOLE + SHARE)
+    assert gather == LibraryCollective("gather", "all_gather", WHOLE, WHOLE + SHARE)
     assert second == Barrier("barrier 2")
     assert isinstance(gemm, Launch)
     (part,) = gemm.parts

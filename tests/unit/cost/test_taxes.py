@@ -12,8 +12,8 @@ from comet.cost.gpu.interconnect import Interconnect, remote_traffic, send_time
 from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.launch_plan import (
     Barrier,
-    Exchange,
     Launch,
+    LibraryCollective,
     Machine,
     Part,
     Plan,
@@ -59,14 +59,14 @@ def consumer(remote: bool, waits: bool) -> Launch:
 
 
 def producer(remote: bool, signals: bool) -> Part:
-    """Return the node that gives the own share to all."""
+    """Return the node that gives the own shard to all."""
     send = Send("x", MESSAGE, remote, signals, blocks=4)
     return Part("copy", COPY, 9 * MESSAGE, copies=True, sends=(send,))
 
 
 BSP: Plan = (
     Barrier(),
-    Exchange("gather", "all_gather", 8 * MESSAGE, 16 * MESSAGE),
+    LibraryCollective("gather", "all_gather", 8 * MESSAGE, 16 * MESSAGE),
     Barrier("second"),
     Launch("gemm", (Part("gemm", WORK, 8 * MESSAGE),)),
 )
@@ -288,9 +288,9 @@ def test_flags_cost_the_sender_and_the_receiver() -> None:
     free = with_net(NODE, signal=0.0, latency=0.0)
     silent = (*STORED[:1], consumer(remote=False, waits=False))
     looks = 8 * GPU.load_latency
-    tells = 7 * GPU.iteration
+    signalled_inputs = 7 * GPU.iteration
     difference = price_plan(PUSH, free).total - price_plan(silent, free).total
-    assert looks * 0.999 < difference < looks + tells
+    assert looks * 0.999 < difference < looks + signalled_inputs
 
 
 def test_values_that_one_signal_tells_of_are_looked_at_once() -> None:
@@ -328,7 +328,7 @@ def test_a_collective_starts_when_all_are_there() -> None:
 
 
 def test_a_collective_may_be_asked_for_an_algorithm() -> None:
-    gather = Exchange("gather", "all_gather", 8 * MESSAGE)
+    gather = LibraryCollective("gather", "all_gather", 8 * MESSAGE)
     ring = replace(gather, algorithm="ring")
     fastest, asked = (price_plan((step,), NODE).total for step in (gather, ring))
     assert asked - fastest == pytest.approx(6 * NET.latency)

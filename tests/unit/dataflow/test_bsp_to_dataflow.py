@@ -13,9 +13,9 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.dataflow import (
     BarrierOp,
     ChannelOp,
-    InboxOp,
     KernelOp,
     PushOp,
+    ReceiveBufferOp,
     SignalOp,
     WaitOp,
 )
@@ -113,8 +113,8 @@ def test_fused_has_fewer_kernels():
 
 def test_inboxes_have_a_slot_for_the_rank_that_is_ahead():
     after = run_passes(bsp("ag_gemm", 4), "bsp-to-dataflow,lower-channels")
-    (inbox,) = (op for op in after.walk() if isinstance(op, InboxOp))
-    assert inbox.slots.value.data == 2
+    (receive_buffer,) = (op for op in after.walk() if isinstance(op, ReceiveBufferOp))
+    assert receive_buffer.slots.value.data == 2
 
 
 PROGRAM = """
@@ -205,7 +205,7 @@ def edited(*edits: tuple[str, str]) -> str:
 
 
 NOT_FUSED = {
-    "gives on what it has not made on its grid": edited(
+    "forwards what it has not made on its grid": edited(
         ("dataflow.yield %n : !L", "dataflow.yield %x2 : !L")
     ),
     "takes it under other dimension names": edited(
@@ -253,7 +253,7 @@ def test_blocks_are_cut_as_asked():
         ("M=3", "M, of extent 8, into 3 tiles of a power of two; choose M=4"),
         ("M=5", "M, of extent 8, into 5 tiles of a power of two; choose M=4"),
         ("M=9", "M, of extent 8, into 9 tiles of a power of two; choose M=8"),
-        ("M=0", "plan row 'M=0' of"),
+        ("M=0", "plan loop 'M=0' of"),
     ],
 )
 def test_blocks_that_do_not_fit(blocks: str, reason: str):

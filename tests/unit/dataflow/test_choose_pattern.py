@@ -17,7 +17,7 @@ from comet.passes.dataflow.bsp_to_dataflow import choose_pattern as search
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     PATTERNS,
     TRIES,
-    Asked,
+    FixedOptions,
     PatternOptions,
     choose_pattern,
     program_cost,
@@ -85,7 +85,7 @@ def test_tiles_of_the_messages_are_part_of_the_space():
 
 
 def test_tiles_of_kernels_are_part_of_the_space_if_asked_for():
-    asked = Asked(tiles="auto")
+    asked = FixedOptions(tiles="auto")
     choice = choose_pattern(bsp(), ("pull",), asked)
     tiles = [entry for c in choice.costs for entry in c.tiles]
     assert {entry.name for entry in tiles} == {"gemm"}
@@ -98,7 +98,7 @@ def test_tiles_of_kernels_are_part_of_the_space_if_asked_for():
 
 
 def test_what_is_asked_for_is_not_varied():
-    asked = Asked("M=2", False, "gemm: M=32 N=32 K=32")
+    asked = FixedOptions("M=2", False, "gemm: M=32 N=32 K=32")
     choice = choose_pattern(bsp(), asked=asked)
     assert len(choice.costs) == len(PATTERNS)
     assert not any(c.tiles or c.blocks or c.persistent for c in choice.costs)
@@ -238,7 +238,7 @@ PAPER = [
 @pytest.mark.parametrize(("name", "sizes"), PAPER)
 def test_the_sizes_of_the_papers(name: str, sizes: Mapping[str, int]):
     before = outlined(name, 8, sizes)
-    choice = choose_pattern(before, asked=Asked(tiles="auto"))
+    choice = choose_pattern(before, asked=FixedOptions(tiles="auto"))
     assert len(choice.costs) <= TRIES + len(FIXED)
     least = choice.costs[choice.best].total
     assert all(least <= taxes.total + 1e-9 for taxes in choice.costs.values())

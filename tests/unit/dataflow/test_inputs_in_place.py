@@ -11,9 +11,18 @@ from comet.cost.from_ir.program import machine_for, plan_of
 from comet.cost.gpu.launch_plan import Launch, Plan, in_place
 from comet.cost.gpu.taxes import price_plan
 from comet.dialects.arch import attached_system
-from comet.dialects.dataflow import ChannelOp, InboxOp, KernelOp, ProgramOp, StageOp
+from comet.dialects.dataflow import (
+    ChannelOp,
+    KernelOp,
+    ProgramOp,
+    ReceiveBufferOp,
+    StageOp,
+)
 from comet.interpreter import run
-from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import Asked, choose_pattern
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
+    FixedOptions,
+    choose_pattern,
+)
 
 PAGE = ROOT / "docs/multi-gpu-model.md"
 KERNELS = "fuse{strategy=auto},tile,outline-kernels"
@@ -69,7 +78,7 @@ def test_the_taxes_are_those_of_no_copy_and_of_the_flags():
     found = price_plan(resident, machine)
     (launch,) = resident
     assert isinstance(launch, Launch)
-    assert len(launch.tells) == 1
+    assert len(launch.signalled_inputs) == 1
     assert price_plan(in_place(resident), machine) == best
     assert found.launch == best.launch
     assert found.busy == pytest.approx(best.busy)
@@ -102,7 +111,7 @@ def test_what_the_page_on_the_model_says_of_sixteen_rows():
 
 def test_auto_pulls_inputs_in_place_if_they_are_symmetric():
     before = kernels_of("ag_gemm", 2, M=4, N=64, K=128)
-    asked = Asked(inputs="symmetric")
+    asked = FixedOptions(inputs="symmetric")
     pulled = choose_pattern(before, ("pull",), asked)
     assert pulled.best.options(asked).inputs == "symmetric"
     pushed = choose_pattern(before, ("push",), asked)
@@ -112,5 +121,5 @@ def test_auto_pulls_inputs_in_place_if_they_are_symmetric():
     )
     chosen = run_passes(before, "bsp-to-dataflow{pattern=auto inputs=symmetric}")
     lowered = run_passes(chosen, "lower-channels,verify-sync")
-    boxes = [op for op in lowered.walk() if isinstance(op, InboxOp)]
+    boxes = [op for op in lowered.walk() if isinstance(op, ReceiveBufferOp)]
     assert [op.input is not None for op in boxes] == [True]

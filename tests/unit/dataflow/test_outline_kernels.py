@@ -1,4 +1,4 @@
-"""Outlining keeps the meaning, and names kernels apart."""
+"""Outlining keeps the meaning, and gives kernels distinct names."""
 
 import pytest
 from semantics import assert_same_meaning, parse_module, run_passes

@@ -150,8 +150,8 @@ def test_a_forgotten_reduction_is_found_in_tile_trees_and_programs() -> None:
 
 
 def test_reductions_are_exchanged_before() -> None:
-    passes = f"{sharded(2, 'N').replace(',exchange-terms', '')},fuse"
-    with pytest.raises(PassFailedException, match="run exchange-terms before fuse"):
+    passes = f"{sharded(2, 'N').replace(',lower-reductions', '')},fuse"
+    with pytest.raises(PassFailedException, match="run lower-reductions before fuse"):
         run_passes(parse_module(TEXTS["rmsnorm"].format(**SIZES["small"])), passes)
 
 
@@ -184,7 +184,10 @@ func.func @main(%x: !x) -> (!s, !k) {{
   func.return %m, %mean : !s, !k
 }}
 """
-"""The extent is known after a sweep over K, in which the fold could be done whole."""
+"""
+The extent is known after a reduction loop over K, in which the fold could be done
+whole.
+"""
 BESIDE_ANOTHER = f"""{FOLDED_TYPES}
 func.func @main(%x: !x, %i: !n, %j: !k) -> (!n, !k) {{
   {FOLD.format(name="m", dim="K", of="%x", of_type="x", start="i", type="n")}
@@ -192,7 +195,7 @@ func.func @main(%x: !x, %i: !n, %j: !k) -> (!n, !k) {{
   func.return %m, %l : !n, !k
 }}
 """
-"""A loop over either dimension would stand inside that over the other."""
+"""A loop over either dimension would are inside that over the other."""
 
 
 @pytest.mark.parametrize("dim", ["K", "N"])

@@ -31,7 +31,7 @@ RIGHT = {
     "pushed": PUSHED,
     "pulled": PULLED,
     "an input in place": IN_PLACE,
-    "an input in place, behind a barrier": edited(
+    "an input in place, after a barrier": edited(
         (SIGNAL, ""), (WAIT, ""), (BUFFER, BARRIER + BUFFER), text=IN_PLACE
     ),
     "an input in one slot, between barriers": edited(

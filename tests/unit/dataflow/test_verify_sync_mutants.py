@@ -23,7 +23,7 @@ PROGRAMS = {
 
 
 def lowered(name: str, options: str) -> ModuleOp:
-    """Return a small program on three ranks, with inboxes and flags."""
+    """Return a small program on three ranks, with receive buffers and flags."""
     text = SHARED_TEXTS[name].format(M=8, N=4, K=12)
     tree = run_passes(parse_module(text), f"{on_ranks(3)},fuse{{strategy=auto}}")
     passes = f"outline-kernels,bsp-to-dataflow{{{options}}},lower-channels"

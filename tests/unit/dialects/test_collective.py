@@ -164,7 +164,7 @@ def test_broadcast_keeps_what_is_partial_along_other_axes():
 
 
 def test_a_mesh_of_one():
-    """Along an axis of one instance a share is the whole; the names still count."""
+    """Along an axis of one instance a shard is the whole; the names still count."""
     text = """
 collective.mesh @one {x = 1}
 !M = tensor<8xf16, #compound.dims<M>>

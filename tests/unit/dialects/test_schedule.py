@@ -74,7 +74,7 @@ def test_temporal_constructor():
     assert op.combiners == (Combiner.MAX,)
     assert op.tiles == tuple(op.body.block.args)
     assert [value.type for value in op.yielded] == [TILE_ROWS]
-    assert op.initial_carries() == ()
+    assert op.init_args() == ()
 
 
 def test_temporal_constructor_with_a_carry():
@@ -92,7 +92,7 @@ def test_temporal_constructor_with_a_carry():
         Region(block),
     )
     op.verify()
-    assert op.initial_carries() == (values[1],)
+    assert op.init_args() == (values[1],)
     assert op.tiles == (block.args[0],)
 
 

@@ -22,7 +22,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.interpreter import run
-from comet.passes.schedule.retile import set_rows
+from comet.passes.schedule.retile import set_loops
 
 SIZES = (6, 4, 32)
 LOOPS = {"DRAM": "M=3", "contract": "K=2", "map": "N=2", "reduce": "M=2"}
@@ -95,7 +95,7 @@ def test_a_forgotten_combiner():
     module = mutable()
     node = combining(module, SpatialOp, Combiner.MAX)
     combine_by(node, *("none" for _ in node.outs))
-    assert_caught_twice(module, "lacks the looped dimension N and names no combiner")
+    assert_caught_twice(module, "has no looped dimension N and names no combiner")
 
 
 def test_a_combiner_where_nothing_is_combined():
@@ -114,14 +114,14 @@ def test_a_wrong_factor_of_a_loop():
     module = mutable()
     node = next(op for op in module.walk() if isinstance(op, TemporalOp) and op.factors)
     assert node.factors == {"M": 3}
-    set_rows(node, [LoopAttr("M", 2)])
+    set_loops(node, [LoopAttr("M", 2)])
     assert_caught_twice(module, "factor 2 of M = 6 does not give tiles of 2")
 
 
 def test_a_wrong_factor_of_the_cores():
     module = mutable()
     node = next(op for op in module.walk() if isinstance(op, SpatialOp))
-    set_rows(node, [LoopAttr("N", 1, row.axis) for row in node.loops])
+    set_loops(node, [LoopAttr("N", 1, row.axis) for row in node.loops])
     assert_caught_twice(module, "factor 1 of N = 32 does not give tiles of 8")
 
 

@@ -46,7 +46,7 @@ def test_a_carry_crosses_as_a_view():
 func.func @f(%x: tensor<8xf32, #compound.dims<M @OB>>,
              %z: tensor<f32, #compound.dims<@OB>>) -> tensor<f32, #compound.dims<@OB>> {
   %r = schedule.temporal [M = 4] ins(%x : tensor<8xf32, #compound.dims<M @OB>>)
-      carry(%z : tensor<f32, #compound.dims<@OB>>)
+      iter_args(%z : tensor<f32, #compound.dims<@OB>>)
       outs(tensor<f32, #compound.dims<@OB>>) combine ["fold"] {
   ^bb0(%t: tensor<2xf32, #compound.dims<M @OB>>, %c: tensor<f32, #compound.dims<@OB>>):
     %s = compound.reduce add %t : tensor<2xf32, #compound.dims<M @OB>>
@@ -59,6 +59,6 @@ func.func @f(%x: tensor<8xf32, #compound.dims<M @OB>>,
 }
 """
     (op,) = (op for op in parse_module(text).walk() if isinstance(op, TemporalOp))
-    assert [border.crossing for border in borders(op)] == ["in", "carry", "out"]
+    assert [border.crossing for border in borders(op)] == ["in", "iter_arg", "out"]
     assert list(transfers(op)) == []
     assert op.body.block.args[1] in views(op)

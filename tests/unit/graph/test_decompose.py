@@ -51,7 +51,7 @@ def test_meaning(op: str, sizes: tuple[int, int, int], accumulator: str):
 
 @pytest.mark.parametrize("op", EXPECTED)
 def test_samples(op: str):
-    """The samples keep their meaning; their dimensions can be told apart by size."""
+    """The samples keep their meaning; their dimensions can be distinguished by size."""
     module = parse_module((SAMPLES / f"{op}.mlir").read_text())
     inputs = random_inputs(module, op)
     after = run_passes(module, "decompose")

@@ -130,7 +130,7 @@ def test_shares_of_ranks_in_parts(ranks: int, parts: int, stream: str):
     before = parse_module(decode(24, ranks))
     passes = f"decompose,{stream}split{{dim=S parts={parts}}},insert-collectives"
     shared = run_passes(before, passes)
-    placed = run_passes(shared, "place-collectives,exchange-terms")
+    placed = run_passes(shared, "place-collectives,lower-reductions")
     for seed in range(3):
         assert_same_meaning(before, shared, "main", seed=seed)
         assert_same_meaning(before, placed, "main", seed=seed)
@@ -150,7 +150,7 @@ def test_what_ranks_exchange():
 
 
 def test_shares_are_viewed_where_they_lie():
-    """No rank moves keys or values if its share is a number of whole parts."""
+    """No rank moves keys or values if its shard is a number of whole parts."""
     passes = "decompose,stream,split{dim=S parts=4},insert-collectives"
     for ranks, moved in ((2, False), (4, False), (3, True)):
         after = run_passes(parse_module(decode(24, ranks)), passes)

@@ -61,7 +61,7 @@ def test_one_fold_reads_the_dimension(op: str):
 
 @pytest.mark.parametrize("op", OPS)
 def test_a_fold_of_one_chunk_is_plain_again(op: str):
-    """Canonicalization removes all that rescales the neutral carries."""
+    """Canonicalization removes all that rescales the neutral iter_args."""
     before = elementary(graph_text(op, (4, 3, 10)))
     streamed = run_passes(before, "stream")
     after = inline_single_step(streamed)
@@ -284,7 +284,7 @@ TURNED = {
   %q = compound.map mult %d, %d : !x, !x -> !x
   %b = compound.reduce add %q : !x -> !t""",
 }
-"""Statistics whose dimensions do not all stand in one order."""
+"""Statistics whose dimensions do not all are in one order."""
 
 
 @pytest.mark.parametrize("form", TURNED)

@@ -24,7 +24,7 @@ collective.mesh @m {x = 2, y = 3}
 
 
 def spmd(body: str, out: str = "!MN", sharding: str = '{N = ["x", "y"]}') -> str:
-    """Run `body` on `%a`, the share `!l` of X along N over x and y; yield `%r`."""
+    """Run `body` on `%a`, the shard `!l` of X along N over x and y; yield `%r`."""
     return f"""{HEAD}
 func.func @f(%X: !MN) -> {out} {{
   %R = collective.spmd on @m ins(%X : !MN) sharded [{{N = ["x", "y"]}}]
@@ -225,7 +225,7 @@ def test_slices_that_hold_too_much_are_an_error():
     collective.yield %g : tensor<5x5xf64, #compound.dims<M, N>>"""
     x = np.zeros((5, 10))
     text = spmd(body, "!MN", '{N = ["x"]}').replace("5x11", "5x10")
-    with pytest.raises(InterpretationError, match="6 elements lie side by side along"):
+    with pytest.raises(InterpretationError, match="6 elements are concatenated along"):
         result(text, x, verify=False)
 
 

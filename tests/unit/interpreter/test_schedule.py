@@ -79,7 +79,7 @@ func.func @f(%c: !MN) -> (!M, !M, !MN) {
     %low = compound.fill -1.0e30 : !Mt
     %zero = compound.fill 0.0 : !Mt
     %mp, %lp, %dp = schedule.temporal [N = 3] ins(%cp : !MNp)
-        carry(%low, %zero : !Mt, !Mt) outs(!Mt, !Mt, !MNp)
+        iter_args(%low, %zero : !Mt, !Mt) outs(!Mt, !Mt, !MNp)
         combine ["fold", "fold", "none"] {
     ^bb0(%t: !MNt, %m0: !Mt, %l0: !Mt):
       %mt = compound.reduce max %t : !MNt -> !Mt
@@ -109,7 +109,7 @@ def test_carries_run_tile_by_tile():
 
 
 def test_spatial_fold_merges_the_instances():
-    """The fourth instance of N is short, the fifth empty: it yields its carry."""
+    """The fourth instance of N is short, the fifth empty: it yields its iter_arg."""
     text = """
 collective.mesh @m {x = 5, y = 2}
 !MNs = tensor<3x3xf64, #compound.dims<M, N @OB>>
@@ -121,7 +121,7 @@ func.func @f(%c: !MN) -> !M {
       combine ["fold"] {
   ^bb0(%t: !MNs):
     %zero = compound.fill 0.0 : !Ms
-    %s = schedule.temporal [N = 2] ins(%t : !MNs) carry(%zero : !Ms) outs(!Ms)
+    %s = schedule.temporal [N = 2] ins(%t : !MNs) iter_args(%zero : !Ms) outs(!Ms)
         combine ["fold"] {
     ^bb0(%t2: !MNs2, %old: !Ms):
       %one = compound.reduce add %t2 : !MNs2 -> !Ms

@@ -1,4 +1,6 @@
-"""Two rows of one dimension in the reference interpreter: shares, and their tiles."""
+"""
+Two loops over one dimension in the reference interpreter: shares, and their tiles.
+"""
 
 import numpy as np
 import pytest
@@ -38,7 +40,7 @@ CARRIED = """
 !T = tensor<5x3xf64, #compound.dims<M, N @REG>>
 func.func @f(%x: !X) -> !R {
   %zero = compound.fill 0.0 : !R
-  %y = schedule.temporal [N = 3, N = 2] ins(%x : !X) carry(%zero : !R) outs(!R)
+  %y = schedule.temporal [N = 3, N = 2] ins(%x : !X) iter_args(%zero : !R) outs(!R)
       combine ["fold"] {
   ^bb0(%t: !T, %before: !R):
     %r = compound.reduce add %t : !T -> !R

@@ -21,7 +21,7 @@ from comet.passes.pipelines.comet_accelerator import STREAM
 from comet.passes.schedule.fuse.strategy import STRATEGY
 
 OPS = ("gemm_softmax", "gemm_layernorm")
-STRATEGIES = ("none", "apart", "partial", "full")
+STRATEGIES = ("none", "isolate_contractions", "partial", "full")
 ODD = ((7, 5, 48), (1, 3, 16), (6, 1, 32), (11, 13, 80))
 """(M, K, N): M and K prime or one; N divides by the axes of every machine."""
 RAGGED = ((7, 5, 13), (3, 2, 11))

@@ -51,7 +51,9 @@ def random_plan(data: st.DataObject, module: ModuleOp) -> str:
     return format_plan(template.entries(drawn))
 
 
-@pytest.mark.parametrize("strategy", ["none", "apart", "partial", "full"])
+@pytest.mark.parametrize(
+    "strategy", ["none", "isolate_contractions", "partial", "full"]
+)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("machine", ["edge", "cloud"])
 @settings(max_examples=5)

@@ -84,7 +84,7 @@ def test_decomposition(op: NamedOp, accumulator: str):
 
 @each_op
 def test_sample(op: NamedOp):
-    """The sample keeps its meaning; its dimensions can be told apart by size."""
+    """The sample keeps its meaning; its dimensions can be distinguished by size."""
     before = parse_module((SAMPLES / f"{op.title}.mlir").read_text())
     assert_same_meaning(before, run_passes(before, "decompose"), op.title)
     function = SymbolTable.lookup_symbol(before, op.title)

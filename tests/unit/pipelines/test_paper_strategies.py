@@ -20,7 +20,7 @@ from comet.passes.sharding.dim_axes import DimAxes
 
 STRATEGIES = {
     "unfused": CometAcceleratorPass(strategy="none"),
-    "fused-dist": CometAcceleratorPass(strategy="apart"),
+    "fused-dist": CometAcceleratorPass(strategy="isolate_contractions"),
     "fused-GEMM-dist": CometAcceleratorPass(strategy="full"),
     "fused-GEMM-root": CometAcceleratorPass(
         strategy="full", op="contract", kind="gather"
@@ -53,7 +53,7 @@ def stages(options: CometAcceleratorPass, module: ModuleOp) -> list[str]:
 
 
 def compiled(op: str, hardware: str, strategy: str, last: str) -> ModuleOp:
-    """Return the module behind the pass `last` of the pipeline."""
+    """Return the module after the pass `last` of the pipeline."""
     module = attach(op, hardware)
     for stage in stages(STRATEGIES[strategy], module):
         module = run_passes(module, stage)
@@ -150,5 +150,7 @@ def test_the_files_say_the_gather_along_n(op: str):
 def test_a_product_apart_is_for_accelerators():
     module = parse_module(graph_text("gemm_softmax", SIZES))
     pipeline = 'attach-hardware{path="samples/hardware/h200x1.yaml"},decompose'
-    with pytest.raises(PassFailedException, match="strategy=apart is for accelerators"):
-        run_passes(module, f"{pipeline},fuse{{strategy=apart}}")
+    with pytest.raises(
+        PassFailedException, match="strategy=isolate_contractions is for accelerators"
+    ):
+        run_passes(module, f"{pipeline},fuse{{strategy=isolate_contractions}}")

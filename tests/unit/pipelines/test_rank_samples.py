@@ -66,7 +66,7 @@ def test_ranks_whose_share_is_masked_whole(ranks: int, lengths: tuple[int, int])
 
 def test_what_lies_beyond_the_lengths_counts_nothing():
     before = parse_module(mesh_text({"rank": 3}) + DECODE)
-    after = run_passes(before, "decompose,stream,insert-collectives,exchange-terms")
+    after = run_passes(before, "decompose,stream,insert-collectives,lower-reductions")
     q, k, v, _ = random_inputs(before, "main")
     lengths = np.array([4.0, 7.0])
     expected = run(before, "main", [q, k, v, lengths])

@@ -20,7 +20,7 @@ func.func @f(%q: tensor<{M}x1x3x{K}xf16>,
 }}
 """
 WORKLOADS = {**TEXTS, **SHARED_TEXTS, "flash_decode": DECODE}
-del WORKLOADS["attention"]  # takes long: six heads, of which no rank has a share
+del WORKLOADS["attention"]  # takes long: six heads, of which no rank has a shard
 PATTERNS = ("bsp", "wait", "pull", "push", "fused", "auto")
 STRATEGIES = ("none", "partial", "full", "auto")
 

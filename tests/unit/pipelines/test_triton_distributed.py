@@ -17,7 +17,10 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import Asked, choose_pattern
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
+    FixedOptions,
+    choose_pattern,
+)
 from comet.passes.graph.decompose import keep_reference
 from comet.passes.pipeline import run_settled
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
@@ -31,7 +34,7 @@ OPTIONS = {
     "twice": "strategy=partial between=recompute",
     "kept": "strategy=partial between=spill",
 }
-SWEPT = {
+TWO_LOOPS = {
     "recompute": "{y}: M=3; {m}_n: N=3; c_k: K=2; {y}_n: N=3; c_k_2: K=2",
     "spill": "{y}: M=3; {m}_n: N=3; c_k: K=2; {y}_n: N=3",
 }
@@ -57,7 +60,7 @@ def test_any_size_and_strategy(text: str, tmp_path: Path) -> None:
         for option, options in OPTIONS.items()
     }
     names = {"m": "m", "y": "p"} if text is SOFTMAX else {"m": "n", "y": "y"}
-    for between, plan in SWEPT.items():
+    for between, plan in TWO_LOOPS.items():
         options = f'strategy=partial between={between} factors="{plan.format(**names)}"'
         swept = compiled(text.format(**SIZES["prime"]), options)
         sources[f"swept_{between}"] = swept
@@ -153,7 +156,7 @@ def chosen(options: str) -> str:
 def test_auto_chooses_the_pattern_with_its_tiles() -> None:
     text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
     bsp = run_passes(parse_module(text), f"{on_ranks(4)},fuse,tile,outline-kernels")
-    asked = Asked(tiles="auto")
+    asked = FixedOptions(tiles="auto")
     best = choose_pattern(bsp, asked=asked).best
     assert chosen("pattern=auto") == str(StringAttr(spelled([best.options(asked)])))
 
@@ -214,7 +217,7 @@ def test_an_op_that_lacks_the_sharding_of_its_result_is_named(name: str) -> None
     line = next(line for line in text.splitlines() if "= compound." in line)
     bare = text.replace(line, re.sub(r" \{collective.shard = .*?\}\}", "", line))
     match = (
-        r"every rank computes all of %\w+ and keeps its share in M; say on the op that "
+        r"every rank computes all of %\w+ and keeps its shard in M; say on the op that "
         r"makes it that ranks share M, as in %y = compound.gemm %a, %b "
         r'{collective.shard = {M = \["rank"\]}}'
     )

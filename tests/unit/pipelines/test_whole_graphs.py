@@ -64,8 +64,8 @@ def test_graphs_run_on_two_gpus(tmp_path: Path):
 def test_a_block_that_does_not_fit_a_kernel_is_cut(strategy: str):
     before = run_passes(parse_module(llama_block(LONG)), H200)
     after = run_passes(before, f"fuse{{strategy={strategy}}},tile")
-    apart = run_passes(before, "fuse{strategy=none}")
-    assert 2 < len(kernels(after)) < len(kernels(apart))
+    isolate_contractions = run_passes(before, "fuse{strategy=none}")
+    assert 2 < len(kernels(after)) < len(kernels(isolate_contractions))
     assert_same_meaning(before, after, "main")
 
 

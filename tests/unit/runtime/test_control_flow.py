@@ -63,7 +63,7 @@ NUMBERS = ["first", "second", "third", "fourth"]
 @pytest.mark.parametrize(
     ("text", "jumps"),
     [(OUT_OF_LINE, AMD), (LOOP, AMD), (BODY_BEHIND_THE_END, AMD), (PTX, NVIDIA)],
-    ids=["out of line", "loop", "body behind the end", "ptx"],
+    ids=["out of line", "loop", "body after the end", "ptx"],
 )
 def test_blocks_follow_those_that_lead_to_them(text: str, jumps: Jumps):
     found = re.findall("|".join(NUMBERS), in_order(text, jumps))

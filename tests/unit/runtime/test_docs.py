@@ -37,4 +37,4 @@ def test_the_example_runs_in_processes_too(tmp_path: Path):
 
 def test_one_buffer_instead_of_two_is_a_race(tmp_path: Path):
     done = output(EXAMPLE.replace("(epoch % 2) * W * N", "0"), tmp_path)
-    assert "RaceError: race on inbox[" in done.stderr
+    assert "RaceError: race on recv[" in done.stderr

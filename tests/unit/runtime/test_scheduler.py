@@ -29,13 +29,13 @@ RIGHT = (
 )
 MANY_SEEDS = ("ping-pong", "gather", "pull", "gemm", "parts", "counted", "launches")
 RACES = {
-    "count too low": ("inbox", "push_all_gather"),
-    "one buffer": ("inbox", "push_all_gather"),
-    "relaxed": ("inbox", "push_all_gather"),
-    "gpu scope": ("inbox", "push_all_gather"),
-    "without barrier": ("inbox", "push_all_gather"),
+    "count too low": ("recv", "push_all_gather"),
+    "one buffer": ("recv", "push_all_gather"),
+    "relaxed": ("recv", "push_all_gather"),
+    "gpu scope": ("recv", "push_all_gather"),
+    "without barrier": ("recv", "push_all_gather"),
     "pull without wait": ("staged", "pull_when_ready"),
-    "parts too few": ("inbox", "receive_parts"),
+    "parts too few": ("recv", "receive_parts"),
 }
 DEADLOCKS = {
     "missing signal": "flags[0] of rank 0 to reach 1; it is 0",
@@ -129,7 +129,7 @@ def test_a_deadlock_names_kernel_program_and_line(outcomes: Mapping[str, Outcome
 def test_a_deadlock_names_what_had_no_room(outcomes: Mapping[str, Outcome]):
     message = outcomes["consumer first, little room"].message
     assert "send_parts, program (0, 0, 0)" in message
-    assert "has no room yet, nor have 1 behind it" in message
+    assert "has no room yet, nor have 1 after it" in message
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -140,7 +140,9 @@ def test_errors_say_where(name: str, outcomes: Mapping[str, Outcome]):
 
 
 def test_seeds_reach_what_the_race_spoils(outcomes: Mapping[str, Outcome]):
-    """The interleavings are wild enough to make a single inbox give wrong values."""
+    """
+    The interleavings are wild enough to make a single receive buffer give wrong values.
+    """
     worst = outcomes["one buffer, unwatched"].result
     assert sum(error >= 1000.0 for error in worst) > len(SEEDS) / 2
 

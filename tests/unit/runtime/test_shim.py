@@ -119,7 +119,7 @@ def test_nothing_polls_with_a_plain_load(kernel: str, compiled: Compiled):
 
 
 def test_rebased_blocks_are_stored_as_vectors(compiled: Compiled):
-    """A block behind a rebased scalar keeps its alignment."""
+    """A block after a rebased scalar keeps its alignment."""
     stores = [
         op for op in compiled["push_gemm", "sm_90"] if op.startswith("st.global.")
     ]

@@ -127,7 +127,10 @@ def test_programs_in_the_wrong_order_are_a_deadlock(
     modules: Mapping[str, Path], tmp_path: Path
 ) -> None:
     path = tmp_path / "backwards.py"
-    text, line = modules["fused"].read_text(), "rank, pid = place(rank, PROGRAMS)\n"
+    text, line = (
+        modules["fused"].read_text(),
+        "rank, pid = rank_and_program_id(rank, PROGRAMS)\n",
+    )
     assert line in text
     path.write_text(text.replace(line, f"{line}    pid = PROGRAMS - 1 - pid\n"))
     (report,) = reports([Request(str(path), "virtual", epochs=1, resident=1)])
@@ -140,7 +143,7 @@ def test_a_program_that_takes_the_tensors_of_rank_0_is_wrong(
 ) -> None:
     path = tmp_path / "first.py"
     text = modules["push"].read_text()
-    line = "    a_ptr = own(a_ptr, rank, heap_bases, PROGRAMS)\n"
+    line = "    a_ptr = symmetric_address(a_ptr, rank, heap_bases, PROGRAMS)\n"
     assert line in text
     path.write_text(text.replace(line, ""))
     (report,) = reports([Request(str(path), "virtual", epochs=1)])

@@ -1,4 +1,4 @@
-"""A loop that cuts the carries of a fold stands outside of the fold's own loop."""
+"""A loop that cuts the iter_args of a fold is outside of the fold's own loop."""
 
 from pathlib import Path
 

@@ -149,7 +149,7 @@ def test_rejects_ops_that_are_spread_differently():
         run_passes(module, spread(text))
 
 
-@pytest.mark.parametrize("strategy", ["apart", "full"])
+@pytest.mark.parametrize("strategy", ["isolate_contractions", "full"])
 def test_rejects_a_mesh_that_the_hardware_does_not_span(strategy: str):
     placed = spread("distribute{dim=N axes=cx,cy,kx,ky}").rpartition(",")[0]
     module = run_passes(parse_module(graph_text("gemm_softmax", (8, 4, 16))), placed)

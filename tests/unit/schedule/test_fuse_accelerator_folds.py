@@ -55,7 +55,7 @@ def flash(
 
 def loop_of(module: ModuleOp) -> TemporalOp:
     """Return the one node with carries."""
-    (loop,) = (node for node in ops_of(module, TemporalOp) if node.carry)
+    (loop,) = (node for node in ops_of(module, TemporalOp) if node.iter_args)
     return loop
 
 
@@ -99,14 +99,14 @@ def test_the_loop_makes_its_chunks_and_keeps_its_carries_in_the_cores():
     products = [op for op in loop.walk() if isinstance(op, ContractOp)]
     assert len(products) == 2
     assert [row.dim for row in loop.loops] == ["N"]
-    assert {level_of(value) for value in (*loop.carry, *loop.outs)} == {"OB"}
+    assert {level_of(value) for value in (*loop.iter_args, *loop.outs)} == {"OB"}
     assert [level_of(value) for value in loop.ins] == ["GB"] * 3
 
 
 def test_chunks_come_from_the_root_while_carries_stay_in_the_cores():
     loop = loop_of(flash(chunks="root"))
     assert not isinstance(loop.parent_op(), SpatialOp)
-    assert {level_of(value) for value in (*loop.carry, *loop.outs)} == {"OB"}
+    assert {level_of(value) for value in (*loop.iter_args, *loop.outs)} == {"OB"}
     assert [level_of(value) for value in loop.ins] == ["DRAM"] * 3
 
 
@@ -160,9 +160,9 @@ def test_carries_take_the_room_of_one_core():
     )
     assert system.level("OB").capacity is not None
     rows, width = HEADS["M"] // 16, 2
-    carries = width * rows * (2 + 1 + HEADS["E"])
+    iter_args = width * rows * (2 + 1 + HEADS["E"])
     inside = width * rows * (3 + 2 * HEADS["E"])
-    assert carries < peak <= carries + inside
+    assert iter_args < peak <= iter_args + inside
 
 
 def test_the_files_name_what_is_turned_over_in_place_once():

@@ -10,7 +10,7 @@ from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.slices import even_tile
-from comet.passes.schedule.retile import aligned_tile, retile, set_rows
+from comet.passes.schedule.retile import aligned_tile, retile, set_loops
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_tiles(extent: int, factor: int, even: int, aligned: int):
 def test_rows_decide_types_and_combiners():
     module = fused()
     leaf = ops_of(module, TemporalOp)[2]
-    set_rows(leaf, [LoopAttr("K", 4), LoopAttr("M", 2)])
+    set_loops(leaf, [LoopAttr("K", 4), LoopAttr("M", 2)])
     retile(only_function(module))
     module.verify()
     assert leaf.combiners == (Combiner.ADD,)
@@ -48,7 +48,7 @@ def test_taking_rows_away_takes_combiners_away():
     before = fused()
     module = run_passes(before, 'tile{factors="c_ob: K=4"}')
     for node in ops_of(module, TemporalOp):
-        set_rows(node, ())
+        set_loops(node, ())
     retile(only_function(module))
     module.verify()
     assert ops_of(module, TemporalOp)[2].combine is None
@@ -57,7 +57,7 @@ def test_taking_rows_away_takes_combiners_away():
 
 def test_a_body_that_cannot_be_split_is_an_error():
     module = fused()
-    set_rows(ops_of(module, TemporalOp)[0], [LoopAttr("N", 2)])
+    set_loops(ops_of(module, TemporalOp)[0], [LoopAttr("N", 2)])
     with pytest.raises(VerifyException, match="partial"):
         retile(only_function(module))
 

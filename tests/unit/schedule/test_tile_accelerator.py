@@ -18,7 +18,7 @@ from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.accelerator import divisors, factors_of, finest, search
 from comet.passes.schedule.tile.template import Candidates, Template, make_template
 
-STRATEGIES = ("none", "apart", "partial", "full")
+STRATEGIES = ("none", "isolate_contractions", "partial", "full")
 
 
 def template_of(

@@ -27,7 +27,7 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.schedule.plan_string import PLAN, parse_plan
 from comet.passes.schedule.tile.gpu import best_tiling, grid_nodes, tilings
 
-SWEPT = "strategy=partial between=recompute"
+TWO_LOOPS = "strategy=partial between=recompute"
 
 
 def tiled(text: str, options: str, factors: str = "auto") -> ModuleOp:
@@ -71,14 +71,14 @@ def test_given_factors_keep_the_meaning(text: str, between: str) -> None:
 
 def test_a_plan_written_by_auto_gives_the_same_tiles_again() -> None:
     text = LAYERNORM.format(M=300, N=700, K=90)
-    for options in (SWEPT, "strategy=partial between=spill", "strategy=none"):
+    for options in (TWO_LOOPS, "strategy=partial between=spill", "strategy=none"):
         chosen = tiled(text, options)
         again = tiled(text, options, plan_of(chosen))
         assert str(again) == str(chosen)
 
 
 def test_blocks_are_powers_of_two() -> None:
-    module = tiled(SOFTMAX.format(M=1000, N=3000, K=700), SWEPT)
+    module = tiled(SOFTMAX.format(M=1000, N=3000, K=700), TWO_LOOPS)
     for op in module.walk():
         if not isinstance(op, SpatialOp | TemporalOp):
             continue
@@ -90,7 +90,7 @@ def test_blocks_are_powers_of_two() -> None:
 
 
 def test_contractions_get_blocks_that_a_tensor_core_takes() -> None:
-    module = tiled(SOFTMAX.format(M=1000, N=3000, K=700), SWEPT)
+    module = tiled(SOFTMAX.format(M=1000, N=3000, K=700), TWO_LOOPS)
     for op in module.walk():
         if isinstance(op, ContractOp) and op.parent_op() is not None:
             extents = extents_of(op.lhs) | extents_of(op.rhs)
@@ -198,14 +198,14 @@ def test_what_a_channel_holds_has_the_rows_of_a_share() -> None:
     """A third of 8192 numbers is odd; half is not."""
     text = SHARED_TEXTS["ag_gemm"].format(M=1024, N=512, K=8192)
     for passes in ("outline-kernels", "outline-kernels,bsp-to-dataflow"):
-        for ranks, piece in ((2, 16), (3, 2)):
+        for ranks, width in ((2, 16), (3, 2)):
             module = run_passes(
                 parse_module(text),
                 f"{H200X8},select-ranks{{ranks={ranks}}},decompose,insert-collectives,"
                 f"place-collectives,fuse{{strategy=full}},tile,{passes}",
             )
             *_, product = (op for op in module.walk() if isinstance(op, SpatialOp))
-            assert [vector_width(tile, 16) for tile in product.tiles] == [piece, 16]
+            assert [vector_width(tile, 16) for tile in product.tiles] == [width, 16]
 
 
 def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
@@ -234,7 +234,7 @@ def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
 
 def test_many_choices_are_priced_at_once_as_one_by_one() -> None:
     text = SOFTMAX.format(M=256, N=512, K=256)
-    module = run_passes(parse_module(text), f"{H200},decompose,fuse{{{SWEPT}}}")
+    module = run_passes(parse_module(text), f"{H200},decompose,fuse{{{TWO_LOOPS}}}")
     (function,) = compute_functions(module)
     levels = gpu_levels(attached_system(module))
     gpu = device_of(attached_system(module))
@@ -252,7 +252,7 @@ def test_many_choices_are_priced_at_once_as_one_by_one() -> None:
 def test_summary_counts_the_work_of_all_programs() -> None:
     text = SOFTMAX.format(M=64, N=128, K=32)
     module = run_passes(
-        parse_module(text), f"{H200},decompose,fuse{{{SWEPT}}},canonicalize"
+        parse_module(text), f"{H200},decompose,fuse{{{TWO_LOOPS}}},canonicalize"
     )
     (function,) = compute_functions(module)
     (node,) = grid_nodes(function)
@@ -260,9 +260,9 @@ def test_summary_counts_the_work_of_all_programs() -> None:
     blocks = {"M": 16, "N": 32, "K": 16}
     programs = summary.programs(blocks)
     assert programs == 4
-    sweeps = 3
+    reduction_loops = 3
     assert programs * summary.per_program(summary.dots, blocks) == (
-        sweeps * 2 * 64 * 128 * 32
+        reduction_loops * 2 * 64 * 128 * 32
     )
     assert summary.per_program(summary.stores, blocks) == 16 * 128 * 2
 

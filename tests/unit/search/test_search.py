@@ -135,7 +135,9 @@ def test_an_outer_candidate_bounds_an_inner_choice():
 
 
 @pytest.mark.parametrize("model", ["paper", "ideal", "tool"])
-@pytest.mark.parametrize("strategy", ["none", "apart", "partial", "full"])
+@pytest.mark.parametrize(
+    "strategy", ["none", "isolate_contractions", "partial", "full"]
+)
 def test_no_plan_is_below_the_bound(strategy: str, model: ModelName):
     module = fused(strategy, sizes=(24, 16, 64))
     template = make_template(only_function(module), attached_system(module))

@@ -58,11 +58,11 @@ CASES: dict[str, tuple[dict[str, str], list[str]]] = {
     "held as wanted": ({"a": K, "b": K, "op": K}, ["all_reduce"]),
     "only the op": ({"op": K}, ["all_reduce"]),
     "a swapped": ({"a": M, "op": K}, ["all_to_all", "all_reduce"]),
-    "result left in shares": ({"op": N}, []),
+    "result left in shards": ({"op": N}, []),
     "result made whole": ({"op": N, "result": "{}"}, ["all_gather"]),
     "result swapped": ({"op": M, "result": N}, ["all_to_all"]),
     "only the result": ({"result": M}, ["scatter"]),
-    "a product in shares": ({"op": K, "result": M}, ["reduce_scatter"]),
+    "a product in shards": ({"op": K, "result": M}, ["reduce_scatter"]),
     "result kept": ({"a": M, "op": M, "result": M}, []),
 }
 
@@ -215,7 +215,7 @@ def test_rejects_a_sharding_of_a_named_op(sharding: str, message: str):
 
 
 def test_the_ops_at_the_end_run_as_the_result_is_wanted():
-    """The cast after the product runs on a share; used elsewhere, it does not."""
+    """The cast after the product runs on a shard; used elsewhere, it does not."""
     text = """
     collective.mesh @gpus {rank = 2}
     func.func @main(%a: tensor<7x5xf16>, %b: tensor<5x4xf16>)

@@ -171,7 +171,7 @@ def test_a_fold_that_uses_a_value_from_outside():
         assert not any(fold.element_by_element for fold in folds)
 
 
-TWO_CARRIES = """
+TWO_ITER_ARGS = """
     func.func @main(%x: tensor<7xf32, #compound.dims<N>>)
         -> (tensor<f32, #compound.dims<>>, tensor<f32, #compound.dims<>>) {{
       %one = compound.fill 1.0 : tensor<f32, #compound.dims<>>
@@ -209,7 +209,7 @@ TWO_CARRIES = """
 def test_partials_are_merged_together_where_each_carry_has_a_reduction(
     kind: str, operands: str, one_by_one: bool
 ):
-    text = mesh_text({"rank": 2}) + TWO_CARRIES.format(kind=kind, operands=operands)
+    text = mesh_text({"rank": 2}) + TWO_ITER_ARGS.format(kind=kind, operands=operands)
     pipeline = "distribute{dim=N axes=rank},insert-collectives"
     after = check_meaning(parse_module(text), pipeline)
     folds = [op for op in after.walk() if isinstance(op, FoldOp)]

@@ -135,7 +135,7 @@ def test_large_buffers_are_addressed_in_64_bits():
 
 
 def test_messages_that_lie_side_by_side_are_addressed_in_64_bits():
-    """So are slots, and the share that a rank loads of a large value."""
+    """So are slots, and the shard that a rank loads of a large value."""
     text = SHARED_TEXTS["gemm_reduce_scatter"].format(M=2**17, N=2**15, K=8)
 
     def source(pattern: str) -> str:

@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
 from comet.dialects.compound.named.attention import AttentionOp
-from comet.passes.graph.decompose.masking import mask_behind
+from comet.passes.graph.decompose.masking import position_mask
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.decompose.softmax import softmax
 
@@ -31,7 +31,7 @@ def _mask(site: Site) -> SSAValue:
     """
     Emit the mask of the keys that a query does not see.
 
-    Query m is m + N - M - n keys ahead of key n; behind it, that is -1 or less.
+    Query m is m + N - M - n keys ahead of key n; after it, that is -1 or less.
     """
     emit, element = site.emit, site.accumulator
     queries, keys = site.extent("M"), site.extent("N")
@@ -40,4 +40,4 @@ def _mask(site: Site) -> SSAValue:
     more = emit.fill(float(keys - queries), element, name="more")
     last = emit.map(MapKind.ADD, rows, more, name="last")
     ahead = emit.map(MapKind.SUB, last, columns, name="ahead")
-    return mask_behind(site, ahead)
+    return position_mask(site, ahead)

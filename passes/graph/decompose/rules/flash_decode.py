@@ -7,7 +7,7 @@ from math import sqrt
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
-from comet.passes.graph.decompose.masking import mask_behind
+from comet.passes.graph.decompose.masking import position_mask
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.decompose.softmax import softmax
 
@@ -31,4 +31,4 @@ def _mask(site: Site) -> SSAValue:
     keys = emit.index(site.dims["S"], site.extent("S"), element, name="s_index")
     one = emit.fill(1.0, element, name="one")
     last = emit.map(MapKind.SUB, length, one, name="last")
-    return mask_behind(site, emit.map(MapKind.SUB, last, keys, name="ahead"))
+    return position_mask(site, emit.map(MapKind.SUB, last, keys, name="ahead"))

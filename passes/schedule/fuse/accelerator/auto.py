@@ -22,7 +22,7 @@ from comet.passes.schedule.tile.accelerator import TilePlan, search
 from comet.passes.schedule.tile.template import make_template
 from comet.passes.search import LATENCY, Candidate, Cost, Found, Goal, cheapest
 
-STRATEGIES: tuple[Name, ...] = ("full", "partial", "apart", "none")
+STRATEGIES: tuple[Name, ...] = ("full", "partial", "isolate_contractions", "none")
 
 
 def open_strategies(

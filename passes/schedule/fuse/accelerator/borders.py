@@ -46,7 +46,7 @@ def has_place(value: SSAValue) -> bool:
     """
     Return whether the mesh axes of a nest have to split `value` as they split others.
 
-    Constants do not count, nor shares of a reduce-scatter, as an all-gather puts them
+    Constants do not count, nor shards of a reduce-scatter, as an all-gather puts them
     together again, nor what a gather makes whole for others to use by another name.
     """
     users = [use.operation for use in value.uses]

@@ -2,8 +2,8 @@
 Folds on accelerators: the loop over the shared buffer that a fold becomes.
 
 The loop runs one step per chunk. It takes in what only the fold reads along its
-dimension, so that a chunk is made where it is used, and carries the fold's results from
-one iteration to the next.
+dimension, so that a chunk is made where it is used, and passes the fold's results from
+one iteration to the next as iter_args.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.state import States
 from comet.dialects.compound import FillOp, FoldOp, YieldOp
 from comet.passes.schedule.fuse.program import Program
-from comet.passes.schedule.tile_tree import Aliases, carries_of, resolve, users_of
+from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, users_of
 
 
 def states_in_steps(program: Program) -> States:
@@ -55,13 +55,13 @@ def _check_fold(fold: FoldOp, program: Program) -> None:
         )
 
 
-def check_carries(program: Program, resident: AbstractSet[SSAValue]) -> None:
-    """Raise PassFailedException for a fold whose carries do not stay in the cores."""
+def check_iter_args(program: Program, resident: AbstractSet[SSAValue]) -> None:
+    """Raise PassFailedException for a fold whose iter_args do not stay in the cores."""
     for fold in program.ops:
-        if isinstance(fold, FoldOp) and not set(carries_of(fold)) <= resident:
+        if isinstance(fold, FoldOp) and not set(iter_args_of(fold)) <= resident:
             raise PassFailedException(
-                f"fuse: carries of 'compound.fold' over {fold.dim.data} do not stay in "
-                "the cores and would cross the outermost level in every step; use "
+                f"fuse: iter_args of 'compound.fold' over {fold.dim.data} do not stay "
+                "in the cores and would cross the outermost level in every step; use "
                 "chunks=shared, or a strategy that fuses more"
             )
 
@@ -70,7 +70,8 @@ def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:
     """
     Return the ops that read `value`, in its iteration or, carried, in the next one.
 
-    What a step yields is read as the carry of the next step and as the fold's result.
+    What a step yields is read as the iter_arg of the next step and as the fold's
+    result.
     """
     readers: set[Operation] = set()
     seen: set[SSAValue] = set()
@@ -90,27 +91,29 @@ def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:
 def _carried(
     terminator: YieldOp, value: SSAValue, aliases: Aliases
 ) -> Iterator[SSAValue]:
-    """Yield the carries and the results that stand for `value` after the step."""
+    """Yield the iter_args and the results that stand for `value` after the step."""
     fold = terminator.parent_op()
     assert isinstance(fold, FoldOp)
     yielded = (resolve(given, aliases) for given in terminator.operands)
-    for given, carry, out in zip(yielded, carries_of(fold), fold.outs, strict=True):
+    for given, iter_arg, out in zip(
+        yielded, iter_args_of(fold), fold.outs, strict=True
+    ):
         if given is value:
-            yield carry
+            yield iter_arg
             yield out
 
 
-def with_carries(
+def with_iter_args(
     resident: AbstractSet[SSAValue], ops: Sequence[Operation]
 ) -> set[SSAValue]:
-    """Return `resident` with carries and results of the folds that yield from it."""
+    """Return `resident` with iter_args and results of the folds that yield from it."""
     found = set(resident)
     for fold in ops:
         if isinstance(fold, FoldOp):
             terminator = fold.step.block.last_op
             given = () if terminator is None else terminator.operands
-            for value, carry, out in zip(
-                given, carries_of(fold), fold.outs, strict=True
+            for value, iter_arg, out in zip(
+                given, iter_args_of(fold), fold.outs, strict=True
             ):
-                found |= {carry, out} if value in found else set()
+                found |= {iter_arg, out} if value in found else set()
     return found

@@ -3,7 +3,7 @@ Which ops of an accelerator's program share a nest, and which a loop inside it.
 
 A strategy says how far intermediates travel: `none` gives each op a nest of its own, so
 that every intermediate goes through the root; `apart` gives each contraction one, and
-one to all that stands between two of them; `partial` gives each contraction one, with
+one to all that is between two of them; `partial` gives each contraction one, with
 what follows it, which reads its result from the shared buffer; `full` puts all ops into
 one nest and keeps what it can in the cores.
 """
@@ -106,7 +106,7 @@ def has_contraction(op: Operation) -> bool:
 
 
 def segments(units: Sequence[Unit]) -> Iterator[Segment]:
-    """Part `units` into the loops of folds and what stands between them."""
+    """Part `units` into the loops of folds and what is between them."""
     waiting = list(units)
     while (place := _first_fold(waiting)) is not None:
         fold = waiting[place][0]

@@ -85,7 +85,7 @@ class NestBuilder:
         where an op needs what only the node's end completes. It ends after a
         contraction and the collective that completes it, too, but not in the step of a
         fold, where nodes are as few as can be: one without a transfer, which only makes
-        the next carries, is none that the COMET files could count.
+        the next iter_args, is none that the COMET files could count.
         """
         stage: list[Unit] = []
         for unit in _work(segment):

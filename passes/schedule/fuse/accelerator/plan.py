@@ -18,9 +18,9 @@ from comet.passes.schedule.fuse.accelerator.borders import (
 )
 from comet.passes.schedule.fuse.accelerator.chain_levels import ChainLevels
 from comet.passes.schedule.fuse.accelerator.folds import (
-    check_carries,
+    check_iter_args,
     states_in_steps,
-    with_carries,
+    with_iter_args,
 )
 from comet.passes.schedule.fuse.accelerator.groups import nest_groups
 from comet.passes.schedule.fuse.accelerator.nests import NestBuilder
@@ -58,9 +58,9 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPla
     completed = frozenset(dissolved.values())
     spills = strategy.name == "partial"
     kept = resident_values(trees, chain.out, aliases, program, completed, spills=spills)
-    resident = frozenset(with_carries(set(kept), program.ops))
+    resident = frozenset(with_iter_args(set(kept), program.ops))
     if strategy.chunks == "root":
-        check_carries(program, resident)
+        check_iter_args(program, resident)
     levels = ChainLevels(chain, resident, aliases)
     return FusionPlan(
         func.body.block, trees, program.outputs, levels, aliases, program.inputs
@@ -82,7 +82,8 @@ def _check_ops(func: FuncOp) -> None:
         if isinstance(op, IndexOp):
             raise PassFailedException(
                 f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators "
-                "do not tell where an element stands; causal masks and scans need a GPU"
+                "do not compute the position of an element; causal masks and scans "
+                "need a GPU"
             )
         if isinstance(op, RenameOp) and not follows_gather(op):
             name = op.result.name_hint or "a value"

@@ -65,8 +65,8 @@ class _Home:
 
     def within(self, tree: Tree) -> _Home:
         """Return where the children of `tree` stand, which stands here."""
-        rows = (*self.rows, *(tree.rows if isinstance(tree, Spatial) else ()))
-        return _Home(rows, next(iter(folds_of(tree)), self.fold))
+        loops = (*self.rows, *(tree.rows if isinstance(tree, Spatial) else ()))
+        return _Home(loops, next(iter(folds_of(tree)), self.fold))
 
 
 def _homes(

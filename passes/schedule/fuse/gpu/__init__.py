@@ -1,7 +1,7 @@
 """
 Fusion on GPUs: what one GPU does as kernels.
 
-On several GPUs all run the same kernels: these stand inside the SPMD region, which
+On several GPUs all run the same kernels: these are inside the SPMD region, which
 stays, with the collectives between them.
 """
 
@@ -32,9 +32,9 @@ class Gpu(Machine):
         )
 
     def fuse(self, func: FuncOp, options: Options) -> None:
-        if options.strategy == "apart":
+        if options.strategy == "isolate_contractions":
             raise PassFailedException(
-                "fuse: strategy=apart is for accelerators; use none, which gives each "
-                "product a kernel of its own, on GPUs"
+                "fuse: strategy=isolate_contractions is for accelerators; use none, "
+                "which gives each product a kernel of its own, on GPUs"
             )
         fuse_function(func, self.system, options.strategy, options.between)

@@ -1,8 +1,8 @@
 """
 The choice between ways to fuse on GPUs, by the estimated time of their kernels.
 
-`none` gives every contraction a kernel of its own and what stands between two of them
-another; `partial` makes one kernel that sweeps over a row several times, tile by tile;
+`none` gives every contraction a kernel of its own and what is between two of them
+another; `partial` makes one kernel with several reduction loops over a row;
 `full` makes one kernel that holds a whole row; `auto` takes the cheapest of these. A
 kernel that does not fit is cut in two, and so is one that `lower-to-triton` refuses:
 the kernels of the cheapest way are lowered, each alone, before it is taken.

@@ -61,7 +61,7 @@ def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
     shard = f"{{collective.shard = {{{dim} = [{axes}]}}}}"
     return (
         f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out: "
-        f"every rank computes all of %{name} and keeps its share in {dim}; say on the "
+        f"every rank computes all of %{name} and keeps its shard in {dim}; say on the "
         f"op that makes it that ranks share {dim}, as in %y = compound.gemm %a, %b "
         f"{shard}, and where a dimension is split, take equally many parts for each "
         "rank"
@@ -72,7 +72,7 @@ def _check_op(func: FuncOp, op: Operation) -> None:
     if isinstance(op, AllReduceOp | ReduceScatterOp):
         raise PassFailedException(
             f"fuse: @{func.sym_name.data} has {op.name}, and on GPUs collectives only "
-            "move data; run exchange-terms before fuse"
+            "move data; run lower-reductions before fuse"
         )
     if isinstance(op, ScatterOp):
         raise PassFailedException(_scatter_mistake(func, op))
@@ -114,11 +114,11 @@ def steps_of(
     """
     Yield the groups of ops that kernels compute, with views and collectives between.
 
-    With `none` every contraction has a kernel of its own, and so has what stands
-    between two of them; else one kernel does all. A cut, a view of a computed value,
+    With `none` every contraction has a kernel of its own, and so has what is between
+    two of them; else one kernel does all. A cut, a view of a computed value,
     and a dimension of which one op sees a shard and another the whole end a kernel too.
     """
-    name = "apart" if strategy.name == "none" else "full"
+    name = "isolate_contractions" if strategy.name == "none" else "full"
     group: list[Operation] = []
     for place, op in enumerate(in_stages(ops)):
         between = isinstance(op, RenameOp | CollectiveOp)

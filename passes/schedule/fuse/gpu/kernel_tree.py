@@ -19,7 +19,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
-from comet.passes.analysis.reduction_loops import plan_sweeps
+from comet.passes.analysis.reduction_loops import plan_reduction_loops
 from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
 
 REGISTERS = "registers"
@@ -37,7 +37,8 @@ def kernel_tree(
     Return the tree of a kernel that computes `outs` by `ops`, constants not among them.
 
     Programs split the dimensions of `grid`, and each loops over `loops`, outermost
-    first. `spilled` are tiles that a sweep writes to device memory for a later one.
+    first. `spilled` are tiles that a reduction loop writes to device memory for a later
+    one.
     """
     rows = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
     children = tuple(_trees(ops, loops, set(outs), spilled))
@@ -55,18 +56,25 @@ def _trees(
         yield Leaf(ops)
         return
     outer, inner = loops[0], loops[1:]
-    plan = plan_sweeps(ops, outer, wanted, spilled)
+    plan = plan_reduction_loops(ops, outer, wanted, spilled)
     for index, segment in enumerate(plan.between):
         inside = set(segment)
         used = wanted.union(*(op.operands for op in ops if op not in inside))
         yield from _trees(segment, inner, used, spilled)
-        if index < len(plan.sweeps):
-            sweep = plan.sweeps[index]
-            children = _trees(sweep.ops, inner, set(sweep.outputs), spilled)
-            folds = (op for op in sweep.ops if isinstance(op, FoldOp))
+        if index < len(plan.reduction_loops):
+            reduction_loop = plan.reduction_loops[index]
+            children = _trees(
+                reduction_loop.ops, inner, set(reduction_loop.outputs), spilled
+            )
+            folds = (op for op in reduction_loop.ops if isinstance(op, FoldOp))
             own = tuple(fold for fold in folds if fold.dim.data == outer)
             yield Temporal(
-                REGISTERS, tuple(children), outer, own, sweep.ops, sweep.outputs
+                REGISTERS,
+                tuple(children),
+                outer,
+                own,
+                reduction_loop.ops,
+                reduction_loop.outputs,
             )
 
 

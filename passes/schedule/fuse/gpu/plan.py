@@ -13,7 +13,7 @@ from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, FillOp, FoldOp, IndexOp, RenameOp
 from comet.dialects.compound.dims import names_of
-from comet.passes.analysis.dependence import dims_behind
+from comet.passes.analysis.dependence import backward_slice_dims
 from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.reduction_loops import (
     crossing_values,
@@ -21,7 +21,7 @@ from comet.passes.analysis.reduction_loops import (
     nested_loops,
     producers,
     reduced_dims,
-    sweep_count,
+    reduction_loop_count,
 )
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
@@ -119,14 +119,14 @@ def _plan_kernel(
     Choose the grid and the loops of one kernel.
 
     A reduced dimension is looped over, unless it is kept whole instead of several
-    sweeps, or cannot be a loop beside the others. A fold that each rank does in part
-    is a loop: its combiner says that other ranks have the other parts.
+    reduction loops, or cannot be a loop beside the others. A fold that each rank does
+    in part is a loop: its combiner says that other ranks have the other parts.
     """
     parts = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_part(op)}
     dims = [
         dim
         for dim in looped_dims(ops)
-        if not strategy.whole or dim in parts or sweep_count(ops, dim) == 1
+        if not strategy.whole or dim in parts or reduction_loop_count(ops, dim) == 1
     ]
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
     loops = nested_loops(ops, dims, extents, parts)
@@ -150,7 +150,7 @@ def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]
     reduced = {dim for op in ops for dim in reduced_dims(op)}
     tiled = [out for out in outs if names_of(out)] or list(outs)
     numbers = [out for out in outs if not names_of(out)]
-    fixed = reduced.union(*(dims_behind(number) for number in numbers))
+    fixed = reduced.union(*(backward_slice_dims(number) for number in numbers))
     return tuple(
         dim
         for dim in names_of(tiled[0])
@@ -160,7 +160,8 @@ def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]
 
 def costly_crossings(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
     """
-    Return the tiles that are worth keeping from one sweep over `dim` to a later one.
+    Return the tiles that are worth keeping from one reduction loop over `dim` to a
+    later one.
 
     These are the tiles that need a contraction; what follows from one that is kept by
     elementwise ops is not kept as well.

@@ -40,7 +40,7 @@ from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.plan_string import PlanEntry, Rows
 
 GROUP = 8
-"""Programs along the first grid axis that run together, where that pays."""
+"""L2 swizzle: programs along the first grid axis that run together, where that pays."""
 STAGES = (3, 4, 2, 1)
 LAUNCHES = tuple(product((4, 8), STAGES))
 """Warps and stages that are tried; of equals the first is taken."""
@@ -57,7 +57,7 @@ SHORT_DEPTHS = (16,)
 """Tried where no other fits: a row of it is half of what memory moves at a time."""
 WHOLE_DEPTH = 128
 """
-The longest dimension that is summed at once if its loop stands in another one, unless
+The longest dimension that is summed at once if its loop is in another one, unless
 that fits nowhere: with a loop inside, as over the numbers of a head, no loads of the
 outer loop run ahead.
 """
@@ -138,7 +138,7 @@ def _needed(node: SpatialOp, registers: Real, shared: Real, levels: GpuLevels) -
 
 def _rows(node: NodeOp, blocks: Mapping[str, int]) -> Rows:
     """Return the rows of a node: it keeps its dimensions, blocks give the factors."""
-    extents = joined_extents((*node.ins, *node.initial_carries()))
+    extents = joined_extents((*node.ins, *node.init_args()))
     return tuple((dim, -(-extents[dim] // blocks[dim])) for dim in node.factors)
 
 

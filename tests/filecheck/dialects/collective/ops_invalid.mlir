@@ -122,7 +122,7 @@ collective.mesh @m {x = 2}
 
 collective.mesh @m {x = 2}
 %x = "test.op"() : () -> tensor<8x4xf16, #compound.dims<M, N>>
-// CHECK: 'collective.all_to_all' op splits one dimension of tensor<8x4xf16, #compound.dims<M, N>> and lays side by side along another one or a new one
+// CHECK: 'collective.all_to_all' op splits one dimension of tensor<8x4xf16, #compound.dims<M, N>> and concatenates along another one or a new one
 %r = collective.all_to_all split "M" concat "M" %x on @m ["x"] : tensor<8x4xf16, #compound.dims<M, N>> -> tensor<8x4xf16, #compound.dims<M, N>>
 
 // -----

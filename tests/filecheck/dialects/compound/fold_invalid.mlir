@@ -16,7 +16,7 @@
 
 !MN = tensor<4x2xf32, #compound.dims<M, N>>
 %c = "test.op"() : () -> !MN
-// CHECK: 'compound.fold' op carry tensor<4x2xf32, #compound.dims<M, N>> still has the folded dimension N
+// CHECK: 'compound.fold' op iter_arg tensor<4x2xf32, #compound.dims<M, N>> still has the folded dimension N
 %r = compound.fold over "N" ins(%c : !MN) init(%c : !MN) step {
 ^bb0(%t: !MN, %old: !MN):
   compound.yield %old : !MN
@@ -86,7 +86,7 @@
 !MN = tensor<4x2xf32, #compound.dims<M, N>>
 !M = tensor<4xf32, #compound.dims<M>>
 %c, %i = "test.op"() : () -> (!MN, !M)
-// CHECK: 'compound.fold' op results have the types of the carries
+// CHECK: 'compound.fold' op results have the types of the iter_args
 %r = compound.fold over "N" ins(%c : !MN) init(%i : !M) step {
 ^bb0(%t: !MN, %old: !M):
   compound.yield %old : !M

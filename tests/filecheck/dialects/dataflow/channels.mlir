@@ -52,9 +52,9 @@ collective.mesh @gpus {rank = 2}
     }
     dataflow.yield
   }
-  // CHECK:      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push {{.*}}>
+  // CHECK:      %box = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !dataflow.channel<push {{.*}}>
   // CHECK-NEXT: %flags = dataflow.flags for %box writers 4 : !dataflow.channel<push {{.*}}> -> !dataflow.flags<2, [M = 2]>
-  %box = dataflow.inbox slots 2 on @gpus ["rank"] : !PUSH
+  %box = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !PUSH
   %flags = dataflow.flags for %box writers 4 : !PUSH -> !FLAGS
   dataflow.kernel @both ins(%x1, %box, %flags : !L, !PUSH, !FLAGS) {
   ^bb0(%x2: !L, %box1: !PUSH, %flags1: !FLAGS):
@@ -87,8 +87,8 @@ collective.mesh @gpus {rank = 2}
 // CHECK: %t = dataflow.program ins(%x : {{.*}}) {
 %t = dataflow.program ins(%x : !L) {
 ^bb0(%z: !L):
-  // CHECK:      %in = dataflow.inbox of %z slots 2 on @gpus ["rank"] : !dataflow.channel<pull gather R split M : {{.*}}>, tensor<4x8xf32, #compound.dims<M, K>>
-  %in = dataflow.inbox of %z slots 2 on @gpus ["rank"] : !PULL, !L
+  // CHECK:      %in = dataflow.receive_buffer of %z slots 2 on @gpus ["rank"] : !dataflow.channel<pull gather R split M : {{.*}}>, tensor<4x8xf32, #compound.dims<M, K>>
+  %in = dataflow.receive_buffer of %z slots 2 on @gpus ["rank"] : !PULL, !L
   %made = dataflow.buffer : !L
   dataflow.yield %made : !L
 } -> !L

@@ -75,16 +75,16 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.inbox' op has at least one slot
+// CHECK: 'dataflow.receive_buffer' op has at least one slot
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
 collective.mesh @gpus {rank = 2}
-%0 = dataflow.inbox slots 0 on @gpus ["rank"] : !CH
+%0 = dataflow.receive_buffer slots 0 on @gpus ["rank"] : !CH
 
 // -----
 
-// CHECK: 'dataflow.flags' op is for a dataflow.inbox
+// CHECK: 'dataflow.flags' op is for a dataflow.receive_buffer
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
@@ -99,7 +99,7 @@ collective.mesh @gpus {rank = 2}
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
 collective.mesh @gpus {rank = 2}
-%0 = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+%0 = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
 %f = dataflow.flags for %0 writers 1 : !CH -> !dataflow.flags<3, []>
 
 // -----
@@ -109,7 +109,7 @@ collective.mesh @gpus {rank = 2}
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
 collective.mesh @gpus {rank = 2}
-%0 = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+%0 = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
 %f = dataflow.flags for %0 writers 0 : !CH -> !dataflow.flags<2, []>
 
 // -----
@@ -302,21 +302,21 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.inbox' op mesh @gpus has no axis 'node'; its axes are rank
+// CHECK: 'dataflow.receive_buffer' op mesh @gpus has no axis 'node'; its axes are rank
 collective.mesh @gpus {rank = 2}
-%0 = dataflow.inbox slots 2 on @gpus ["node"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
+%0 = dataflow.receive_buffer slots 2 on @gpus ["node"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
 
 // -----
 
-// CHECK: 'dataflow.inbox' op names axis 'rank' twice
+// CHECK: 'dataflow.receive_buffer' op names axis 'rank' twice
 collective.mesh @gpus {rank = 2}
-%0 = dataflow.inbox slots 2 on @gpus ["rank", "rank"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
+%0 = dataflow.receive_buffer slots 2 on @gpus ["rank", "rank"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
 
 // -----
 
-// CHECK: 'dataflow.inbox' op K = 24 over 2 ranks is 12 each, got 8
+// CHECK: 'dataflow.receive_buffer' op K = 24 over 2 ranks is 12 each, got 8
 collective.mesh @gpus {rank = 2}
-%0 = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<24xf32, #compound.dims<K>>>
+%0 = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<24xf32, #compound.dims<K>>>
 
 // -----
 
@@ -325,7 +325,7 @@ collective.mesh @gpus {rank = 2}
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
 collective.mesh @gpus {rank = 2}
-%0 = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+%0 = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
 %f = dataflow.flags for %0 writers 1 : !CH -> !dataflow.flags<2, [N = 2]>
 
 // -----
@@ -453,7 +453,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.inbox' op of a tensor<4x16xf32, #compound.dims<M, K>>: it has to be a pull channel that carries this
+// CHECK: 'dataflow.receive_buffer' op of a tensor<4x16xf32, #compound.dims<M, K>>: it has to be a pull channel that carries this
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<pull gather K : !L -> !G>
@@ -462,14 +462,14 @@ collective.mesh @gpus {rank = 2}
 %r = dataflow.program ins(%x : !L) {
 ^bb0(%x1: !L):
   %g = dataflow.buffer : !G
-  %box = dataflow.inbox of %g slots 2 on @gpus ["rank"] : !CH, !G
+  %box = dataflow.receive_buffer of %g slots 2 on @gpus ["rank"] : !CH, !G
   %b = dataflow.buffer : !L
   dataflow.yield %b : !L
 } -> !L
 
 // -----
 
-// CHECK: 'dataflow.inbox' op is of what is no input of its program; stage it
+// CHECK: 'dataflow.receive_buffer' op is of what is no input of its program; stage it
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<pull gather K : !L -> !G>
@@ -478,7 +478,7 @@ collective.mesh @gpus {rank = 2}
 %r = dataflow.program ins(%x : !L) {
 ^bb0(%x1: !L):
   %made = dataflow.buffer : !L
-  %box = dataflow.inbox of %made slots 2 on @gpus ["rank"] : !CH, !L
+  %box = dataflow.receive_buffer of %made slots 2 on @gpus ["rank"] : !CH, !L
   %b = dataflow.buffer : !L
   dataflow.yield %b : !L
 } -> !L
@@ -494,7 +494,7 @@ collective.mesh @gpus {rank = 2}
 %r = dataflow.program ins(%x : !L) {
 ^bb0(%x1: !L):
   %ch = dataflow.channel of %x1 on @gpus ["rank"] blocks [] : !CH, !L
-  %box = dataflow.inbox of %x1 slots 2 on @gpus ["rank"] : !CH, !L
+  %box = dataflow.receive_buffer of %x1 slots 2 on @gpus ["rank"] : !CH, !L
   %b = dataflow.buffer : !L
   dataflow.yield %b : !L
 } -> !L
@@ -545,7 +545,7 @@ collective.mesh @gpus {rank = 2}
 %x = "test.op"() : () -> !L
 %r = dataflow.program ins(%x : !L) {
 ^bb0(%x1: !L):
-  %box = dataflow.inbox of %x1 slots 2 on @gpus ["rank"] : !CH, !L
+  %box = dataflow.receive_buffer of %x1 slots 2 on @gpus ["rank"] : !CH, !L
   %flags = dataflow.flags for %box writers 1 : !CH -> !dataflow.flags<2, [M = 2]>
   %b = dataflow.buffer : !L
   dataflow.yield %b : !L

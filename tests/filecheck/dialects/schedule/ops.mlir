@@ -32,7 +32,7 @@ func.func @sum(%c: !C) -> !R {
   %r = schedule.spatial on grid [g0: M = 3, g1: N = 4] ins(%c : !C) outs(!R) combine ["fold"] {
   ^bb0(%t: tensor<3x8xf16, #compound.dims<M, N @GB>>):
     %zero = compound.fill 0.000000e+00 : tensor<3xf16, #compound.dims<M @OB>>
-    %s = schedule.temporal [N = 2] ins(%t : tensor<3x8xf16, #compound.dims<M, N @GB>>) carry(%zero : tensor<3xf16, #compound.dims<M @OB>>) outs(tensor<3xf16, #compound.dims<M @OB>>) combine ["fold"] {
+    %s = schedule.temporal [N = 2] ins(%t : tensor<3x8xf16, #compound.dims<M, N @GB>>) iter_args(%zero : tensor<3xf16, #compound.dims<M @OB>>) outs(tensor<3xf16, #compound.dims<M @OB>>) combine ["fold"] {
     ^bb0(%u: tensor<3x4xf16, #compound.dims<M, N @OB>>, %old: tensor<3xf16, #compound.dims<M @OB>>):
       %now = compound.reduce add %u : tensor<3x4xf16, #compound.dims<M, N @OB>> -> tensor<3xf16, #compound.dims<M @OB>>
       %new = compound.map add %old, %now : tensor<3xf16, #compound.dims<M @OB>>, tensor<3xf16, #compound.dims<M @OB>> -> tensor<3xf16, #compound.dims<M @OB>>
@@ -79,7 +79,7 @@ func.func @copies(%c: !C) -> !C {
 // CHECK-NEXT:     %r = schedule.spatial on grid [g0: M = 3, g1: N = 4] ins(%c : tensor<8x32xf16, #compound.dims<M, N @GB>>) outs(tensor<8xf16, #compound.dims<M @GB>>) combine ["fold"] {
 // CHECK-NEXT:     ^bb0(%t: tensor<3x8xf16, #compound.dims<M, N @GB>>):
 // CHECK-NEXT:       %zero = compound.fill 0.000000e+00 : tensor<3xf16, #compound.dims<M @OB>>
-// CHECK-NEXT:       %s = schedule.temporal [N = 2] ins(%t : tensor<3x8xf16, #compound.dims<M, N @GB>>) carry(%zero : tensor<3xf16, #compound.dims<M @OB>>) outs(tensor<3xf16, #compound.dims<M @OB>>) combine ["fold"] {
+// CHECK-NEXT:       %s = schedule.temporal [N = 2] ins(%t : tensor<3x8xf16, #compound.dims<M, N @GB>>) iter_args(%zero : tensor<3xf16, #compound.dims<M @OB>>) outs(tensor<3xf16, #compound.dims<M @OB>>) combine ["fold"] {
 // CHECK-NEXT:       ^bb0(%u: tensor<3x4xf16, #compound.dims<M, N @OB>>, %old: tensor<3xf16, #compound.dims<M @OB>>):
 // CHECK-NEXT:         %now = compound.reduce add %u : tensor<3x4xf16, #compound.dims<M, N @OB>> -> tensor<3xf16, #compound.dims<M @OB>>
 // CHECK-NEXT:         %new = compound.map add %old, %now : tensor<3xf16, #compound.dims<M @OB>>, tensor<3xf16, #compound.dims<M @OB>> -> tensor<3xf16, #compound.dims<M @OB>>

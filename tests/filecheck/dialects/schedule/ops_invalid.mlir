@@ -153,7 +153,7 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !t = tensor<8x4xf16, #compound.dims<M, N @OB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.temporal' op result tensor<8xf16, #compound.dims<M @GB>> lacks the looped dimension N and names no combiner (add, max, fold, same or root)
+// CHECK: 'schedule.temporal' op result tensor<8xf16, #compound.dims<M @GB>> has no looped dimension N and names no combiner (add, max, fold, same or root)
 %c = "test.op"() : () -> !C
 %m = schedule.temporal [N = 3] ins(%c : !C) outs(!R)  {
 ^bb0(%t: !t):
@@ -178,7 +178,7 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !t = tensor<8x4xf16, #compound.dims<M, N @OB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.temporal' op rows have no axis, got x: N
+// CHECK: 'schedule.temporal' op loops have no axis, got x: N
 %c = "test.op"() : () -> !C
 %m = schedule.temporal [x: N = 3] ins(%c : !C) outs(!R) combine ["max"] {
 ^bb0(%t: !t):
@@ -192,7 +192,7 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !t = tensor<8x4xf16, #compound.dims<M, N @OB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.temporal' op has more than two rows of N: one for its shares, one for their tiles
+// CHECK: 'schedule.temporal' op has more than two loops over N: one for even parts, one for their tiles
 %c = "test.op"() : () -> !C
 %m = schedule.temporal [N = 1, N = 1, N = 3] ins(%c : !C) outs(!R) combine ["max"] {
 ^bb0(%t: !t):
@@ -206,7 +206,7 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !t = tensor<8x4xf16, #compound.dims<M, N @OB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.temporal' op result combined by fold starts from a carry
+// CHECK: 'schedule.temporal' op result combined by fold starts from an iter_arg
 %c = "test.op"() : () -> !C
 %m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["fold"] {
 ^bb0(%t: !t):
@@ -234,10 +234,10 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !t = tensor<8x4xf16, #compound.dims<M, N @OB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.temporal' op has one carry for each `fold` result, of its type
+// CHECK: 'schedule.temporal' op has one iter_arg for each `fold` result, of its type
 %c = "test.op"() : () -> !C
 %z = compound.fill 0.0 : !r
-%m = schedule.temporal [N = 3] ins(%c : !C) carry(%z, %z : !r, !r) outs(!R) combine ["fold"] {
+%m = schedule.temporal [N = 3] ins(%c : !C) iter_args(%z, %z : !r, !r) outs(!R) combine ["fold"] {
 ^bb0(%t: !t, %o: !r, %p: !r):
   %m = compound.reduce max %t : !t -> !r
   schedule.yield %m : !r
@@ -308,7 +308,7 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
 !h = tensor<8x6xf16, #compound.dims<M, N @OB>>
-// CHECK: 'schedule.spatial' op row of N has no axis
+// CHECK: 'schedule.spatial' op loop over N has no axis
 collective.mesh @m {x = 2, y = 3}
 %c = "test.op"() : () -> !C
 %m = schedule.spatial on @m [N = 2] ins(%c : !C) outs(!R) combine ["max"] {
@@ -528,7 +528,7 @@ collective.mesh @m {x = 2, y = 3}
 !C = tensor<8x12xf16, #compound.dims<M, N @GB>>
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.spatial' op results combined by fold lack the same dimensions
+// CHECK: 'schedule.spatial' op results combined by fold are without the same dimensions
 collective.mesh @m {x = 2, y = 3}
 %c = "test.op"() : () -> !C
 %m:2 = schedule.spatial on @m [x: N = 2, y: M = 3] ins(%c : !C) outs(!R, tensor<f16, #compound.dims<@GB>>) combine ["fold", "fold"] {
@@ -545,7 +545,7 @@ collective.mesh @m {x = 2, y = 3}
 // -----
 
 !C = tensor<8x12xf16, #compound.dims<M, N @GB>>
-// CHECK: 'schedule.copy' op stands in the body of a node
+// CHECK: 'schedule.copy' op is in the body of a node
 %c = "test.op"() : () -> !C
 %d = schedule.copy %c : !C -> tensor<8x12xf16, #compound.dims<M, N @OB>>
 

@@ -1,19 +1,19 @@
 // RUN: COMET_ROUNDTRIP
 // RUN: COMET_GENERIC_ROUNDTRIP
 
-// CHECK:       tl.kernel @push(%a: !tl.ptr<f16>, %inbox: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %counters: !tl.ptr<i32>, %rank: i32, %bases: !tl.ptr<i64>, %WT: !tl.cache_modifier, %PROGRAMS: !tl.programs, %BLOCK: !tl.constexpr<16>) {
-// CHECK-GENERIC: "tl.place"
-tl.kernel @push(%a: !tl.ptr<f16>, %inbox: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %counters: !tl.ptr<i32>, %rank: i32, %bases: !tl.ptr<i64>, %WT: !tl.cache_modifier, %PROGRAMS: !tl.programs, %BLOCK: !tl.constexpr<16>) {
-  // CHECK-NEXT:    %r, %pid = tl.place %rank, %PROGRAMS
-  %r, %pid = tl.place %rank, %PROGRAMS
-  // CHECK-NEXT:    %own = tl.own %a, %r, %bases, %PROGRAMS : !tl.ptr<f16>
-  %own = tl.own %a, %r, %bases, %PROGRAMS : !tl.ptr<f16>
+// CHECK:       tl.kernel @push(%a: !tl.ptr<f16>, %recv: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %counters: !tl.ptr<i32>, %rank: i32, %bases: !tl.ptr<i64>, %WT: !tl.cache_modifier, %PROGRAMS: !tl.programs, %BLOCK: !tl.constexpr<16>) {
+// CHECK-GENERIC: "tl.rank_and_program_id"
+tl.kernel @push(%a: !tl.ptr<f16>, %recv: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %counters: !tl.ptr<i32>, %rank: i32, %bases: !tl.ptr<i64>, %WT: !tl.cache_modifier, %PROGRAMS: !tl.programs, %BLOCK: !tl.constexpr<16>) {
+  // CHECK-NEXT:    %r, %pid = tl.rank_and_program_id %rank, %PROGRAMS
+  %r, %pid = tl.rank_and_program_id %rank, %PROGRAMS
+  // CHECK-NEXT:    %own = tl.symmetric_address %a, %r, %bases, %PROGRAMS : !tl.ptr<f16>
+  %own = tl.symmetric_address %a, %r, %bases, %PROGRAMS : !tl.ptr<f16>
   // CHECK-NEXT:    %epoch = tl.next_epoch %counters
   %epoch = tl.next_epoch %counters
   // CHECK-NEXT:    tl.wait %flags, %epoch
   tl.wait %flags, %epoch
-  // CHECK-NEXT:    %there = tl.rebase %inbox, %r, %pid, %bases : !tl.ptr<f16>
-  %there = tl.rebase %inbox, %r, %pid, %bases : !tl.ptr<f16>
+  // CHECK-NEXT:    %there = tl.rebase %recv, %r, %pid, %bases : !tl.ptr<f16>
+  %there = tl.rebase %recv, %r, %pid, %bases : !tl.ptr<f16>
   %offs = tl.arange %BLOCK : !tl.constexpr<16> -> tensor<16xi32>
   %p = tl.addptr %there, %offs : (!tl.ptr<f16>, tensor<16xi32>) -> tensor<16x!tl.ptr<f16>>
   %x = tl.load %p : tensor<16x!tl.ptr<f16>> -> tensor<16xf16>
@@ -43,8 +43,8 @@ func.func @plan(%a: tensor<64xf16, #compound.dims<M>>, %b: tensor<64xf16, #compo
   // CHECK:         %c = tl.plan ranks 4 ins(%a, %b : tensor<64xf16, #compound.dims<M>>, tensor<64xf16, #compound.dims<M>>) split ["M", "M"] to [""] {
   %c = tl.plan ranks 4 ins(%a, %b : tensor<64xf16, #compound.dims<M>>, tensor<64xf16, #compound.dims<M>>) split ["M", "M"] to [""] {
   ^bb0(%a1: tensor<16xf16, #compound.dims<M>>, %b1: tensor<16xf16, #compound.dims<M>>):
-    // CHECK:           %inbox = tl.heap_zeros : tensor<2x4x16xf16>
-    %inbox = tl.heap_zeros : tensor<2x4x16xf16>
+    // CHECK:           %recv = tl.heap_zeros : tensor<2x4x16xf16>
+    %recv = tl.heap_zeros : tensor<2x4x16xf16>
     %flags = tl.heap_zeros : tensor<4xi32>
     // CHECK:           %place = tl.heap_zeros of %b1 : tensor<2x16xf16>, tensor<16xf16, #compound.dims<M>>
     %place = tl.heap_zeros of %b1 : tensor<2x16xf16>, tensor<16xf16, #compound.dims<M>>
@@ -55,7 +55,7 @@ func.func @plan(%a: tensor<64xf16, #compound.dims<M>>, %b: tensor<64xf16, #compo
     %rank = tl.rank
     // CHECK-NEXT:      %bases = tl.heap_bases : tensor<4xi64>
     %bases = tl.heap_bases : tensor<4xi64>
-    tl.launch @push grid [1] on %a1, %inbox, %flags, %counters, %rank, %bases : tensor<16xf16, #compound.dims<M>>, tensor<2x4x16xf16>, tensor<4xi32>, tensor<2xi32>, i32, tensor<4xi64>
+    tl.launch @push grid [1] on %a1, %recv, %flags, %counters, %rank, %bases : tensor<16xf16, #compound.dims<M>>, tensor<2x4x16xf16>, tensor<4xi32>, tensor<2xi32>, i32, tensor<4xi64>
     // CHECK:           tl.barrier
     tl.barrier
     // CHECK-NEXT:      tl.plan_yield %c1 : tensor<64xf16, #compound.dims<M>>

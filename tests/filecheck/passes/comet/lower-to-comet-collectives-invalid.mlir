@@ -233,7 +233,7 @@ func.func @f(%a : !D) -> !D {
 collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
 
 func.func @f(%a : !D) -> !D {
-  // CHECK: lower-to-comet: the COMET tool cannot price a node that only touches e1, f, which no node around it moves, and no node stands before it to share a nest with; fuse it with its producer
+  // CHECK: lower-to-comet: the COMET tool cannot price a node that only touches e1, f, which no node around it moves, and no node comes before it to share a nest with; fuse it with its producer
   %h = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%a : !D) outs(!D) {
   ^bb0(%a1 : !G):
     %e, %m = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%a1 : !G) outs(!L, !GR) combine ["none", "max"] {

@@ -133,8 +133,8 @@ func.func @f(%a : !D) -> !D {
 !T = tensor<16x8xf16, #compound.dims<M, N @DRAM>>
 
 func.func @f(%a : !D, %z : !S) -> !S {
-  // CHECK: lower-to-comet: a loop carries on from tensor<16xf16, #compound.dims<M @DRAM>>, which is no constant, and the COMET files only say what a loop turns over; start from a compound.fill
-  %h = schedule.temporal [N = 4] ins(%a : !D) carry(%z : !S) outs(!S) combine ["fold"] {
+  // CHECK: lower-to-comet: a loop carries on from tensor<16xf16, #compound.dims<M @DRAM>>, which is no constant, and the COMET files only say what a loop updates; start from a compound.fill
+  %h = schedule.temporal [N = 4] ins(%a : !D) iter_args(%z : !S) outs(!S) combine ["fold"] {
   ^bb0(%a1 : !T, %old : !S):
     %now = compound.reduce max %a1 : !T -> !S
     %new = compound.map max %old, %now : !S, !S -> !S
@@ -227,7 +227,7 @@ func.func @f(%a : !D) -> !D {
 collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
 
 func.func @f(%a : !D) -> !D {
-  // CHECK: lower-to-comet: the nests below one node loop over M and N in different orders, and the COMET files give a node one permutation; order their rows alike
+  // CHECK: lower-to-comet: the nests below one node loop over M and N in different orders, and the COMET files give a node one permutation; order their loops alike
   %e = schedule.temporal [M = 2, N = 2] ins(%a : !D) outs(!D) {
   ^bb0(%a1 : !T):
     %e1 = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%a1 : !T) outs(!T) {
@@ -268,7 +268,7 @@ func.func @f(%a : !D) -> !D {
 collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
 
 func.func @f(%a : !D) -> !D {
-  // CHECK: lower-to-comet: nested temporal nodes loop over M twice with another loop in between, and the COMET files give a dimension one loop per node; order the rows so that they meet
+  // CHECK: lower-to-comet: nested temporal nodes loop over M twice with another loop in between, and the COMET files give a dimension one loop per node; order the loops so that they meet
   %h = schedule.temporal [M = 2, N = 2] ins(%a : !D) outs(!D) {
   ^bb0(%a0 : !T):
     %h0 = schedule.temporal [M = 2] ins(%a0 : !T) outs(!T) {
@@ -404,7 +404,7 @@ func.func @f(%a : !D) -> !S {
   %h = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%a : !D) outs(!S) combine ["fold"] {
   ^bb0(%a1 : !G):
     %low = compound.fill -6.5e+04 : !R
-    %m = schedule.temporal [N = 2] ins(%a1 : !G) carry(%low : !R) outs(!R) combine ["fold"] {
+    %m = schedule.temporal [N = 2] ins(%a1 : !G) iter_args(%low : !R) outs(!R) combine ["fold"] {
     ^bb1(%a2 : !T, %old : !R):
       %top = compound.reduce max %a2 : !T -> !R
       %now = compound.map max %old, %top : !R, !R -> !R

@@ -91,7 +91,7 @@ func.func @f(%x: !G, %y: !G) -> (!O, !O) {
 // CHECK-NEXT:   dataflow.wait
 // CHECK-NEXT:   %h1 = dataflow.pull
 
-// LOWERED:      [[A:%.*]] = dataflow.inbox of %x1 slots 2 on @h200x8 ["rank"] : !dataflow.channel<pull gather K : {{.*}}>, tensor<4x8xf32, #compound.dims<M, K @HBM>>
+// LOWERED:      [[A:%.*]] = dataflow.receive_buffer of %x1 slots 2 on @h200x8 ["rank"] : !dataflow.channel<pull gather K : {{.*}}>, tensor<4x8xf32, #compound.dims<M, K @HBM>>
 // LOWERED-NEXT: [[F:%.*]] = dataflow.flags for [[A]] writers 1 : {{.*}} -> !dataflow.flags<8, []>
 // LOWERED:      dataflow.kernel @sum ins([[A]], [[F]] :
 // LOWERED-NEXT: ^bb0

@@ -77,7 +77,7 @@ collective.mesh @h200x8 {rank = 8} at {rank = "HBM"}
 func.func @f(%x: !G) -> !L {
   %all = collective.spmd on @h200x8 ins(%x : !G) sharded [{K = ["rank"]}] outs(!L) sharded [{}] {
   ^bb0(%l: !X):
-    // CHECK: bsp-to-dataflow: pattern=fused does not apply to @reduce: collective.all_reduce does more than move values; run exchange-terms before fuse, then bsp, wait, pull, push and fused apply
+    // CHECK: bsp-to-dataflow: pattern=fused does not apply to @reduce: collective.all_reduce does more than move values; run lower-reductions before fuse, then bsp, wait, pull, push and fused apply
     // PUSHED: bsp-to-dataflow: inputs=symmetric does not apply to pattern=push, in which no kernel loads inputs from peers; pull and auto apply
     // MADE: bsp-to-dataflow: inputs=symmetric does not apply, because nothing that is gathered is an input of the program that only its collective takes; leave it out, and kernels keep for peers what they make, or copy it
     // BLOCKS: bsp-to-dataflow: blocks is for @gather, which is no collective of the program; it has @reduce

@@ -81,7 +81,7 @@ func.func private @f__reference(%x: tensor<8x16xf32, #compound.dims<M, K>>) -> t
 // ONE:        dataflow.yield [[MADE]], %{{.*}} :
 // ONE-NOT:  dataflow.kernel
 
-// Rows are stored through the caches, and loaded once the own rank's flag is there.
+// Rows are stored through the caches, and loaded once its own rank's flag is there.
 // TRITON:      if pid < 4:
 // TRITON:          tl.store(e_ptr{{.*}}, y, cache_modifier=WT)
 // TRITON:          signal_all(

@@ -6,7 +6,7 @@
 !CH = !dataflow.channel<push gather K : !L -> !G>
 
 collective.mesh @gpus {rank = 2}
-// CHECK: lower-channels: the channel %x_channel is given to 0 times; push or stage one value to it
+// CHECK: lower-channels: the channel %x_channel is stored to 0 times; push or stage one value to it
 func.func @f(%x: !G) -> !G {
   %all = collective.spmd on @gpus ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
   ^bb0(%l: !L):
@@ -48,7 +48,7 @@ func.func @f(%x: !G) -> !G {
 !CH = !dataflow.channel<push gather K : !L -> !G>
 
 collective.mesh @gpus {rank = 2}
-// CHECK: lower-channels: dataflow.wait waits for what nobody signals; remove it, or signal in the kernel that gives to the channel
+// CHECK: lower-channels: dataflow.wait waits for what nobody signals; remove it, or signal in the kernel that stores to the channel
 func.func @f(%x: !G) -> !G {
   %all = collective.spmd on @gpus ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
   ^bb0(%l: !L):
@@ -90,7 +90,7 @@ func.func @f(%x: !G) -> !G {
 !CH = !dataflow.channel<push gather K : !L -> !G>
 
 collective.mesh @gpus {rank = 2}
-// CHECK: lower-channels: what is given to the channel %x_channel is not made by a node on the launch grid; give it what such a node makes
+// CHECK: lower-channels: what is stored to the channel %x_channel is not made by a node on the launch grid; store what such a node makes
 func.func @f(%x: !G) -> !G {
   %all = collective.spmd on @gpus ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
   ^bb0(%l: !L):
@@ -133,7 +133,7 @@ func.func @f(%x: !G) -> !G {
 !CH = !dataflow.channel<pull gather K : !L -> !G>
 
 collective.mesh @gpus {rank = 2}
-// CHECK: lower-channels: a kernel gives to the channel %x_channel of an input, which the caller has written there; give to a channel of its own
+// CHECK: lower-channels: a kernel stores to the channel %x_channel of an input, which the caller has written there; use a channel of its own
 func.func @f(%x: !G) -> !G {
   %all = collective.spmd on @gpus ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
   ^bb0(%l: !L):

@@ -18,10 +18,10 @@ func.func @f(%x: tensor<4x16xf32, #compound.dims<M, K @HBM>>) -> tensor<4x16xf32
   ^bb0(%l: !L):
     %r = dataflow.program ins(%l : !L) {
     ^bb0(%x1: !L):
-      // CHECK:      %told_inbox = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K split M :
-      // CHECK-NEXT: %told_flags = dataflow.flags for %told_inbox writers 2 : {{.*}} -> !dataflow.flags<2, []>
-      // CHECK-NEXT: %kept_inbox = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<pull gather K split M :
-      // CHECK-NEXT: dataflow.kernel @give ins(%x1, %told_inbox, %kept_inbox, %told_flags : {{.*}}) destinations ["M"] {
+      // CHECK:      %told_recv = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K split M :
+      // CHECK-NEXT: %told_flags = dataflow.flags for %told_recv writers 2 : {{.*}} -> !dataflow.flags<2, []>
+      // CHECK-NEXT: %kept_recv = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !dataflow.channel<pull gather K split M :
+      // CHECK-NEXT: dataflow.kernel @give ins(%x1, %told_recv, %kept_recv, %told_flags : {{.*}}) destinations ["M"] {
       %told_channel = dataflow.channel on @gpus ["rank"] blocks [] : !PUSH
       %kept_channel = dataflow.channel on @gpus ["rank"] blocks [] : !PULL
       dataflow.kernel @give ins(%x1, %told_channel, %kept_channel : !L, !PUSH, !PULL)

@@ -1,7 +1,7 @@
 // RUN: comet-opt %s -p lower-channels | filecheck %s
 // RUN: comet-opt %s -p lower-channels,verify-sync | filecheck %s
 
-// A channel is an inbox of two slots, and flags that count the two tiles of each block of M.
+// A channel is a receive buffer of two slots, and flags that count the two tiles of each block of M.
 
 !L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
 !G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
@@ -44,16 +44,16 @@ func.func @f(%x: !G) -> !G {
   func.return %all : !G
 }
 
-// CHECK:       %x_inbox = dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K : {{.*}}>
-// CHECK-NEXT:  %x_flags = dataflow.flags for %x_inbox writers 2 : {{.*}} -> !dataflow.flags<2, [M = 2]>
-// CHECK-NEXT:  dataflow.kernel @send ins(%x1, %x_inbox, %x_flags : {{.*}}) {
+// CHECK:       %x_recv = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K : {{.*}}>
+// CHECK-NEXT:  %x_flags = dataflow.flags for %x_recv writers 2 : {{.*}} -> !dataflow.flags<2, [M = 2]>
+// CHECK-NEXT:  dataflow.kernel @send ins(%x1, %x_recv, %x_flags : {{.*}}) {
 // CHECK-NEXT:  ^bb0(%x2: {{.*}}, %ch: {{.*}}, %flags: !dataflow.flags<2, [M = 2]>):
 // CHECK-NEXT:    %epoch = dataflow.epoch
 // CHECK-NEXT:    %t = schedule.spatial on grid [g0: M = 2, g1: K = 2]
 // CHECK:         dataflow.push %t to %ch epoch %epoch :
 // CHECK-NEXT:    dataflow.signal %ch flags %flags epoch %epoch release system fence :
 // CHECK-NEXT:    dataflow.yield
-// CHECK:       %y = dataflow.kernel @take ins(%x_inbox, %x_flags : {{.*}}) outs(%b : {{.*}}) {
+// CHECK:       %y = dataflow.kernel @take ins(%x_recv, %x_flags : {{.*}}) outs(%b : {{.*}}) {
 // CHECK:         %epoch = dataflow.epoch
 // CHECK-NEXT:    dataflow.wait %ch flags %flags epoch %epoch acquire system arrivals 2 :
 // CHECK-NEXT:    %g = dataflow.read %ch epoch %epoch :

@@ -6,7 +6,7 @@
 !mt = tensor<3xf32, #compound.dims<M @REG>>
 
 // Three kernels: the second reads what the first wrote, the third does as well, but a
-// barrier stands between already.
+// barrier is between already.
 
 func.func @rows(%x: !x) -> (!m, !m) {
   %top = schedule.spatial on grid [g0: M = 2] ins(%x : !x) outs(!m) {

@@ -18,8 +18,8 @@ func.func @waits(%x: !G) -> !G {
   ^bb0(%l: !L):
     %r = dataflow.program ins(%l : !L) {
     ^bb0(%x1: !L):
-      // CHECK: %box = dataflow.inbox slots 2 on @gpus ["rank"]
-      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !PUSH
+      // CHECK: %box = dataflow.receive_buffer slots 2 on @gpus ["rank"]
+      %box = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !PUSH
       // CHECK-NEXT: %flags = dataflow.flags for %box writers 2
       %flags = dataflow.flags for %box writers 2 : !PUSH -> !F
       dataflow.kernel @send ins(%x1, %box, %flags : !L, !PUSH, !F) {
@@ -62,8 +62,8 @@ func.func @barriers(%x: !G) -> !G {
   ^bb0(%l: !L):
     %r = dataflow.program ins(%l : !L) {
     ^bb0(%x1: !L):
-      // CHECK: %box = dataflow.inbox slots 1 on @gpus ["rank"]
-      %box = dataflow.inbox slots 1 on @gpus ["rank"] : !PULL
+      // CHECK: %box = dataflow.receive_buffer slots 1 on @gpus ["rank"]
+      %box = dataflow.receive_buffer slots 1 on @gpus ["rank"] : !PULL
       dataflow.kernel @keep ins(%x1, %box : !L, !PULL) {
       ^bb0(%x2: !L, %to: !PULL):
         %e = dataflow.epoch

@@ -1,4 +1,4 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},distribute{dim=K axes=cx},insert-collectives,place-collectives{at="GB"},fuse{strategy=apart}' | filecheck %s
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},distribute{dim=K axes=cx},insert-collectives,place-collectives{at="GB"},fuse{strategy=isolate_contractions}' | filecheck %s
 
 // The axes cy, kx and ky idle: they split nothing, although their rows name a dimension that is reduced.
 

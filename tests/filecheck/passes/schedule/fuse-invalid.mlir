@@ -105,7 +105,7 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<f16, #compound.dims
   func.return %y : tensor<f16, #compound.dims<>>
 }
 
-// CHECK: fuse: the step of a fold over N yields %low, which it does not make; compute every carry in the step
+// CHECK: fuse: the step of a fold over N yields %low, which it does not make; compute every iter_arg in the step
 
 // -----
 

@@ -24,7 +24,7 @@ func.func @merged(%x: !x) -> !v {
   %y = schedule.spatial on grid [g0: M = 2] ins(%x : !x) outs(!v) combine ["fold"] {
   ^bb0(%x1: !t):
     %zero = compound.fill 0.000000e+00 : !r
-    %s = schedule.temporal [M = 2] ins(%x1 : !t) carry(%zero : !r) outs(!r) combine ["fold"] {
+    %s = schedule.temporal [M = 2] ins(%x1 : !t) iter_args(%zero : !r) outs(!r) combine ["fold"] {
     ^bb1(%x2: tensor<1x6xf32, #compound.dims<M, N @REG>>, %old: !r):
       %part = compound.reduce add %x2 : tensor<1x6xf32, #compound.dims<M, N @REG>> -> !r
       %new = compound.map add %old, %part : !r, !r -> !r

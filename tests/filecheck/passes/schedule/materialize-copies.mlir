@@ -8,7 +8,7 @@
 !sum = tensor<32xf16, #compound.dims<M @HBM>>
 !part = tensor<16x16xf16, #compound.dims<M, K @REG>>
 
-// What a node loads is copied at the start of its body, what it combines behind it. Only maxima
+// What a node loads is copied at the start of its body, what it combines after it. Only maxima
 // want other elements than zeros beyond the end of a tile.
 
 func.func @loads(%a: !a, %b: !a) -> (!sum, !sum) {
@@ -39,7 +39,7 @@ func.func @loads(%a: !a, %b: !a) -> (!sum, !sum) {
 // CHECK-NEXT:      %[[S2:.*]] = schedule.copy %[[R2]] : {{.*}} @REG>> -> {{.*}} @HBM>>
 // CHECK-NEXT:      schedule.yield %[[S1]], %[[S2]] : {{.*}} @HBM>>
 
-// A loop stores what it lays side by side in its body, and copies behind it what it combines.
+// A loop stores what it lays in its body, and copies after it what it combines.
 
 func.func @stores(%a: !a) -> (!a, !sum) {
   %r:2 = schedule.spatial on grid [g0: M = 2] ins(%a : !a) outs(!a, !sum) {
@@ -92,7 +92,7 @@ func.func @between(%a: !a) -> !sum {
 func.func @carries(%a: !a, %zero: !sum) -> !sum {
   %r = schedule.spatial on grid [g0: M = 2] ins(%a, %zero : !a, !sum) outs(!sum) {
   ^bb0(%a1: !am, %zero1: !rows):
-    %r1 = schedule.temporal [K = 4] ins(%a1 : !am) carry(%zero1 : !rows) outs(!rows) combine ["fold"] {
+    %r1 = schedule.temporal [K = 4] ins(%a1 : !am) iter_args(%zero1 : !rows) outs(!rows) combine ["fold"] {
     ^bb1(%a2: !part, %old: !top):
       %y = compound.reduce add %a2 : !part -> !top
       %z = compound.map add %old, %y : !top, !top -> !top
@@ -105,5 +105,5 @@ func.func @carries(%a: !a, %zero: !sum) -> !sum {
 
 // CHECK-LABEL: func.func @carries
 // CHECK:         %[[ZERO:.*]] = schedule.copy %zero1 : {{.*}} -> {{.*}} @REG>>
-// CHECK-NEXT:    %[[R:.*]] = schedule.temporal [K = 4] ins(%a1 : {{.*}}) carry(%[[ZERO]] : {{.*}}) outs(tensor<16xf16, #compound.dims<M @REG>>) combine ["fold"] {
+// CHECK-NEXT:    %[[R:.*]] = schedule.temporal [K = 4] ins(%a1 : {{.*}}) iter_args(%[[ZERO]] : {{.*}}) outs(tensor<16xf16, #compound.dims<M @REG>>) combine ["fold"] {
 // CHECK:         schedule.copy %[[R]] : {{.*}} -> {{.*}} @HBM>>

@@ -61,7 +61,7 @@ func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>, %a: tensor<20x20xf16, #c
 
 // -----
 
-// CHECK: lower-to-triton: compound.rename sees M in parts inside a node; let it stand in front of the node
+// CHECK: lower-to-triton: compound.rename sees M in parts inside a node; put it in front of the node
 func.func @f(%x: tensor<4x6xf32, #compound.dims<B, M @HBM>>) -> tensor<4x2x3xf32, #compound.dims<B, M_part, M_in @HBM>> {
   %y = schedule.spatial on grid [g0: B = 4] ins(%x : tensor<4x6xf32, #compound.dims<B, M @HBM>>) outs(tensor<4x2x3xf32, #compound.dims<B, M_part, M_in @HBM>>) {
   ^bb0(%x1: tensor<1x6xf32, #compound.dims<B, M @REG>>):
@@ -73,7 +73,7 @@ func.func @f(%x: tensor<4x6xf32, #compound.dims<B, M @HBM>>) -> tensor<4x2x3xf32
 
 // -----
 
-// CHECK: lower-to-triton: schedule.spatial cannot stand in a kernel of one GPU
+// CHECK: lower-to-triton: schedule.spatial cannot be in a kernel of one GPU
 func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compound.dims<M @HBM>> {
   %y = schedule.spatial on grid [g0: M = 2] ins(%x : tensor<6xf32, #compound.dims<M @HBM>>) outs(tensor<6xf32, #compound.dims<M @HBM>>) {
   ^bb0(%x1: tensor<3xf32, #compound.dims<M @REG>>):
@@ -88,7 +88,7 @@ func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compou
 
 // -----
 
-// CHECK: lower-to-triton: schedule.temporal lays tiles of N side by side in REG, which Triton cannot; make the tile the whole dimension, or let the result lie in device memory
+// CHECK: lower-to-triton: schedule.temporal concatenates tiles of N in REG, which Triton cannot; make the tile the whole dimension, or let the result lie in device memory
 func.func @f(%x: tensor<6xf32, #compound.dims<N @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
   %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
   ^bb0(%x1: tensor<6xf32, #compound.dims<N @HBM>>):
@@ -118,7 +118,7 @@ func.func @f(%x: tensor<6xf32, #compound.dims<N @HBM>>) -> tensor<6xf32, #compou
 
 // -----
 
-// CHECK: lower-to-triton: schedule.temporal reduces K outside the loop over N; make N the outer row
+// CHECK: lower-to-triton: schedule.temporal reduces K outside the loop over N; make N the outer loop
 func.func @f(%x: tensor<6x4xf32, #compound.dims<N, K @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
   %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6x4xf32, #compound.dims<N, K @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
   ^bb0(%x1: tensor<6x4xf32, #compound.dims<N, K @HBM>>):
@@ -134,12 +134,12 @@ func.func @f(%x: tensor<6x4xf32, #compound.dims<N, K @HBM>>) -> tensor<6xf32, #c
 
 // -----
 
-// CHECK: lower-to-triton: schedule.temporal splits a carry along N; let a node of its own loop over N
+// CHECK: lower-to-triton: schedule.temporal splits an iter_arg along N; let a node of its own loop over N
 func.func @f(%x: tensor<6x4xf32, #compound.dims<N, K @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
   %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6x4xf32, #compound.dims<N, K @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
   ^bb0(%x1: tensor<6x4xf32, #compound.dims<N, K @HBM>>):
     %zero = compound.fill 0.0 : tensor<6xf32, #compound.dims<N @HBM>>
-    %y1 = schedule.temporal [N = 2, K = 2] ins(%x1 : tensor<6x4xf32, #compound.dims<N, K @HBM>>) carry(%zero : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) combine ["fold"] {
+    %y1 = schedule.temporal [N = 2, K = 2] ins(%x1 : tensor<6x4xf32, #compound.dims<N, K @HBM>>) iter_args(%zero : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) combine ["fold"] {
     ^bb1(%x2: tensor<3x2xf32, #compound.dims<N, K @REG>>, %old: tensor<3xf32, #compound.dims<N @REG>>):
       %s = compound.reduce add %x2 : tensor<3x2xf32, #compound.dims<N, K @REG>> -> tensor<3xf32, #compound.dims<N @REG>>
       %new = compound.map add %old, %s : tensor<3xf32, #compound.dims<N @REG>>, tensor<3xf32, #compound.dims<N @REG>> -> tensor<3xf32, #compound.dims<N @REG>>
@@ -165,7 +165,7 @@ func.func @f(%x: tensor<6x8xf32, #compound.dims<M, N @HBM>>) -> tensor<6xf32, #c
 
 // -----
 
-// CHECK: lower-to-triton: schedule.temporal combines tensor<3xf32, #compound.dims<M @HBM>> in device memory, which Triton cannot; combine it in registers, and copy it behind the node
+// CHECK: lower-to-triton: schedule.temporal combines tensor<3xf32, #compound.dims<M @HBM>> in device memory, which Triton cannot; combine it in registers, and copy it after the node
 !x = tensor<6x8xf32, #compound.dims<M, K @HBM>>
 !xm = tensor<3x8xf32, #compound.dims<M, K @HBM>>
 !xk = tensor<3x4xf32, #compound.dims<M, K @HBM>>

@@ -1,4 +1,4 @@
-"""`exchange-terms`: meaning on every sample and mesh, and what remains after it."""
+"""`lower-reductions`: meaning on every sample and mesh, and what remains after it."""
 
 import pytest
 from paths import SAMPLES
@@ -32,7 +32,7 @@ def remaining(module: ModuleOp) -> set[str]:
 def test_samples(name: str, ranks: int):
     text = (SAMPLES / f"{name}.mlir").read_text()
     before = parse_module(mesh_text({"rank": ranks}) + text)
-    passes = "decompose,stream,insert-collectives,place-collectives,exchange-terms"
+    passes = "decompose,stream,insert-collectives,place-collectives,lower-reductions"
     after = run_passes(before, passes)
     assert_same_meaning(before, after, name)
     assert remaining(after) <= MOVING
@@ -48,7 +48,7 @@ def test_meaning(
 ):
     before = parse_module(mesh_text(axes) + graph_text(op, sizes))
     distribute = f"distribute{{dim={dim} axes={','.join(axes)}}}"
-    passes = f"decompose,{stream}{distribute},insert-collectives,exchange-terms"
+    passes = f"decompose,{stream}{distribute},insert-collectives,lower-reductions"
     after = run_passes(before, passes)
     assert_same_meaning(before, after, "main")
     assert remaining(after) <= MOVING
@@ -60,7 +60,7 @@ def test_two_reductions_of_different_axes(sizes: tuple[int, int, int]):
     text = mesh_text({"x": 2, "y": 3}) + graph_text("gemm_softmax", sizes)
     passes = (
         "decompose,distribute{dim=K axes=x,y op=contract},"
-        "distribute{dim=M axes=x op=reduce},insert-collectives,exchange-terms"
+        "distribute{dim=M axes=x op=reduce},insert-collectives,lower-reductions"
     )
     before = parse_module(text)
     assert_same_meaning(before, run_passes(before, passes), "main")
@@ -75,7 +75,7 @@ def test_place_collectives_may_have_split_the_reduction(ranks: int):
     )
     before = run_passes(parse_module(text), shared)
     assert any(isinstance(op, ReduceScatterOp) for op in before.walk())
-    after = run_passes(before, "exchange-terms")
+    after = run_passes(before, "lower-reductions")
     assert_same_meaning(before, after, "main")
     assert remaining(after) == MOVING
 
@@ -91,7 +91,7 @@ def test_a_dimension_that_is_called_so_already():
       func.return %y : {kind}
     }}"""
     before = parse_module(text)
-    after = run_passes(before, "insert-collectives,exchange-terms")
+    after = run_passes(before, "insert-collectives,lower-reductions")
     assert_same_meaning(before, after, "main")
     inner = [op for op in after.walk() if isinstance(op, ReduceOp)]
     assert names_of(inner[-1].input) == ("rank_part_", "M", "rank_part")
@@ -101,7 +101,7 @@ def test_the_exchange_lies_where_the_reduction_did():
     text = mesh_text({"rank": 2}) + graph_text("gemm_softmax", (4, 3, 5))
     passes = (
         "decompose,distribute{dim=N axes=rank},insert-collectives,place-collectives,"
-        "exchange-terms"
+        "lower-reductions"
     )
     after = run_passes(parse_module(text), passes)
     found = [op for op in after.walk() if isinstance(op, CollectiveOp)]

@@ -33,8 +33,8 @@ func.func @f(%x: !G) -> !O {
   ^bb0(%l: !L):
     %r = dataflow.program ins(%l : !L) {
     ^bb0(%x1: !L):
-      %box = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
-      %other = dataflow.inbox slots 2 on @gpus ["rank"] : !CH
+      %box = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
+      %other = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
       %flags = dataflow.flags for %other writers 1 : !CH -> !F
       dataflow.kernel @send ins(%x1, %box, %other, %flags : !L, !CH, !CH, !F) {
       ^bb0(%x2: !L, %box1: !CH, %other1: !CH, %f: !F):
@@ -131,11 +131,11 @@ def test_what_holds_of_own_flags_holds_of_shared_ones(old: str, new: str, reason
 
 def test_blocks_are_along_what_both_have():
     sent, whole = (f"tensor<4x{k}xf32, #compound.dims<M, K>>" for k in (8, 16))
-    line = 'dataflow.inbox slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K'
+    line = 'slots 2 on @gpus ["rank"] : !dataflow.channel<push gather K'
     text = f"""
     collective.mesh @gpus {{rank = 2}}
-    %0 = {line} : {sent} -> {whole}>
-    %1 = {line} : {sent.replace("M", "N")} -> {whole.replace("M", "N")}>
+    %0 = dataflow.receive_buffer {line} : {sent} -> {whole}>
+    %1 = dataflow.receive_buffer {line} : {sent.replace("M", "N")} -> {whole.replace("M", "N")}>
     %2 = dataflow.flags for %0 writers 1 : !dataflow.channel<push gather K
         : {sent} -> {whole}> -> !dataflow.flags<2, [M = 2]>
     """
@@ -147,7 +147,7 @@ def test_blocks_are_along_what_both_have():
 
 LOWERED = (
     (
-        r"(%box|%other) = dataflow.inbox .*",
+        r"(%box|%other) = dataflow.receive_buffer .*",
         r"\1 = dataflow.channel on @gpus "
         r'["rank"] blocks [M = 2] : !CH',
     ),
@@ -155,7 +155,7 @@ LOWERED = (
     (r" flags %f| epoch %e|, %flags|, %f: !F|, !F(?=[ ){]|$)", ""),
     (r" release system( fence)?| acquire system arrivals 1", ""),
 )
-"""What `lower-channels` adds to a program, and what stands there before."""
+"""What `lower-channels` adds to a program, and what is there before."""
 
 
 def unlowered(text: str) -> str:
@@ -170,12 +170,12 @@ def test_a_kernel_takes_the_flags_that_tell_it():
     (flags,) = (op for op in module.walk() if isinstance(op, FlagsOp))
     _, reader = (op for op in module.walk() if isinstance(op, KernelOp))
     assert flags.result in reader.ins
-    assert flags.box not in reader.ins
+    assert flags.buffer not in reader.ins
 
 
 def test_a_signal_that_says_nothing_of_a_channel_does_not_speak_for_it():
     text = edited((" covers(%box1 : !CH)", ""))
-    reason = "@sum uses %flags, the flags of %other, for %box; give each inbox its own"
+    reason = "@sum uses %flags, the flags of %other, for %box; give each receive buffer"
     with pytest.raises(PassFailedException, match=re.escape(reason)):
         run_passes(parse_module(text), "verify-sync")
     with pytest.raises(PassFailedException, match="waits for what nobody signals"):
@@ -184,7 +184,7 @@ def test_a_signal_that_says_nothing_of_a_channel_does_not_speak_for_it():
 
 def test_what_a_signal_covers_is_verified_after_lowering_too():
     for text in BROKEN.values():
-        with pytest.raises(PassFailedException, match="speaks for %box_inbox by the"):
+        with pytest.raises(PassFailedException, match="speaks for %box_recv by the"):
             run_passes(parse_module(unlowered(text)), "lower-channels,verify-sync")
 
 
@@ -195,7 +195,7 @@ def connected(pattern: str) -> ModuleOp:
     hardware = ROOT / "samples/hardware/mi300x8.yaml"
     passes = (
         f'attach-hardware{{path="{hardware}"}},select-ranks{{ranks=4}},decompose,stream,'
-        "insert-collectives,place-collectives,exchange-terms,fuse{strategy=auto},tile,"
+        "insert-collectives,place-collectives,lower-reductions,fuse{strategy=auto},tile,"
         f"outline-kernels,bsp-to-dataflow{{pattern={pattern}}}"
     )
     return run_passes(parse_module(text), passes)

@@ -1,4 +1,7 @@
-"""The analysis of sweeps: how many, what each computes, what crosses between them."""
+"""
+The analysis of reduction loops: how many, what each computes, what crosses between
+them.
+"""
 
 from gpu_graphs import (
     ATTENTION,
@@ -15,13 +18,13 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.reduction_loops import (
-    Sweep,
+    ReductionLoop,
     crossing_values,
     looped_dims,
     nested_loops,
-    plan_sweeps,
+    plan_reduction_loops,
     producers,
-    sweep_count,
+    reduction_loop_count,
     without_constants,
 )
 
@@ -46,21 +49,21 @@ def hints(values: tuple[SSAValue, ...]) -> list[str | None]:
     return [value.name_hint for value in values]
 
 
-def made(sweep: Sweep) -> list[str | None]:
-    return [op.results[0].name_hint for op in sweep.ops]
+def made(reduction_loop: ReductionLoop) -> list[str | None]:
+    return [op.results[0].name_hint for op in reduction_loop.ops]
 
 
 def test_a_reduction_ends_a_sweep() -> None:
-    assert sweep_count(softmax(), "N") == 3
-    assert sweep_count(softmax("decompose,stream"), "N") == 2
-    assert sweep_count(softmax(), "K") == 1
-    assert sweep_count(softmax(), "Q") == 0
+    assert reduction_loop_count(softmax(), "N") == 3
+    assert reduction_loop_count(softmax("decompose,stream"), "N") == 2
+    assert reduction_loop_count(softmax(), "K") == 1
+    assert reduction_loop_count(softmax(), "Q") == 0
 
 
 def test_a_chain_of_reductions_of_one_value_needs_one_sweep() -> None:
-    assert sweep_count(body(parse_module(TWO_PRODUCTS)), "N") == 1
-    assert sweep_count(body(parse_module(STATISTICS)), "C") == 2
-    assert sweep_count(body(parse_module(ATTENTION)), "N") == 2
+    assert reduction_loop_count(body(parse_module(TWO_PRODUCTS)), "N") == 1
+    assert reduction_loop_count(body(parse_module(STATISTICS)), "C") == 2
+    assert reduction_loop_count(body(parse_module(ATTENTION)), "N") == 2
 
 
 def test_loops_over_what_is_reduced_last_stand_outermost() -> None:
@@ -88,21 +91,23 @@ def test_of_two_loops_that_exclude_each_other_the_shorter_is_none() -> None:
 
 def test_later_sweeps_recompute_what_they_need() -> None:
     ops = softmax()
-    plan = plan_sweeps(ops, "N", set(ops[-1].results))
-    assert [made(sweep) for sweep in plan.sweeps] == [
+    plan = plan_reduction_loops(ops, "N", set(ops[-1].results))
+    assert [made(reduction_loop) for reduction_loop in plan.reduction_loops] == [
         ["c", "m"],
         ["c", "s", "e", "l"],
         ["c", "s", "e", "p", "p"],
     ]
-    assert [hints(sweep.outputs) for sweep in plan.sweeps] == [["m"], ["l"], ["p"]]
+    assert [
+        hints(reduction_loop.outputs) for reduction_loop in plan.reduction_loops
+    ] == [["m"], ["l"], ["p"]]
     assert plan.between == ((), (), (), ())
 
 
 def test_a_spilled_tile_is_yielded_once_and_not_recomputed() -> None:
     ops = softmax()
-    plan = plan_sweeps(ops, "N", set(ops[-1].results), {named(ops, "c")})
-    assert hints(plan.sweeps[0].outputs) == ["m", "c"]
-    assert [made(sweep) for sweep in plan.sweeps] == [
+    plan = plan_reduction_loops(ops, "N", set(ops[-1].results), {named(ops, "c")})
+    assert hints(plan.reduction_loops[0].outputs) == ["m", "c"]
+    assert [made(reduction_loop) for reduction_loop in plan.reduction_loops] == [
         ["c", "m"],
         ["s", "e", "l"],
         ["s", "e", "p", "p"],
@@ -111,7 +116,7 @@ def test_a_spilled_tile_is_yielded_once_and_not_recomputed() -> None:
 
 def test_ops_without_the_dimension_stand_between_sweeps() -> None:
     ops = body(parse_module(STATISTICS))
-    plan = plan_sweeps(ops, "C", {*ops[-1].results, named(ops, "m")})
+    plan = plan_reduction_loops(ops, "C", {*ops[-1].results, named(ops, "m")})
     assert [[op.results[0].name_hint for op in part] for part in plan.between] == [
         [],
         ["m"],
@@ -121,8 +126,8 @@ def test_ops_without_the_dimension_stand_between_sweeps() -> None:
 
 def test_all_results_of_a_fold_leave_its_sweep() -> None:
     ops = softmax("decompose,stream")
-    plan = plan_sweeps(ops, "N", set(ops[-1].results))
-    assert hints(plan.sweeps[0].outputs) == ["m", "l"]
+    plan = plan_reduction_loops(ops, "N", set(ops[-1].results))
+    assert hints(plan.reduction_loops[0].outputs) == ["m", "l"]
 
 
 def test_crossing_values_and_their_producers() -> None:

@@ -1,7 +1,7 @@
 """
-Which pattern a program follows that has channels already: it keeps it.
+The pattern of a program that has channels already: it keeps them.
 
-Somebody has written it at the dataflow level, or `bsp-to-dataflow` has run before.
+It was written at the dataflow level, or `bsp-to-dataflow` has run before.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.dataflow import (
     ChannelOp,
-    InboxOp,
     KernelOp,
     ProgramOp,
     PullOp,
     PushOp,
     ReadOp,
+    ReceiveBufferOp,
     StageOp,
     WaitOp,
-    behind,
+    program_value,
 )
 from comet.dialects.dataflow.channel import ChannelMode
 from comet.dialects.dataflow.signals import blocks_of
@@ -30,7 +30,7 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import Pattern
 from comet.passes.dataflow.verify_sync.wiring import Use, uses_of_channels
 
 
-def check_own_pattern(function: FuncOp, program: ProgramOp, asked: str) -> None:
+def check_present_pattern(function: FuncOp, program: ProgramOp, asked: str) -> None:
     """Raise `PassFailedException` if channels follow another pattern than `asked`."""
     found = [_patterns(channel, uses) for channel, uses in _channels(program)]
     if not found or asked == "auto":
@@ -47,30 +47,34 @@ def check_own_pattern(function: FuncOp, program: ProgramOp, asked: str) -> None:
 
 def _channels(
     program: ProgramOp,
-) -> list[tuple[ChannelOp | InboxOp, Sequence[Use]]]:
-    """Return the channels and inboxes of a program, and what kernels do with each."""
+) -> list[tuple[ChannelOp | ReceiveBufferOp, Sequence[Use]]]:
+    """
+    Return the channels and receive buffers of a program, and what kernels do with each.
+    """
     uses = list(uses_of_channels(program))
     return [
-        (op, [use for use in uses if behind(use.channel) is op.result])
+        (op, [use for use in uses if program_value(use.channel) is op.result])
         for op in program.body.block.ops
-        if isinstance(op, ChannelOp | InboxOp)
+        if isinstance(op, ChannelOp | ReceiveBufferOp)
     ]
 
 
-def _patterns(channel: ChannelOp | InboxOp, uses: Sequence[Use]) -> set[Pattern]:
+def _patterns(
+    channel: ChannelOp | ReceiveBufferOp, uses: Sequence[Use]
+) -> set[Pattern]:
     """Return the patterns that make such a channel."""
     if channel.type.mode is ChannelMode.PULL:
         return {Pattern.PULL}
     if not any(isinstance(op, WaitOp) for op in uses):
         return {Pattern.BSP}
-    givers = [op for op in uses if isinstance(op, PushOp | StageOp)]
-    if not all(_only_copies(op.parent_op()) for op in givers):
+    producers = [op for op in uses if isinstance(op, PushOp | StageOp)]
+    if not all(_only_copies(op.parent_op()) for op in producers):
         return {Pattern.FUSED}
     return {Pattern.PUSH} if blocks_of(channel.result) else {Pattern.PUSH, Pattern.WAIT}
 
 
 def _only_copies(kernel: object) -> bool:
-    """Whether a kernel does nothing but give on what it takes."""
+    """Whether a kernel only forwards what it reads."""
     assert isinstance(kernel, KernelOp)
     ops = list(kernel.body.block.ops)
     nodes = [op for op in ops if isinstance(op, SpatialOp)]

@@ -1,4 +1,4 @@
-// RUN: comet-opt %s -p exchange-terms | filecheck %s
+// RUN: comet-opt %s -p lower-reductions | filecheck %s
 
 collective.mesh @gpus {rank = 4}
 
