@@ -26,7 +26,7 @@ from comet.passes.schedule.fuse.strategy import STRATEGY
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.accelerator import search
 from comet.passes.schedule.tile.template import Template, make_template
-from comet.passes.sharding.distribute.auto import SHARED_DIMS
+from comet.passes.sharding.distribute.auto import SHARDED_DIMS
 
 MODELS: tuple[ModelName, ...] = ("paper", "tool")
 
@@ -128,7 +128,7 @@ def decided(module: ModuleOp, options: CometAcceleratorPass) -> CometAccelerator
     options, context = replace(options, stream=options.stream is True), new_context()
     sharings = tuple(options.sharings(context, module))
     notes = options.cheapest(context, module, sharings).notes
-    if isinstance(dims := notes.get(SHARED_DIMS), StringAttr):
+    if isinstance(dims := notes.get(SHARDED_DIMS), StringAttr):
         options = replace(options, dim=tuple(dims.data.split(",")))
     return next(
         replace(options, strategy=strategy)

@@ -1,8 +1,8 @@
 // C = A B on four GPUs, written by hand at the dataflow level. Every GPU holds a quarter of the columns of A and all
 // of B, and wants all of C.
 //
-// At this level one says what is launched, who sends what to whom in which pieces, and who waits for which of them.
-// That is apart from how kernels compute. Here A travels in tiles of 32 x 16, and readers are signalled 32 rows at a
+// At this level one says what is launched, who sends what to whom in which blocks, and who waits for which of them.
+// That is independent of how kernels compute. Here A travels in tiles of 32 x 16, and readers are signalled 32 rows at a
 // time; the product is made of tiles of 16 x 32, with K in steps of 16. Nobody waits for all of A, no barrier stands
 // anywhere, and nothing is cleared between launches: see docs/ir.md.
 //
@@ -10,7 +10,7 @@
 //     -p 'attach-hardware{path="samples/hardware/h200x8.yaml"},triton-distributed{ranks=4 pattern=push}' -t triton
 
 // In device memory: what a GPU holds of A, all of A, B, C.
-!Share = tensor<64x32xf16, #compound.dims<M, K @HBM>>
+!Shard = tensor<64x32xf16, #compound.dims<M, K @HBM>>
 !A = tensor<64x128xf16, #compound.dims<M, K @HBM>>
 !B = tensor<128x96xf16, #compound.dims<K, N @HBM>>
 !C = tensor<64x96xf16, #compound.dims<M, N @HBM>>
@@ -27,33 +27,33 @@
 !TileOfC = tensor<16x32xf16, #compound.dims<M, N @REG>>
 
 // Every GPU gives its shard to the channel, and sees the shards of all, concatenated along K.
-!Gather = !dataflow.channel<push gather K : !Share -> !A>
+!Gather = !dataflow.channel<push gather K : !Shard -> !A>
 
 collective.mesh @gpus {rank = 4} at {rank = "HBM"}
 
 func.func @all_gather_gemm(%a: !A, %b: !B) -> !C {
   %c = collective.spmd on @gpus ins(%a, %b : !A, !B) sharded [{K = ["rank"]}, {}] outs(!C) sharded [{}] {
-  ^bb0(%share: !Share, %weights: !B):
-    %product = dataflow.program ins(%share, %weights : !Share, !B) {
-    ^bb0(%own_a: !Share, %own_b: !B):
+  ^bb0(%shard: !Shard, %weights: !B):
+    %product = dataflow.program ins(%shard, %weights : !Shard, !B) {
+    ^bb0(%own_a: !Shard, %own_b: !B):
 
       // A shard is signalled in two blocks of 32 rows, each as soon as it is there.
       %a_channel = dataflow.channel on @gpus ["rank"] blocks [M = 2] : !Gather
 
-      // Four programs: each stores its tile into the receive buffers of all GPUs, then tells them. Two tiles make a block.
-      dataflow.kernel @send ins(%own_a, %a_channel : !Share, !Gather) {
-      ^bb0(%a_share: !Share, %to: !Gather):
-        %sent = schedule.spatial on grid [g0: M = 2, g1: K = 2] ins(%a_share : !Share) outs(!Share) {
+      // Four programs: each stores its tile into the receive buffers of all GPUs, then signals them. Two tiles make a block.
+      dataflow.kernel @send ins(%own_a, %a_channel : !Shard, !Gather) {
+      ^bb0(%a_share: !Shard, %to: !Gather):
+        %sent = schedule.spatial on grid [g0: M = 2, g1: K = 2] ins(%a_share : !Shard) outs(!Shard) {
         ^bb0(%tile: !Sent):
           schedule.yield %tile : !Sent
         }
-        dataflow.push %sent to %to : !Share, !Gather
+        dataflow.push %sent to %to : !Shard, !Gather
         dataflow.signal %to : !Gather
         dataflow.yield
       }
 
       // Twelve programs. K has two rows: the first visits the GPUs that sent something, the own one first, and waits
-      // for the block that the program needs; the second goes through that share, and waits for nothing.
+      // for the block that the program needs; the second loops over that shard, and waits for nothing.
       %buffer = dataflow.buffer : !C
       %result = dataflow.kernel @multiply ins(%a_channel, %own_b : !Gather, !B) outs(%buffer : !C)
           sources ["K"] {

@@ -38,7 +38,7 @@ from comet.passes.sharding.dim_axes import (
     parse_dims,
 )
 from comet.passes.sharding.distribute import DistributePass
-from comet.passes.sharding.distribute.auto import SHARED_DIMS, candidates
+from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.levels import explicit_level
@@ -52,7 +52,7 @@ Dims: TypeAlias = tuple[DimAxes, ...]
 
 
 @dataclass(frozen=True)
-class Sharing:
+class ShardingConfig:
     """Whether statistics are streamed, and what clusters and cores share."""
 
     stream: bool
@@ -62,7 +62,7 @@ class Sharing:
 
     @property
     def label(self) -> str:
-        """The sharing as options."""
+        """The config as options."""
         stream = "true" if self.stream else "false"
         return f"stream={stream} dim={','.join(each.dim for each in self.dims)}"
 
@@ -152,12 +152,12 @@ class CometAcceleratorPass(Pipeline):
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")
         self.check_names(module, attached_system(module))
-        sharings = list(self.sharings(ctx, module))
-        if len(sharings) == 1:
-            (sharing,) = sharings
-            passes, notes = self.passes_for(module, sharing), sharing.notes
+        configs = list(self.configs(ctx, module))
+        if len(configs) == 1:
+            (config,) = configs
+            passes, notes = self.passes_for(module, config), config.notes
         else:
-            trial = self.cheapest(ctx, module, sharings)
+            trial = self.cheapest(ctx, module, configs)
             passes, notes = trial.passes, trial.notes
         for func in compute_functions(module):
             func.attributes.update(notes)
@@ -175,8 +175,8 @@ class CometAcceleratorPass(Pipeline):
         if self.factors != "auto":
             check_dims(parse_plan(self.factors), sorted(dims_in(module)))
 
-    def sharings(self, ctx: Context, module: ModuleOp) -> Iterator[Sharing]:
-        """Yield what options leave open, at least one sharing; changes nothing."""
+    def configs(self, ctx: Context, module: ModuleOp) -> Iterator[ShardingConfig]:
+        """Yield what options leave open, at least one config; changes nothing."""
         streams = (True, False) if self.stream == "auto" else (self.stream,)
         if self.stream == "auto" and not has_attention(module):
             streams = (False,)
@@ -190,46 +190,52 @@ class CometAcceleratorPass(Pipeline):
                 if len(streams) > 1:
                     notes[STREAM] = BoolAttr.from_bool(stream)
                 if len(open_dims) > 1:
-                    notes[SHARED_DIMS] = StringAttr(",".join(each.dim for each in dims))
-                yield Sharing(stream, dims, notes)
+                    notes[SHARDED_DIMS] = StringAttr(
+                        ",".join(each.dim for each in dims)
+                    )
+                yield ShardingConfig(stream, dims, notes)
 
     def open_dims(self, module: ModuleOp) -> Sequence[Dims]:
-        """Return the dimensions that may be shared, at least one choice of them."""
+        """Return the dimensions that may be sharded, at least one choice of them."""
         if self.dim is not None and self.dim != AUTO:
             return (parse_dims(self.dim),)
         found = [tuple(map(DimAxes, names)) for names in candidates(module)] or [()]
         return found[:1] if self.dim is None and self.is_pinned() else found
 
     def cheapest(
-        self, ctx: Context, module: ModuleOp, sharings: Sequence[Sharing]
+        self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
     ) -> Trial:
         """
         Return the passes that make the cheapest mapping.
 
-        Raises PassFailedException with the reason of the last sharing if none has one.
+        Raises PassFailedException with the reason of the last config if none has one.
         """
         candidates = [
-            Candidate(sharing.label, partial(self.tried, ctx, module, sharing))
-            for sharing in sharings
+            Candidate(config.label, partial(self.tried, ctx, module, config))
+            for config in configs
         ]
         goal = Goal(self.model, self.objective)
-        return cheapest("sharing", place_of(module), candidates, goal).made
+        return cheapest("sharding", place_of(module), candidates, goal).made
 
-    def tried(self, ctx: Context, module: ModuleOp, sharing: Sharing) -> Found[Trial]:
+    def tried(
+        self, ctx: Context, module: ModuleOp, config: ShardingConfig
+    ) -> Found[Trial]:
         """Compile a copy of `module`, and return what did it and what it costs."""
         copy = module.clone()
-        passes = run_settled(self.passes_for(copy, sharing), ctx, copy)
+        passes = run_settled(self.passes_for(copy, config), ctx, copy)
         (mapping,) = (op for op in copy.body.block.ops if isinstance(op, MappingOp))
         figures = estimate_of(mapping)
         assert figures is not None
         cost = Cost(figures.latency, figures.energy or 0.0)
-        notes = {**sharing.notes, **fusion_of(mapping)}
+        notes = {**config.notes, **fusion_of(mapping)}
         return Found(Trial(passes, notes), cost, figures.limit)
 
-    def passes_for(self, module: ModuleOp, sharing: Sharing) -> tuple[ModulePass, ...]:
+    def passes_for(
+        self, module: ModuleOp, config: ShardingConfig
+    ) -> tuple[ModulePass, ...]:
         """Return the passes after `decompose`."""
-        system, stream = attached_system(module), sharing.stream
-        spread = self.spread(module, system, sharing.dims, stream=stream)
+        system, stream = attached_system(module), config.stream
+        spread = self.spread(module, system, config.dims, stream=stream)
         return (*spread, *self.map())
 
     def spread(
@@ -251,7 +257,7 @@ class CometAcceleratorPass(Pipeline):
         )
 
     def map(self) -> Iterator[ModulePass]:
-        """Yield the passes that make a mapping of what is shared."""
+        """Yield the passes that make a mapping of what is sharded."""
         model, objective = self.model, self.objective
         yield FusePass(
             strategy=self.strategy,
@@ -265,7 +271,7 @@ class CometAcceleratorPass(Pipeline):
         yield LowerToCometPass()
 
     def is_pinned(self) -> bool:
-        """Return whether options that depend on what is shared are given."""
+        """Return whether options that depend on what is sharded are given."""
         unset = self.op is None and self.at is None
         open_ = self.kind == self.strategy == self.factors == "auto"
         return not (unset and open_)

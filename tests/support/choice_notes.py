@@ -5,9 +5,9 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.passes.dataflow.bsp_to_dataflow import CHOSEN
 from comet.passes.pipelines.comet_accelerator import STREAM
 from comet.passes.schedule.fuse.strategy import BETWEEN, CHUNKS, STRATEGY
-from comet.passes.sharding.distribute.auto import SHARED_DIMS
+from comet.passes.sharding.distribute.auto import SHARDED_DIMS
 
-NOTES = (STREAM, SHARED_DIMS, STRATEGY, CHUNKS, BETWEEN, CHOSEN)
+NOTES = (STREAM, SHARDED_DIMS, STRATEGY, CHUNKS, BETWEEN, CHOSEN)
 """What says that a search was made, and is not said when its outcome is given."""
 
 

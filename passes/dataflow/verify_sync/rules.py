@@ -177,7 +177,7 @@ def waits_are_signalled(wiring: Wiring) -> str | None:
         if not signals:
             return (
                 f"{kernel_of(wait)} waits for flags of {wiring.name} that nobody "
-                "signals, for ever; signal where the receive buffer is stored to"
+                "signals, for ever; signal in the kernel that stores to it"
             )
         for signal in signals:
             if wiring.before(signal, wait):

@@ -21,7 +21,7 @@ from comet.passes.analysis.functions import compute_functions
 Dims: TypeAlias = tuple[str, ...]
 """Dimensions in the order in which they take the mesh axes."""
 
-SHARED_DIMS = "comet.dim"
+SHARDED_DIMS = "comet.dim"
 """The attribute of a mapping that names the dimensions that were chosen."""
 
 

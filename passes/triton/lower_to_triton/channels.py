@@ -202,8 +202,8 @@ def from_all(scope: Scope, received: Received) -> Buffer:
 
 
 def message_name(channel: Channel) -> str:
-    """Name one message of a channel: a_box in a_recv."""
-    return f"{channel.name.removesuffix('_inbox')}_box"
+    """Name one message of a channel: a_message in a_recv."""
+    return f"{channel.name.removesuffix('_recv')}_message"
 
 
 def _buffer(received: Received, base: SSAValue, origins: dict[str, SSAValue]) -> Buffer:

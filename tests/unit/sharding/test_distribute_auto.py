@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
-from comet.passes.sharding.distribute.auto import SHARED_DIMS, candidates, result_dims
+from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates, result_dims
 
 LEFT, RIGHT = "tensor<64x16xf16>", "tensor<16x64xf16>"
 GEMM_GEMM = f"""
@@ -41,7 +41,7 @@ def latency(mapping: MappingOp) -> float:
 
 
 def chosen(mapping: MappingOp) -> str | None:
-    noted = mapping.attributes.get(SHARED_DIMS)
+    noted = mapping.attributes.get(SHARDED_DIMS)
     return noted.data if isinstance(noted, StringAttr) else None
 
 
