@@ -126,8 +126,8 @@ def decided(module: ModuleOp, options: CometAcceleratorPass) -> CometAccelerator
     if options.strategy != "auto":
         return options
     options, context = replace(options, stream=options.stream is True), new_context()
-    sharings = tuple(options.sharings(context, module))
-    notes = options.cheapest(context, module, sharings).notes
+    configs = tuple(options.configs(context, module))
+    notes = options.cheapest(context, module, configs).notes
     if isinstance(dims := notes.get(SHARDED_DIMS), StringAttr):
         options = replace(options, dim=tuple(dims.data.split(",")))
     return next(
@@ -150,7 +150,7 @@ def template_of(module: ModuleOp, options: CometAcceleratorPass) -> Template:
 def parts_of(module: ModuleOp, options: CometAcceleratorPass) -> tuple[ModulePass, ...]:
     """Return the passes after `decompose`, with `stream` only where it is asked for."""
     options = replace(options, stream=options.stream is True)
-    return options.passes_for(module, next(options.sharings(new_context(), module)))
+    return options.passes_for(module, next(options.configs(new_context(), module)))
 
 
 def price_files(

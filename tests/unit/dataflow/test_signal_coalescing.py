@@ -135,7 +135,8 @@ def test_blocks_are_along_what_both_have():
     text = f"""
     collective.mesh @gpus {{rank = 2}}
     %0 = dataflow.receive_buffer {line} : {sent} -> {whole}>
-    %1 = dataflow.receive_buffer {line} : {sent.replace("M", "N")} -> {whole.replace("M", "N")}>
+    %1 = dataflow.receive_buffer {line}
+        : {sent.replace("M", "N")} -> {whole.replace("M", "N")}>
     %2 = dataflow.flags for %0 writers 1 : !dataflow.channel<push gather K
         : {sent} -> {whole}> -> !dataflow.flags<2, [M = 2]>
     """
