@@ -201,7 +201,7 @@ def test_positions_are_an_error(name: str) -> None:
     path = ROOT / "samples" / "hardware" / "edge.yaml"
     passes = f'attach-hardware{{path="{path}"}},comet-accelerator'
     text = (ROOT / "samples" / f"{name}.mlir").read_text()
-    with pytest.raises(PassFailedException, match="do not tell where an element"):
+    with pytest.raises(PassFailedException, match="do not compute the position"):
         run(text, passes)
 
 

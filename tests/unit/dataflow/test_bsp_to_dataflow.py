@@ -253,7 +253,7 @@ def test_blocks_are_cut_as_asked():
         ("M=3", "M, of extent 8, into 3 tiles of a power of two; choose M=4"),
         ("M=5", "M, of extent 8, into 5 tiles of a power of two; choose M=4"),
         ("M=9", "M, of extent 8, into 9 tiles of a power of two; choose M=8"),
-        ("M=0", "plan loop 'M=0' of"),
+        ("M=0", "'M=0' in plan entry"),
     ],
 )
 def test_blocks_that_do_not_fit(blocks: str, reason: str):

@@ -95,7 +95,9 @@ def test_a_forgotten_combiner():
     module = mutable()
     node = combining(module, SpatialOp, Combiner.MAX)
     combine_by(node, *("none" for _ in node.outs))
-    assert_caught_twice(module, "has no looped dimension N and names no combiner")
+    assert_caught_twice(
+        module, "does not have the looped dimension N and names no combiner"
+    )
 
 
 def test_a_combiner_where_nothing_is_combined():

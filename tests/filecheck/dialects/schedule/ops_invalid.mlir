@@ -153,7 +153,7 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !t = tensor<8x4xf16, #compound.dims<M, N @OB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.temporal' op result tensor<8xf16, #compound.dims<M @GB>> has no looped dimension N and names no combiner (add, max, fold, same or root)
+// CHECK: 'schedule.temporal' op result tensor<8xf16, #compound.dims<M @GB>> does not have the looped dimension N and names no combiner (add, max, fold, same or root)
 %c = "test.op"() : () -> !C
 %m = schedule.temporal [N = 3] ins(%c : !C) outs(!R)  {
 ^bb0(%t: !t):
