@@ -250,7 +250,8 @@ def _verify_combiner(op: NodeOp, result: SSAValue, combiner: Combiner) -> None:
     lost = [dim for dim in dims if dim not in extents_of(result)]
     if lost and combiner is Combiner.NONE:
         raise VerifyException(
-            f"'{op.name}' op result {result.type} does not have the looped dimension {lost[0]} "
+            f"'{op.name}' op result {result.type} does not have the looped "
+            f"dimension {lost[0]} "
             "and names no combiner (add, max, fold, same or root)"
         )
     if not lost and combiner is not Combiner.NONE:
