@@ -207,8 +207,8 @@ class _PlanBuilder:
             buffers.append(buffer.result)
         ins = [self._values[value] for value in launch.ins]
         kernel = dataflow.KernelOp(launch.name, ins, buffers, _kernel_body(launch))
-        views = (view.result for view in launch.views)
-        values = (*launch.ins, *views, *launch.op.results)
+        # What only a view reads is not counted: its names are not those of the node.
+        values = (*launch.op.operands, *launch.op.results)
         kernel.shards = shards_attr(_shards(values, self._ragged))
         self._builder.insert(kernel)
         for result, filled in zip(launch.op.results, kernel.results_, strict=True):

@@ -37,3 +37,20 @@ def test_ranks_share_any_dimension(tmp_path: Path) -> None:
         pipeline = f"{H200X8},triton-distributed{{{options}}}"
         sources[f"{op.title}_{dim}"] = emitted(op.text(EXTENTS), pipeline)
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")
+
+
+def test_ranks_share_both_sides_of_one_tensor(tmp_path: Path) -> None:
+    """Each side has its own sharding, of one element or more, odd or not."""
+    sources: dict[str, str] = {}
+    for extent in (1, 2, 3):
+        text = f"""
+func.func @square(%x: tensor<{extent}x{extent}xf16>) -> tensor<{extent}x{extent}xf16> {{
+  %y = compound.gemm %x, %x
+      : (tensor<{extent}x{extent}xf16>, tensor<{extent}x{extent}xf16>)
+      -> tensor<{extent}x{extent}xf16>
+  func.return %y : tensor<{extent}x{extent}xf16>
+}}
+"""
+        pipeline = f"{H200X8},triton-distributed{{ranks=2 dim=K}}"
+        sources[f"square_{extent}"] = emitted(text, pipeline)
+    assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")
