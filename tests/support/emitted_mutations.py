@@ -92,12 +92,12 @@ MUTATIONS = {
     ),
     "a push to oneself": Mutation(
         "push",
-        (("rebase(a_inbox_ptr, rank, dest", "rebase(a_inbox_ptr, rank, rank"),),
+        (("rebase(a_recv_ptr, rank, dest", "rebase(a_recv_ptr, rank, rank"),),
         WRONG,
     ),
     "a pull from oneself": Mutation(
         "pull",
-        (("rebase(c_inbox_ptr, rank, source", "rebase(c_inbox_ptr, rank, rank"),),
+        (("rebase(c_recv_ptr, rank, source", "rebase(c_recv_ptr, rank, rank"),),
         WRONG,
     ),
     "the same room for all senders": Mutation(

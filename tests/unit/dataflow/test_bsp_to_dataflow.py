@@ -111,7 +111,7 @@ def test_fused_has_fewer_kernels():
     assert counts == {"push": 3, "fused": 2, "pull": 2, OPTIONS[-1]: 1}
 
 
-def test_inboxes_have_a_slot_for_the_rank_that_is_ahead():
+def test_receive_buffers_have_a_slot_for_the_rank_that_is_ahead():
     after = run_passes(bsp("ag_gemm", 4), "bsp-to-dataflow,lower-channels")
     (receive_buffer,) = (op for op in after.walk() if isinstance(op, ReceiveBufferOp))
     assert receive_buffer.slots.value.data == 2
