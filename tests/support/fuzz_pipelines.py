@@ -63,7 +63,7 @@ def accelerator(random: Random, dims: Sequence[str], decompose: bool) -> Specs:
         *((spread,) if axes and dims else ()),
         "insert-collectives",
         f"place-collectives{{at=GB kind={random.choice(KINDS)}}}",
-        f"fuse{{strategy={random.choice(('apart', *STRATEGIES))}}}",
+        f"fuse{{strategy={random.choice(('isolate_contractions', *STRATEGIES))}}}",
         "tile",
         f"bind{{kind={random.choice(BINDINGS)}}}",
         "annotate-cost",
