@@ -110,18 +110,18 @@ class CollectiveOp(IRDLOperation, ABC):
         A shard has ceil(extent / group size) elements; all else is equal. A dimension
         that `part` lacks is new in `whole`, with one element per instance.
         """
-        shares, wholes = extents_of(part), extents_of(whole)
+        shards, wholes = extents_of(part), extents_of(whole)
         if element_type_of(part) != element_type_of(whole):
             raise VerifyException(f"'{self.name}' op keeps the element type")
         if dim not in wholes:
             raise VerifyException(f"'{self.name}' op {whole.type} has no dim {dim}")
-        share, size = shares.setdefault(dim, 1), self.group_size
-        if share != -(-wholes[dim] // size):
+        shard, size = shards.setdefault(dim, 1), self.group_size
+        if shard != -(-wholes[dim] // size):
             raise VerifyException(
                 f"'{self.name}' op {dim} = {wholes[dim]} over {size} instances is "
-                f"{-(-wholes[dim] // size)} each, got {share}"
+                f"{-(-wholes[dim] // size)} each, got {shard}"
             )
-        if shares | {dim: 0} != wholes | {dim: 0}:
+        if shards | {dim: 0} != wholes | {dim: 0}:
             raise VerifyException(
                 f"'{self.name}' op keeps every dimension but {dim}: {part.type} and "
                 f"{whole.type}"

@@ -334,10 +334,10 @@ class AllToAllOp(CollectiveOp):
             )
         if element_type_of(self.input) != element_type_of(self.result):
             raise VerifyException(f"'{self.name}' op keeps the element type")
-        share = before.setdefault(concat, 1)
+        shard = before.setdefault(concat, 1)
         fits = (
             after.get(split) == -(-before[split] // size)
-            and share == -(-after.get(concat, 0) // size)
+            and shard == -(-after.get(concat, 0) // size)
             and after | {split: 0, concat: 0} == before | {split: 0, concat: 0}
         )
         if not fits:

@@ -134,8 +134,8 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
         """What goes from one rank to one other."""
         if self.split is None:
             return self.sent
-        share = extents_of(self.received)[self.split]
-        return with_extents(self.sent, {self.split: share})
+        shard = extents_of(self.received)[self.split]
+        return with_extents(self.sent, {self.split: shard})
 
     @property
     def source_extent(self) -> int:
@@ -233,14 +233,14 @@ class _GroupOp(IRDLOperation, ABC):
         """Check that shares are ceil(extent / ranks)."""
         type_, ranks = self.type, self.ranks
         sent, received = extents_of(type_.sent), extents_of(type_.received)
-        shares = {type_.gather: (type_.source_extent, received[type_.gather])}
+        shards = {type_.gather: (type_.source_extent, received[type_.gather])}
         if type_.split is not None:
-            shares[type_.split] = (received[type_.split], sent[type_.split])
-        for dim, (share, whole) in shares.items():
-            if share != -(-whole // ranks):
+            shards[type_.split] = (received[type_.split], sent[type_.split])
+        for dim, (shard, whole) in shards.items():
+            if shard != -(-whole // ranks):
                 raise VerifyException(
                     f"'{self.name}' op {dim} = {whole} over {ranks} ranks is "
-                    f"{-(-whole // ranks)} each, got {share}"
+                    f"{-(-whole // ranks)} each, got {shard}"
                 )
 
     def verify_input(self) -> None:

@@ -242,7 +242,7 @@ class PlanOp(IRDLOperation):
                 f"'{self.name}' op has {len(outer)} {what}s outside, {len(inner)} "
                 f"inside, and says how {len(split)} are split"
             )
-        for whole, share, dim in zip(outer, inner, split, strict=True):
+        for whole, shard, dim in zip(outer, inner, split, strict=True):
             extents = extents_of(whole)
             if dim.data in extents:
                 extents[dim.data] = -(-extents[dim.data] // self.ranks.value.data)
@@ -250,7 +250,7 @@ class PlanOp(IRDLOperation):
                 raise VerifyException(
                     f"'{self.name}' op {what} {whole.type} has no dimension {dim.data}"
                 )
-            if extents_of(share) != extents:
+            if extents_of(shard) != extents:
                 raise VerifyException(
-                    f"'{self.name}' op a rank holds {share.type} of {what} {whole.type}"
+                    f"'{self.name}' op a rank holds {shard.type} of {what} {whole.type}"
                 )

@@ -23,16 +23,16 @@ def split_by_rank(node: NodeOp, dim: str, ranks: int) -> None:
         return
     extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
     tile = tile_of(node, dim)
-    share = -(-extent // ranks)
+    shard = -(-extent // ranks)
     loops: list[LoopAttr] = []
     for loop in node.loops:
         if loop.dim == dim:
             loops.append(LoopAttr(dim, ranks, loop.axis))
-            loop = LoopAttr(dim, -(-share // min(tile, share)), loop.axis)
+            loop = LoopAttr(dim, -(-shard // min(tile, shard)), loop.axis)
         loops.append(loop)
     set_loops(node, _renumbered(loops))
-    if tile > share:
-        _cap(node.body.block, dim, share)
+    if tile > shard:
+        _cap(node.body.block, dim, shard)
 
 
 def _renumbered(loops: list[LoopAttr]) -> list[LoopAttr]:

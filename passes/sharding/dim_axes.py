@@ -91,18 +91,18 @@ def assign_axes(
     """
     said = {axis for each in dims for axis in each.axes or ()}
     left = tuple(axis for axis in mesh.axis_extents if axis not in said)
-    shares: list[Share] = []
+    shards: list[Share] = []
     for each in dims:
         extents = _extents(name, module, each.dim)
         if each.axes is not None:
             _check_axes(name, mesh, each, () if uneven else extents)
-            shares.append((each.dim, each.axes))
+            shards.append((each.dim, each.axes))
             continue
         last = uneven and each is dims[-1]
         axes = left if last else _dividing(mesh, left, extents)
         left = left[len(axes) :]
-        shares.append((each.dim, axes))
-    return tuple((dim, axes) for dim, axes in shares if axes)
+        shards.append((each.dim, axes))
+    return tuple((dim, axes) for dim, axes in shards if axes)
 
 
 def _dividing(

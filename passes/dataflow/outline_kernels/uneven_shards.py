@@ -61,7 +61,7 @@ def _uneven(
     uneven: dict[str, int] = {}
     for dim in dict.fromkeys(sharded.values()):
         axes = [axis for axis, split in sharded.items() if split == dim]
-        share = extents_of(value).get(dim, 0)
-        if dim in wholes and share * mesh.size(axes) != wholes[dim]:
+        shard = extents_of(value).get(dim, 0)
+        if dim in wholes and shard * mesh.size(axes) != wholes[dim]:
             uneven[dim] = wholes[dim]
     return uneven

@@ -269,9 +269,9 @@ def _crossed_ranks(wiring: Wiring, producer: Producer, node: SpatialOp) -> str |
     loops = [loop.factor for loop in node.loops if loop.dim == split]
     if split is None or not loops:
         return None
-    share = extents_of(producer.channel_type.message)[split]
-    shares = len(loops) > 1 or tile_of(node, split) == share
-    if not (loops[0] == wiring.receive_buffer.ranks and shares):
+    shard = extents_of(producer.channel_type.message)[split]
+    per_shard = len(loops) > 1 or tile_of(node, split) == shard
+    if not (loops[0] == wiring.receive_buffer.ranks and per_shard):
         return (
             f"{kernel_of(producer)} cuts {split} into {loops[0]} parts, which are not "
             f"the shards of the {wiring.receive_buffer.ranks} receivers of "
@@ -352,8 +352,8 @@ def sources_are_shards(wiring: Wiring) -> str | None:
         named = _sources(consumer)
         for node, dim in dict.fromkeys(loops_over(consumer.result, type_.gather)):
             loops = [loop.factor for loop in node.loops if loop.dim == dim]
-            shares = len(loops) > 1 or tile_of(node, dim) == type_.source_extent
-            if dim in named and not (loops[0] == ranks and shares):
+            per_shard = len(loops) > 1 or tile_of(node, dim) == type_.source_extent
+            if dim in named and not (loops[0] == ranks and per_shard):
                 return (
                     f"{kernel_of(consumer)} visits {dim} in {loops[0]} parts, which "
                     f"are not the shards of the {ranks} ranks that {wiring.name} "

@@ -173,14 +173,14 @@ class Candidates:
     def __init__(self, template: Template, values: Values):
         self.template = template
         self.values = values
-        self.shares: dict[Block, dict[str, NDArray[np.int64]]] = {}
+        self.cuts: dict[Block, dict[str, NDArray[np.int64]]] = {}
         """How many tiles each dimension is cut into by the nodes around a block."""
         for block, nodes in template.above.items():
-            shares: dict[str, NDArray[np.int64]] = {}
+            cuts: dict[str, NDArray[np.int64]] = {}
             for node in nodes:
                 for dim, factor in self.factors(node).items():
-                    shares[dim] = shares[dim] * factor if dim in shares else factor
-            self.shares[block] = shares
+                    cuts[dim] = cuts[dim] * factor if dim in cuts else factor
+            self.cuts[block] = cuts
 
     def factors(self, node: TemporalOp) -> dict[str, NDArray[np.int64]]:
         """Return the factor of each dimension that `node` loops over."""
@@ -191,19 +191,19 @@ class Candidates:
         """Return where every factor divides what the nodes around it leave."""
         legal = np.asarray(True)
         for node, extents in self.template.extents.items():
-            for dim, share in self.shares[node.body.block].items():
-                legal = legal & (extents.get(dim, 0) % share == 0)
+            for dim, cut in self.cuts[node.body.block].items():
+                legal = legal & (extents.get(dim, 0) % cut == 0)
         return legal
 
     def multiply(self) -> NDArray[np.bool_]:
         """Return where the tiles of contractions are matrices, one batch at a time."""
         legal = np.asarray(True)
-        for block, shares in self.shares.items():
+        for block, cuts in self.cuts.items():
             for op in block.ops:
                 if isinstance(op, ContractOp):
                     extents = extents_of(op.result)
                     for dim in op.batch:
-                        legal = legal & (extents[dim] == shares.get(dim, 1))
+                        legal = legal & (extents[dim] == cuts.get(dim, 1))
         return legal
 
     def fit(self) -> NDArray[np.bool_]:
@@ -231,8 +231,8 @@ class Candidates:
                     factors[tile.index, place, 0, dim] = loops[dim].astype(np.float64)
             if tile.is_leaf:
                 innermost = owners[tile.index, tile.leaf.operation][-1]
-                shares = self.shares[innermost.body.block]
-                named = {letters[dim]: share for dim, share in shares.items()}
+                cuts = self.cuts[innermost.body.block]
+                named = {letters[dim]: cut for dim, cut in cuts.items()}
                 steps |= _steps(tile.leaf, problem, named)
         return Mappings(problem, factors, steps)
 
@@ -240,10 +240,10 @@ class Candidates:
         """Return the size of a value, tiled."""
         owner = value.owner
         block = owner.parent if isinstance(owner, Operation) else owner
-        shares = {} if block is None else self.shares.get(block, {})
+        cuts = {} if block is None else self.cuts.get(block, {})
         size: Bytes = element_type_of(value).bitwidth
         for dim, extent in extents_of(value).items():
-            size = size * (extent // shares.get(dim, 1))
+            size = size * (extent // cuts.get(dim, 1))
         return size // 8
 
     def iterations(self, node: NodeOp) -> Bytes:
@@ -268,16 +268,16 @@ def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
 
 
 def _steps(
-    leaf: Leaf, problem: Problem, shares: Mapping[str, NDArray[np.int64]]
+    leaf: Leaf, problem: Problem, cuts: Mapping[str, NDArray[np.int64]]
 ) -> dict[StepKey, NDArray[np.float64]]:
     """Return the sizes of a leaf's tiles, for the dimensions that its operation has."""
     relevant = set(problem.operation[leaf.operation].dims)
     sizes = {"": dict(leaf.primitive), **leaf.steps}
     return {
-        (leaf.index, tensor, dim): np.maximum(1, size // shares[dim]).astype(np.float64)
+        (leaf.index, tensor, dim): np.maximum(1, size // cuts[dim]).astype(np.float64)
         for tensor, dims in sizes.items()
         for dim, size in dims.items()
-        if dim in relevant and dim in shares
+        if dim in relevant and dim in cuts
     }
 
 

@@ -54,11 +54,11 @@ def restricted(sharding: Sharding, value: SSAValue | Attribute) -> Sharding:
 
 def local_type(type_: Attribute, sharding: Sharding, mesh: MeshOp) -> Attribute:
     """Return the type of one instance's shard: ceil(extent / instances) of each dim."""
-    shares = {
+    shards = {
         dim: -(-extent // mesh.size(sharding.get(dim, ())))
         for dim, extent in extents_of(type_).items()
     }
-    return with_extents(type_, shares)
+    return with_extents(type_, shards)
 
 
 class LocalBody:
@@ -195,8 +195,8 @@ class LocalBody:
             dims = [dim for dim in wanted if wanted[dim] == axes]
             kind_ = ReduceKind(kind)
             if dims and dims[0] not in state.sharded.values():
-                shares = {**sharding_of_state(state), dims[0]: axes}
-                type_ = local_type(outer.type, shares, self.mesh)
+                shards = {**sharding_of_state(state), dims[0]: axes}
+                type_ = local_type(outer.type, shards, self.mesh)
                 made = ReduceScatterOp(
                     kind_, dims[0], local, self.mesh_name, axes, type_
                 )
@@ -215,8 +215,8 @@ class LocalBody:
     def _scatter(
         self, outer: SSAValue, local: SSAValue, dim: str, axes: tuple[str, ...]
     ) -> SSAValue:
-        shares = {**sharding_of_state(self.states[local]), dim: axes}
-        type_ = local_type(outer.type, shares, self.mesh)
+        shards = {**sharding_of_state(self.states[local]), dim: axes}
+        type_ = local_type(outer.type, shards, self.mesh)
         made = ScatterOp(dim, local, 0, self.mesh_name, axes, type_)
         return self.insert(made, local.name_hint)
 

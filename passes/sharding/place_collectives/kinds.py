@@ -155,8 +155,8 @@ def ops_of_form(
 
 def _through_shards(op: AllReduceOp, dim: str) -> list[Operation]:
     mesh, axes = op.mesh.string_value(), op.axis_names
-    share = -(-extents_of(op.input)[dim] // op.group_size)
-    type_ = with_extents(op.input.type, {dim: share})
+    shard = -(-extents_of(op.input)[dim] // op.group_size)
+    type_ = with_extents(op.input.type, {dim: shard})
     scatter = ReduceScatterOp(op.kind.data, dim, op.input, mesh, axes, type_)
     gather = AllGatherOp(dim, scatter.result, mesh, axes, op.result.type)
     return [scatter, gather]

@@ -106,12 +106,12 @@ def _merged(steps: Sequence[LevelStep], axes: Sequence[str]) -> tuple[LevelStep,
 
 def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[LevelStep]) -> bool:
     dim, nested = op.dim.data, [axis for s in reversed(steps) for axis in s.axes]
-    shares, wholes = extents_of(op.input), extents_of(op.result)
+    shards, wholes = extents_of(op.input), extents_of(op.result)
     if isinstance(op, ScatterOp):
         if op.root.value.data != 0:
             return False
-        shares, wholes = wholes, shares
-    even = dim in shares and shares[dim] * op.group_size == wholes[dim]
+        shards, wholes = wholes, shards
+    even = dim in shards and shards[dim] * op.group_size == wholes[dim]
     return even and tuple(nested) == op.axis_names
 
 

@@ -160,9 +160,9 @@ def owned_slice(
     """Return the shard that a rank has of a dimension, at most `row.tile` elements."""
     first = peer
     if row.tile > 1:
-        share = scope.constexprs.extent(row.dim, row.tile)
+        shard = scope.constexprs.extent(row.dim, row.tile)
         hint = f"start_{row.dim.lower()}"
-        first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, share), hint)
+        first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, shard), hint)
     whole, last = replace(row, split=True), row.tile * (ranks_of(scope).world - 1)
     inside = inner_slice(part, whole, first, scope.prologue, last < part.length)
     return replace(inside, unit=0), Owner(peer, first)
@@ -191,13 +191,13 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     ranks = ranks_of(scope)
     wait_for_all(scope, received)
     pushed = channel.type.mode is ChannelMode.PUSH
-    share, stored = channel.type.source_extent, channel.type.gather
+    shard, stored = channel.type.source_extent, channel.type.gather
     base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
     if not pushed:
         base = _own_shard(scope, channel, base)
     base.name_hint = message_name(channel)
     message = channel.slot_stride if pushed else ()
-    gathered = Gathered(received.gather, share, stored, message, ranks)
+    gathered = Gathered(received.gather, shard, stored, message, ranks)
     return replace(_buffer(received, base, {}), gathered=gathered)
 
 
@@ -250,8 +250,8 @@ def _own_shard(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
     split = channel.type.split
     if split is None:
         return pointer
-    share = extents_of(channel.type.received)[split]
-    size = scope.constexprs.extent(split, share)
+    shard = extents_of(channel.type.received)[split]
+    size = scope.constexprs.extent(split, shard)
     first = tl.BinaryOp(BinaryKind.MUL, ranks_of(scope).rank, size)
     stored = channel.in_memory
     stride = row_major(stored)[list(stored).index(split)]

@@ -293,8 +293,8 @@ class _KernelLowering:
         assert block.last_op is not None
         constexprs = self._constexprs.of_part(part.plan)
         # What programs have of all ranks in turn is whole.
-        shares = self._kernel.shard_extents
-        totals = {dim: shares[dim] for dim in shares if dim not in part.owned}
+        shards = self._kernel.shard_extents
+        totals = {dim: shards[dim] for dim in shards if dim not in part.owned}
         slices = {
             dim: self._whole(dim, totals.get(dim), constexprs, home)
             for dim in part.plan.extents

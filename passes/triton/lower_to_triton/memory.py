@@ -117,8 +117,8 @@ class KernelMemory:
         buffer, ranks = buffer_at(None, extents_of(op.result)), self._ranks
         if op.whole is None or ranks is None:
             return buffer
-        share = extents_of(op.result)[op.dim]
-        extent = self._constexprs.extent(op.dim, share)
+        shard = extents_of(op.result)[op.dim]
+        extent = self._constexprs.extent(op.dim, shard)
         first = tl.BinaryOp(BinaryKind.MUL, ranks.rank, extent)
         return replace(buffer, first=ranks.home.add(first, f"first_{op.dim.lower()}"))
 

@@ -55,8 +55,8 @@ class PushTo:
         if split is None:
             self._store(inner, tile, Owner(peer, peer), comment, within)
             return
-        share = extents_of(self.channel.type.received)[split]
-        size = inner.constexprs.extent(split, share)
+        shard = extents_of(self.channel.type.received)[split]
+        size = inner.constexprs.extent(split, shard)
         first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
         first.name_hint = f"start_{split.lower()}"
         inside = self._inside(inner, split, first, size)

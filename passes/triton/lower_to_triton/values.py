@@ -60,7 +60,7 @@ class Gathered:
     """What is separate for each rank: elements of one dimension, by their source."""
 
     dim: str
-    share: int
+    shard: int
     """How many elements of the dimension a rank has."""
     stored: str
     """The dimension's name where it is stored."""
@@ -436,7 +436,7 @@ def steps_along(
     if gathered.message:
         source = _divided(scope, gathered, offsets, BinaryKind.FLOORDIV)
         steps.append(scaled(scope, source, gathered.message, wide))
-    if stride is not None and gathered.share > 1:
+    if stride is not None and gathered.shard > 1:
         inside = _divided(scope, gathered, offsets, BinaryKind.MOD)
         steps.append(scaled(scope, inside, stride, wide))
     return steps
@@ -446,10 +446,10 @@ def _divided(
     scope: Scope, gathered: Gathered, offsets: SSAValue, kind: BinaryKind
 ) -> SSAValue:
     """Return the source of each element, or its place among what that one has."""
-    if gathered.share == 1:
+    if gathered.shard == 1:
         return offsets
-    share = scope.constexprs.extent(gathered.stored, gathered.share)
-    return scope.insert(tl.BinaryOp(kind, offsets, share))
+    shard = scope.constexprs.extent(gathered.stored, gathered.shard)
+    return scope.insert(tl.BinaryOp(kind, offsets, shard))
 
 
 def _sources(scope: Scope, gathered: Gathered, axes: Sequence[str]) -> SSAValue:

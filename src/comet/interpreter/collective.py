@@ -94,7 +94,7 @@ def _idle(op: Operation) -> dict[str, int]:
     return _idle(parent) | own
 
 
-def _share(op: Operation, dim: str) -> int:
+def _shard(op: Operation, dim: str) -> int:
     return extents_of(op.results[0])[dim]
 
 
@@ -115,7 +115,7 @@ def _(op: AllGatherOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _gathered(op: CollectiveOp, value: Tensor, dim: str) -> Tensor:
-    whole = join(value, dim, _group(op), _share(op, dim))
+    whole = join(value, dim, _group(op), _shard(op, dim))
     dims = tuple(extents_of(op.results[0]))
     return Tensor(whole.axes, dims, whole.view(whole.axes, dims), whole.lengths)
 
@@ -123,7 +123,7 @@ def _gathered(op: CollectiveOp, value: Tensor, dim: str) -> Tensor:
 @evaluate.register
 def _(op: ReduceScatterOp, machine: Interpreter, args: Values) -> Values:
     whole, dim = reduced_over(args[0], op.kind.data, _group(op)), op.dim.data
-    return (split(whole, dim, _group(op), _share(op, dim)),)
+    return (split(whole, dim, _group(op), _shard(op, dim)),)
 
 
 @evaluate.register
@@ -140,13 +140,13 @@ def _(op: GatherOp, machine: Interpreter, args: Values) -> Values:
 @evaluate.register
 def _(op: ScatterOp, machine: Interpreter, args: Values) -> Values:
     whole, dim = instance(args[0], _group(op), op.root.value.data), op.dim.data
-    return (split(whole, dim, _group(op), _share(op, dim)),)
+    return (split(whole, dim, _group(op), _shard(op, dim)),)
 
 
 @evaluate.register
 def _(op: AllToAllOp, machine: Interpreter, args: Values) -> Values:
     whole, dim = _gathered(op, args[0], op.concat.data), op.split.data
-    return (split(whole, dim, _group(op), _share(op, dim)),)
+    return (split(whole, dim, _group(op), _shard(op, dim)),)
 
 
 @evaluate.register

@@ -82,12 +82,12 @@ class Session:
         tensors, drawn = self._host.program.inputs, self._host.drawn(epoch)
         arguments = iter(self._arguments)
         for tensor, whole in zip(tensors, drawn, strict=True):
-            share = shard_of(whole, tensor, self._rank.rank, self._rank.world)
+            shard = shard_of(whole, tensor, self._rank.rank, self._rank.world)
             if tensor.place is None:
                 local = next(arguments)
             else:
                 local = tensor.place(self._plan, epoch + 1)
-            self._rank.write(local, share)
+            self._rank.write(local, shard)
 
     def launch(self) -> None:
         """Launch the program once."""
@@ -163,10 +163,10 @@ def shard_of(
     size = shape[tensor.split]
     first = min(rank * size, whole.shape[tensor.split])
     length = min(size, whole.shape[tensor.split] - first)
-    share = torch.full(shape, torch.nan, device=whole.device).to(whole.dtype)
+    shard = torch.full(shape, torch.nan, device=whole.device).to(whole.dtype)
     part = whole.narrow(tensor.split, first, length)
-    share.narrow(tensor.split, 0, length).copy_(part)
-    return share
+    shard.narrow(tensor.split, 0, length).copy_(part)
+    return shard
 
 
 def joined(parts: Sequence[Array], tensor: Tensor) -> list[Array]:
