@@ -101,12 +101,14 @@ class TemporalOp(NodeOp):
     # Named again, because fields of a subclass come before those of its base.
     ins = var_operand_def()
     iter_args = var_operand_def()
+    with_args = var_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopList,)
     assembly_format = (
         "($node_name^)? custom<LoopList>($loops) `ins` `(` $ins `:` type($ins) `)` "
-        "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? `outs` `(` "
+        "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? (`with` `(` "
+        "$with_args^ `:` type($with_args) `)`)? `outs` `(` "
         "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body"
     )
 
@@ -118,9 +120,10 @@ class TemporalOp(NodeOp):
         out_types: Sequence[Attribute],
         combiners: Sequence[Combiner],
         body: Region,
+        with_args: Sequence[SSAValue] = (),
     ):
         super().__init__(
-            operands=[ins, iter_args],
+            operands=[ins, iter_args, with_args],
             result_types=[out_types],
             properties={"loops": ArrayAttr(loops), "combine": combine_attr(combiners)},
             regions=[body],
@@ -226,6 +229,10 @@ class SpatialOp(NodeOp):
     """
 
     name = "schedule.spatial"
+    # Named again, because fields of a subclass come before those of its base.
+    ins = var_operand_def()
+    with_args = var_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     mesh = opt_prop_def(FlatSymbolRefAttr)
     body = region_def("single_block")
     merge = opt_region_def("single_block")
@@ -234,8 +241,9 @@ class SpatialOp(NodeOp):
     custom_directives = (LoopList,)
     assembly_format = (
         "($node_name^)? `on` ($mesh^) : (`grid`)? custom<LoopList>($loops) `ins` `(` "
-        "$ins `:` type($ins) `)` `outs` `(` type($outs) `)` (`combine` $combine^)? "
-        "attr-dict-with-keyword $body (`merge` $merge^)?"
+        "$ins `:` type($ins) `)` (`with` `(` $with_args^ `:` type($with_args) `)`)? "
+        "`outs` `(` type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword "
+        "$body (`merge` $merge^)?"
     )
 
     def __init__(
@@ -248,9 +256,10 @@ class SpatialOp(NodeOp):
         body: Region,
         merge: Region | None = None,
         launch: LaunchAttr | None = None,
+        with_args: Sequence[SSAValue] = (),
     ):
         super().__init__(
-            operands=[ins],
+            operands=[ins, with_args],
             result_types=[out_types],
             properties={
                 "mesh": None if mesh is None else SymbolRefAttr(mesh),

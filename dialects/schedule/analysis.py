@@ -77,10 +77,9 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
     axes = {} if op.init_args() else _axes(op, depth)
     folded = _folded_axes(op, states) if op.init_args() else ()
     local: States = {}
-    outer_values = (*op.ins, *op.init_args())
-    for outer, argument in zip(outer_values, op.body.block.args, strict=True):
+    for outer, argument in op.sliced:
         local[argument] = _entered(_without(states[outer], folded), argument, axes)
-    for argument in op.body.block.args[len(op.ins) :]:
+    for argument in op.region_iter_args:
         if local[argument].uniform:
             like = _like_operands(op, argument, states)
             local[argument] = _without(like, folded)

@@ -21,7 +21,7 @@ def in_place(node: NodeOp) -> tuple[bool, ...]:
     take room for two.
     """
     place = {op: index for index, op in enumerate(node.body.walk())}
-    iter_args = node.body.block.args[len(node.ins) :]
+    iter_args = node.region_iter_args
     found: list[bool] = []
     folded = (node.yielded[result.index] for result in folds(node))
     for iter_arg, value in zip(iter_args, folded, strict=True):

@@ -8,8 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolNameConstraint
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+)
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     opt_attr_def,
@@ -36,12 +41,15 @@ class NodeOp(IRDLOperation, ABC):
     """
     A node of the tile tree: loops, operands that are sliced, results that combine.
 
-    Plans address it by its name.
+    What its body works on as a whole, such as flags, are operands `with`. The body's
+    arguments are the tiles of `ins`, the iter_args, then these. Plans address a node by
+    its name.
     """
 
     name_attr = opt_prop_def(SymbolNameConstraint(), prop_name="node_name")
     loops = prop_def(ArrayAttr[LoopAttr])
     ins = var_operand_def()
+    with_args = var_operand_def()
     outs = var_result_def()
     combine = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
@@ -92,9 +100,8 @@ class NodeOp(IRDLOperation, ABC):
 
     def cuts(self) -> tuple[Cut, ...]:
         """Return how the node cuts dimensions, in the order of its loops."""
-        values = (*self.ins, *self.init_args())
-        whole = merged_extents(values, self.name)
-        tiles = merged_extents(self.body.block.args, self.name)
+        whole = merged_extents((value for value, _ in self.sliced), self.name)
+        tiles = merged_extents((tile for _, tile in self.sliced), self.name)
 
         def along(dim: str) -> tuple[Cut, ...]:
             cuts = cuts_along(self.loops.data, dim, whole[dim], self.on_mesh)
@@ -122,6 +129,23 @@ class NodeOp(IRDLOperation, ABC):
         """The block arguments that hold the tiles of `ins`."""
         return tuple(self.body.block.args[: len(self.ins)])
 
+    @property
+    def region_iter_args(self) -> tuple[BlockArgument, ...]:
+        """The block arguments that hold what the iteration before yielded."""
+        first = len(self.ins)
+        return tuple(self.body.block.args[first : first + len(self.init_args())])
+
+    @property
+    def sliced(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
+        """The operands that the loops slice, each with its tile in the body."""
+        tiles = (*self.tiles, *self.region_iter_args)
+        return tuple(zip((*self.ins, *self.init_args()), tiles, strict=True))
+
+    @property
+    def region_with_args(self) -> tuple[BlockArgument, ...]:
+        """The block arguments that are operands `with`, unsliced."""
+        return tuple(self.body.block.args[len(self.ins) + len(self.init_args()) :])
+
     def tile_fits(self, dim: str, extent: int, tile: int) -> bool:
         """Say whether `tile` is what the loops of `dim` make of `extent`."""
         return is_tile(self.last_cut(dim, extent), tile, self.on_mesh)
@@ -144,20 +168,20 @@ def combine_attr(combiners: Sequence[Combiner]) -> ArrayAttr[StringAttr] | None:
 def verify_node(op: NodeOp) -> None:
     """Check loops, block arguments, combiners and bindings of a node."""
     _verify_counts(op)
-    values = (*op.ins, *op.init_args())
-    extents = merged_extents(values, op.name)
+    extents = merged_extents((value for value, _ in op.sliced), op.name)
     for dim in op.factors:
         if dim not in extents:
             raise VerifyException(
                 f"'{op.name}' op loops over {dim}, which no operand has"
             )
-    for outer, inner in zip(values, op.body.block.args, strict=True):
+    for outer, inner in op.sliced:
         _verify_tile(op, outer, inner, extents)
     for outer, inner in zip(op.outs, op.yielded, strict=True):
         _verify_tile(op, outer, inner, extents)
     for outer, combiner in zip(op.outs, op.combiners, strict=True):
         _verify_combiner(op, outer, combiner)
     _verify_iter_args(op)
+    _verify_with_args(op)
     for inner in op.body.block.ops:
         _verify_binding(inner)
 
@@ -190,7 +214,7 @@ def verify_names(root: NodeOp) -> None:
 
 
 def _verify_counts(op: NodeOp) -> None:
-    expected = len(op.ins) + len(op.init_args())
+    expected = len(op.operands)
     if len(op.body.block.args) != expected:
         raise VerifyException(
             f"'{op.name}' op has {expected} operands and "
@@ -269,13 +293,24 @@ def _verify_iter_args(op: NodeOp) -> None:
         for value, combiner in zip(op.yielded, op.combiners, strict=True)
         if combiner is Combiner.FOLD
     ]
-    arguments = op.body.block.args[len(op.ins) :]
     if not iter_args:
         return
-    if [value.type for value in folds] != [arg.type for arg in arguments]:
+    if [value.type for value in folds] != [arg.type for arg in op.region_iter_args]:
         raise VerifyException(
             f"'{op.name}' op has one iter_arg for each `fold` result, of its type"
         )
+
+
+def _verify_with_args(op: NodeOp) -> None:
+    """Check that operands `with` are no tensors, and enter the body as they are."""
+    for outer, inner in zip(op.with_args, op.region_with_args, strict=True):
+        works = f"'{op.name}' op works with {outer.type}"
+        if outer.type != inner.type:
+            raise VerifyException(f"{works}, which its body takes as {inner.type}")
+        if isinstance(outer.type, TensorType):
+            raise VerifyException(
+                f"{works} as a whole; a tensor is an operand `ins`, which is sliced"
+            )
 
 
 def _verify_binding(op: Operation) -> None:

@@ -49,8 +49,7 @@ def borders(node: NodeOp) -> Iterator[Border]:
     """Yield what crosses the border of `node`: operands, iter_args, then results."""
     for outer, tile in zip(node.ins, node.tiles, strict=True):
         yield Border(outer, tile, "in")
-    carried = node.body.block.args[len(node.ins) :]
-    for outer, tile in zip(node.init_args(), carried, strict=True):
+    for outer, tile in zip(node.init_args(), node.region_iter_args, strict=True):
         yield Border(outer, tile, "iter_arg")
     for outer, tile in zip(node.outs, node.yielded, strict=True):
         yield Border(outer, tile, "out")

@@ -153,6 +153,7 @@ def _drop(tile: BlockArgument) -> None:
 
 
 def _set_operands(node: TemporalOp, ins: Sequence[SSAValue]) -> None:
-    sizes = len(ins), len(node.iter_args)
-    node.operands = (*ins, *node.iter_args)
+    with_args = node.with_args
+    sizes = len(ins), len(node.iter_args), len(with_args)
+    node.operands = (*ins, *node.iter_args, *with_args)
     node.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)

@@ -19,7 +19,7 @@ from comet.dialects.collective import (
 )
 from comet.dialects.compound import FoldOp, RenameOp
 from comet.dialects.compound.dims import extents_of, joined_extents, with_extents
-from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
@@ -80,12 +80,11 @@ def _retile_block(block: Block) -> None:
 
 
 def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
-    whole = dict(scope) | joined_extents(op.operands)
+    whole = dict(scope) | joined_extents(value for value, _ in op.sliced)
     cuts = [op.last_cut(dim, whole[dim]) for dim in op.factors]
     cut = aligned_tile if op.in_kernel else even_tile
     tiles = whole | {last.dim: cut(last.extent, last.factor) for last in cuts}
-    outer = (*op.ins, *(op.iter_args if isinstance(op, TemporalOp) else ()))
-    for value, argument in zip(outer, op.body.block.args, strict=True):
+    for value, argument in op.sliced:
         fitting = {dim: tiles[dim] for dim in extents_of(value)}
         _retype((argument,), fitting)
     _retile_block(op.body.block)

@@ -23,20 +23,23 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
     outer, inner = tuple(node.loops)[:depth], tuple(node.loops)[depth:]
     extents = {cut.dim: cut.tile for cut in node.cuts()[:depth]}
     values = (*node.ins, *node.iter_args)
-    block = Block(arg_types=[with_extents(value.type, extents) for value in values])
+    types = [with_extents(value.type, extents) for value in values]
+    block = Block(arg_types=(*types, *(value.type for value in node.with_args)))
     for argument, old in zip(block.args, node.body.block.args, strict=True):
         argument.name_hint = old.name_hint
     count, combiners = len(node.ins), node.combiners
+    end = count + len(node.iter_args)
     inside = TemporalOp(
         inner,
         block.args[:count],
-        block.args[count:],
+        block.args[count:end],
         [
             with_level(with_extents(out.type, extents), _level(out, tile, inner))
             for out, tile in zip(node.outs, node.yielded, strict=True)
         ],
         _combiners_over(inner, node.outs, combiners),
         node.detach_region(node.body),
+        block.args[end:],
     )
     inside.name_attr = node.name_attr
     for out, result in zip(node.outs, inside.outs, strict=True):

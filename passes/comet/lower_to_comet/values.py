@@ -106,7 +106,7 @@ def _enter_iter_args(op: NodeOp, values: Values) -> None:
                 "constant, and the COMET files only say what a loop updates; start "
                 "from a compound.fill"
             )
-    iter_args = op.body.block.args[len(op.ins) :]
+    iter_args = op.region_iter_args
     for iter_arg, value, reused in zip(
         iter_args, op.yielded, in_place(op), strict=True
     ):

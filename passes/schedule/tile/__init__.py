@@ -190,10 +190,8 @@ def _check_factors(node: NodeOp) -> None:
 
 def _tiles(node: NodeOp, dim: str) -> list[tuple[int, int]]:
     """Return (extent, tile) along `dim` of every operand of `node` that has it."""
-    values = (*node.ins, *node.init_args())
-    pairs = zip(values, node.body.block.args, strict=True)
     return [
         (extents_of(outer)[dim], extents_of(inner)[dim])
-        for outer, inner in pairs
+        for outer, inner in node.sliced
         if dim in extents_of(outer)
     ]

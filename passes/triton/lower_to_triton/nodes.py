@@ -413,7 +413,7 @@ class TemporalLowering:
         self, scope: Scope, accumulators: dict[int, Tile]
     ) -> list[Tile | Buffer]:
         """Write the body; return its values, combined with what was there before."""
-        arguments = self._node.body.block.args[len(self._node.ins) :]
+        arguments = self._node.region_iter_args
         folds = [
             index
             for index, result in enumerate(self._results)

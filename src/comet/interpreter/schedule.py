@@ -100,8 +100,9 @@ def _(op: CopyOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _all_at_once(op: NodeOp, machine: Interpreter, args: Values) -> Values:
-    slices = slices_of(op)
-    yielded = machine.run_block(op.body.block, [tiled(arg, slices) for arg in args])
+    slices, count = slices_of(op), len(args) - len(op.with_args)
+    tiles = [tiled(arg, slices) for arg in args[:count]]
+    yielded = machine.run_block(op.body.block, (*tiles, *args[count:]))
     if isinstance(op, SpatialOp) and op.merge is not None:
         yielded = _merged(op, machine, yielded)
     return tuple(_left(op, index, value, slices) for index, value in enumerate(yielded))
@@ -197,9 +198,10 @@ def _at(value: Tensor, axes: Iterable[str], index: Sequence[int]) -> Tensor:
 
 def _one_by_one(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
     slices, count = slices_of(op), len(op.ins)
+    end = count + len(op.iter_args)
     axes, ins = axes_of(slices), args[:count]
     tiles = [tiled(value, slices) for value in ins]
-    iter_args = [_iter_arg(_fitted(value, ins), slices) for value in args[count:]]
+    iter_args = [_iter_arg(_fitted(value, ins), slices) for value in args[count:end]]
     history = [
         _iteration(
             op,
@@ -208,6 +210,7 @@ def _one_by_one(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
             [_at(tile, axes, index) for tile in tiles],
             iter_args,
             dict(zip(axes, index, strict=True)),
+            args[end:],
         )
         for index in _indices(axes)
     ]
@@ -230,10 +233,11 @@ def _iteration(
     tiles: Sequence[Tensor],
     iter_args: Sequence[_IterArg],
     position: Mapping[str, int],
+    with_args: Values,
 ) -> Values:
     """Run one iteration, update the iter_args, and return what it yields."""
     before = [iter_arg.tiles[iter_arg.key(position)] for iter_arg in iter_args]
-    yielded = machine.run_block(op.body.block, (*tiles, *before))
+    yielded = machine.run_block(op.body.block, (*tiles, *before, *with_args))
     folds = [
         value
         for value, combiner in zip(yielded, op.combiners, strict=True)

@@ -55,6 +55,19 @@ func.func @copies(%c: !C) -> !C {
   }
   func.return %r : !C
 }
+// A node hands on what its body works on as a whole.
+func.func @with(%c: !C) -> !C {
+  %e = "test.op"() : () -> !dataflow.epoch
+  %r = schedule.spatial on grid [g0: M = 2] ins(%c : !C) with(%e : !dataflow.epoch) outs(!C) {
+  ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>, %e1: !dataflow.epoch):
+    %z = schedule.temporal [N = 2] ins(%c1 : tensor<4x32xf16, #compound.dims<M, N @GB>>) with(%e1 : !dataflow.epoch) outs(tensor<4x32xf16, #compound.dims<M, N @GB>>) {
+    ^bb0(%c2: tensor<4x16xf16, #compound.dims<M, N @GB>>, %e2: !dataflow.epoch):
+      schedule.yield %c2 : tensor<4x16xf16, #compound.dims<M, N @GB>>
+    }
+    schedule.yield %z : tensor<4x32xf16, #compound.dims<M, N @GB>>
+  }
+  func.return %r : !C
+}
 
 // CHECK:      builtin.module {
 // CHECK-NEXT:   collective.mesh @edge {x = 2, y = 2}
@@ -102,20 +115,32 @@ func.func @copies(%c: !C) -> !C {
 // CHECK-NEXT:     }
 // CHECK-NEXT:     func.return %r : tensor<8x32xf16, #compound.dims<M, N @GB>>
 // CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @with(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>> {
+// CHECK-NEXT:     %e = "test.op"() : () -> !dataflow.epoch
+// CHECK-NEXT:     %r = schedule.spatial on grid [g0: M = 2] ins(%c : tensor<8x32xf16, #compound.dims<M, N @GB>>) with(%e : !dataflow.epoch) outs(tensor<8x32xf16, #compound.dims<M, N @GB>>) {
+// CHECK-NEXT:     ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>, %e1: !dataflow.epoch):
+// CHECK-NEXT:       %z = schedule.temporal [N = 2] ins(%c1 : tensor<4x32xf16, #compound.dims<M, N @GB>>) with(%e1 : !dataflow.epoch) outs(tensor<4x32xf16, #compound.dims<M, N @GB>>) {
+// CHECK-NEXT:       ^bb0(%c2: tensor<4x16xf16, #compound.dims<M, N @GB>>, %e2: !dataflow.epoch):
+// CHECK-NEXT:         schedule.yield %c2 : tensor<4x16xf16, #compound.dims<M, N @GB>>
+// CHECK-NEXT:       }
+// CHECK-NEXT:       schedule.yield %z : tensor<4x32xf16, #compound.dims<M, N @GB>>
+// CHECK-NEXT:     }
+// CHECK-NEXT:     func.return %r : tensor<8x32xf16, #compound.dims<M, N @GB>>
+// CHECK-NEXT:   }
 // CHECK-NEXT: }
 
 // CHECK-GENERIC:      "builtin.module"() ({
 // CHECK-GENERIC-NEXT:   "collective.mesh"() <{sym_name = "edge", axes = ["x", "y"], extents = array<i64: 2, 2>}> : () -> ()
 // CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "gemm_max", function_type = (tensor<8x16xf16, #compound.dims<M, K @GB>>, tensor<16x32xf16, #compound.dims<K, N @GB>>) -> tensor<8xf16, #compound.dims<M @GB>>}> ({
 // CHECK-GENERIC-NEXT:   ^bb0(%a: tensor<8x16xf16, #compound.dims<M, K @GB>>, %b: tensor<16x32xf16, #compound.dims<K, N @GB>>):
-// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%a, %b) <{node_name = "r", mesh = @edge, loops = [#schedule.loop<x: N = 2>, #schedule.loop<y: N = 2>], combine = ["max"]}> ({
+// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%a, %b) <{node_name = "r", mesh = @edge, loops = [#schedule.loop<x: N = 2>, #schedule.loop<y: N = 2>], combine = ["max"], operandSegmentSizes = array<i32: 2, 0>}> ({
 // CHECK-GENERIC-NEXT:     ^bb0(%as: tensor<8x16xf16, #compound.dims<M, K @GB>>, %bs: tensor<16x8xf16, #compound.dims<K, N @GB>>):
-// CHECK-GENERIC-NEXT:       %c = "schedule.temporal"(%as, %bs) <{node_name = "c_ob", loops = [#schedule.loop<K = 4>], combine = ["add"], operandSegmentSizes = array<i32: 2, 0>}> ({
+// CHECK-GENERIC-NEXT:       %c = "schedule.temporal"(%as, %bs) <{node_name = "c_ob", loops = [#schedule.loop<K = 4>], combine = ["add"], operandSegmentSizes = array<i32: 2, 0, 0>}> ({
 // CHECK-GENERIC-NEXT:       ^bb0(%at: tensor<8x4xf16, #compound.dims<M, K @IB>>, %bt: tensor<4x8xf16, #compound.dims<K, N @WB>>):
 // CHECK-GENERIC-NEXT:         %ct = "compound.contract"(%at, %bt) : (tensor<8x4xf16, #compound.dims<M, K @IB>>, tensor<4x8xf16, #compound.dims<K, N @WB>>) -> tensor<8x8xf16, #compound.dims<M, N @OB>>
 // CHECK-GENERIC-NEXT:         "schedule.yield"(%ct) : (tensor<8x8xf16, #compound.dims<M, N @OB>>) -> ()
 // CHECK-GENERIC-NEXT:       }) {schedule.bind = #schedule.binding<pipeline>} : (tensor<8x16xf16, #compound.dims<M, K @GB>>, tensor<16x8xf16, #compound.dims<K, N @GB>>) -> tensor<8x8xf16, #compound.dims<M, N @OB>>
-// CHECK-GENERIC-NEXT:       %m = "schedule.temporal"(%c) <{loops = [#schedule.loop<M = 8>], operandSegmentSizes = array<i32: 1, 0>}> ({
+// CHECK-GENERIC-NEXT:       %m = "schedule.temporal"(%c) <{loops = [#schedule.loop<M = 8>], operandSegmentSizes = array<i32: 1, 0, 0>}> ({
 // CHECK-GENERIC-NEXT:       ^bb0(%row: tensor<1x8xf16, #compound.dims<M, N @OB>>):
 // CHECK-GENERIC-NEXT:         %max = "compound.reduce"(%row) <{kind = #compound<reduce_kind max>}> : (tensor<1x8xf16, #compound.dims<M, N @OB>>) -> tensor<1xf16, #compound.dims<M @OB>>
 // CHECK-GENERIC-NEXT:         "schedule.yield"(%max) : (tensor<1xf16, #compound.dims<M @OB>>) -> ()
@@ -126,10 +151,10 @@ func.func @copies(%c: !C) -> !C {
 // CHECK-GENERIC-NEXT:   }) : () -> ()
 // CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "sum", function_type = (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8xf16, #compound.dims<M @GB>>}> ({
 // CHECK-GENERIC-NEXT:   ^bb0(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>):
-// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%c) <{loops = [#schedule.loop<g0: M = 3>, #schedule.loop<g1: N = 4>], combine = ["fold"]}> ({
+// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%c) <{loops = [#schedule.loop<g0: M = 3>, #schedule.loop<g1: N = 4>], combine = ["fold"], operandSegmentSizes = array<i32: 1, 0>}> ({
 // CHECK-GENERIC-NEXT:     ^bb0(%t: tensor<3x8xf16, #compound.dims<M, N @GB>>):
 // CHECK-GENERIC-NEXT:       %zero = "compound.fill"() <{value = 0.000000e+00 : f64}> : () -> tensor<3xf16, #compound.dims<M @OB>>
-// CHECK-GENERIC-NEXT:       %s = "schedule.temporal"(%t, %zero) <{loops = [#schedule.loop<N = 2>], combine = ["fold"], operandSegmentSizes = array<i32: 1, 1>}> ({
+// CHECK-GENERIC-NEXT:       %s = "schedule.temporal"(%t, %zero) <{loops = [#schedule.loop<N = 2>], combine = ["fold"], operandSegmentSizes = array<i32: 1, 1, 0>}> ({
 // CHECK-GENERIC-NEXT:       ^bb0(%u: tensor<3x4xf16, #compound.dims<M, N @OB>>, %old: tensor<3xf16, #compound.dims<M @OB>>):
 // CHECK-GENERIC-NEXT:         %now = "compound.reduce"(%u) <{kind = #compound<reduce_kind add>}> : (tensor<3x4xf16, #compound.dims<M, N @OB>>) -> tensor<3xf16, #compound.dims<M @OB>>
 // CHECK-GENERIC-NEXT:         %new = "compound.map"(%old, %now) <{kind = #compound<map_kind add>}> : (tensor<3xf16, #compound.dims<M @OB>>, tensor<3xf16, #compound.dims<M @OB>>) -> tensor<3xf16, #compound.dims<M @OB>>
@@ -145,12 +170,25 @@ func.func @copies(%c: !C) -> !C {
 // CHECK-GENERIC-NEXT:   }) : () -> ()
 // CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "copies", function_type = (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>>}> ({
 // CHECK-GENERIC-NEXT:   ^bb0(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>):
-// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%c) <{loops = [#schedule.loop<g0: M = 2>]}> ({
+// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%c) <{loops = [#schedule.loop<g0: M = 2>], operandSegmentSizes = array<i32: 1, 0>}> ({
 // CHECK-GENERIC-NEXT:     ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>):
 // CHECK-GENERIC-NEXT:       %t = "schedule.copy"(%c1) <{pad = #compound<reduce_kind max>}> : (tensor<4x32xf16, #compound.dims<M, N @GB>>) -> tensor<4x32xf16, #compound.dims<M, N @OB>>
 // CHECK-GENERIC-NEXT:       %u = "schedule.copy"(%t) : (tensor<4x32xf16, #compound.dims<M, N @OB>>) -> tensor<4x32xf16, #compound.dims<M, N @GB>>
 // CHECK-GENERIC-NEXT:       "schedule.yield"(%u) : (tensor<4x32xf16, #compound.dims<M, N @GB>>) -> ()
 // CHECK-GENERIC-NEXT:     }) : (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>>
+// CHECK-GENERIC-NEXT:     "func.return"(%r) : (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> ()
+// CHECK-GENERIC-NEXT:   }) : () -> ()
+// CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "with", function_type = (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>>}> ({
+// CHECK-GENERIC-NEXT:   ^bb0(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>):
+// CHECK-GENERIC-NEXT:     %e = "test.op"() : () -> !dataflow.epoch
+// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%c, %e) <{loops = [#schedule.loop<g0: M = 2>], operandSegmentSizes = array<i32: 1, 1>}> ({
+// CHECK-GENERIC-NEXT:     ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>, %e1: !dataflow.epoch):
+// CHECK-GENERIC-NEXT:       %z = "schedule.temporal"(%c1, %e1) <{loops = [#schedule.loop<N = 2>], operandSegmentSizes = array<i32: 1, 0, 1>}> ({
+// CHECK-GENERIC-NEXT:       ^bb0(%c2: tensor<4x16xf16, #compound.dims<M, N @GB>>, %e2: !dataflow.epoch):
+// CHECK-GENERIC-NEXT:         "schedule.yield"(%c2) : (tensor<4x16xf16, #compound.dims<M, N @GB>>) -> ()
+// CHECK-GENERIC-NEXT:       }) : (tensor<4x32xf16, #compound.dims<M, N @GB>>, !dataflow.epoch) -> tensor<4x32xf16, #compound.dims<M, N @GB>>
+// CHECK-GENERIC-NEXT:       "schedule.yield"(%z) : (tensor<4x32xf16, #compound.dims<M, N @GB>>) -> ()
+// CHECK-GENERIC-NEXT:     }) : (tensor<8x32xf16, #compound.dims<M, N @GB>>, !dataflow.epoch) -> tensor<8x32xf16, #compound.dims<M, N @GB>>
 // CHECK-GENERIC-NEXT:     "func.return"(%r) : (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> ()
 // CHECK-GENERIC-NEXT:   }) : () -> ()
 // CHECK-GENERIC-NEXT: }) : () -> ()

@@ -601,3 +601,26 @@ collective.mesh @m {x = 2, y = 3}
   %e = compound.map exp %t : !t -> !t
   schedule.yield %e : !t
 }
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<4x12xf16, #compound.dims<M, N @GB>>
+// CHECK: 'schedule.temporal' op works with tensor<8x12xf16, #compound.dims<M, N @GB>> as a whole; a tensor is an operand `ins`, which is sliced
+%c = "test.op"() : () -> !C
+%m = schedule.temporal [M = 2] ins(%c : !C) with(%c : !C) outs(!C) {
+^bb0(%t: !t, %whole: !C):
+  schedule.yield %t : !t
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<4x12xf16, #compound.dims<M, N @GB>>
+// CHECK: 'schedule.spatial' op works with !dataflow.epoch, which its body takes as !dataflow.flags<2, []>
+%c = "test.op"() : () -> !C
+%e = "test.op"() : () -> !dataflow.epoch
+%m = schedule.spatial on grid [g0: M = 2] ins(%c : !C) with(%e : !dataflow.epoch) outs(!C) {
+^bb0(%t: !t, %f: !dataflow.flags<2, []>):
+  schedule.yield %t : !t
+}
