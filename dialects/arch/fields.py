@@ -140,6 +140,12 @@ def fields_of(dictionary: DictionaryAttr) -> dict[str, Field]:
     return {name: field_of(value) for name, value in dictionary.data.items()}
 
 
+def number(fields: Fields, name: str, default: float = 0) -> float:
+    """Return a number among `fields`, the default where there is none of that name."""
+    value = fields.get(name)
+    return value if isinstance(value, int | float) else default
+
+
 @irdl_custom_directive
 class FieldsDirective(CustomDirective):
     """Prints a dictionary attribute without the types that parsing assumes anyway."""

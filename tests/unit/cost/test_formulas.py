@@ -49,8 +49,6 @@ from comet.cost.collectives.formulas import (
     memory_energy,
 )
 from comet.cost.estimate import CostError
-from comet.cost.fields import Yaml
-from comet.cost.read_hardware import read_hardware
 from comet.cost.reals import longest, product, total
 
 ARRAY = Unit("SystolicArray", 1, row_arrays=8, column_arrays=8)
@@ -363,27 +361,6 @@ def test_names_that_are_not_there() -> None:
         _ = unit.memory
     with pytest.raises(CostError, match="GB is a memory"):
         _ = level.unit
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"bw": 1}, "no 'connection_type'"),
-        ({"connection_type": "MeshNetwork"}, "no 'bw'"),
-        ({"bw": "fast", "connection_type": "MeshNetwork"}, "must be a number"),
-    ],
-)
-def test_hardware_with_a_bad_link(fields: dict[str, int | str], reason: str) -> None:
-    memory: Yaml = {"name": "M", "attributes": {}}
-    below: Yaml = {"name": "GB", "type": "M", "attributes": fields}
-    root: Yaml = {"name": "DRAM", "type": "M", "connects": [below]}
-    with pytest.raises(CostError, match=reason):
-        read_hardware({"MemoryTypes": [memory], "Hierarchy": [root]})
-
-
-def test_hardware_without_levels() -> None:
-    with pytest.raises(CostError, match="empty Hierarchy"):
-        read_hardware({})
 
 
 def test_an_occupancy_names_its_tensors() -> None:

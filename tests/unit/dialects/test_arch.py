@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+from comet.cost.estimate import HardwareError
+from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import (
     Arch,
     ArchError,
@@ -39,6 +41,11 @@ def reparsed(module: ModuleOp) -> ModuleOp:
     context.load_dialect(Builtin)
     context.load_dialect(Arch)
     return Parser(context, str(module)).parse_module()
+
+
+def test_a_machine_without_levels_has_no_price():
+    with pytest.raises(HardwareError, match="@bare has no level"):
+        hardware_of(SystemOp("bare"))
 
 
 def test_there_are_hardware_files():
