@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from comet.dialects.arch.fields import Field, Fields, described, fits
-
-Kind: TypeAlias = Literal[
-    "count",
-    "amount",
-    "rate",
-    "flag",
-    "text",
-    "rates",
-    "mesh",
-    "any",
-    "share",
-    "multiple",
-    "costs",
-]
+from comet.dialects.arch.fields import Field, Fields, described, fits, number
 
 ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
 """The element types for which rates can be given."""
@@ -29,39 +15,66 @@ ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
 FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduce")
 """The vector operations that may cost more than an addition."""
 
-EXPECTED: Mapping[Kind, str] = {
-    "count": "a positive integer",
-    "amount": "a number that is not negative",
-    "rate": "a positive number",
-    "flag": "true or false",
-    "text": "text",
-    "rates": f"a positive number for each of some of {', '.join(ELEMENT_TYPES)}",
-    "mesh": "a list of two positive integers",
-    "any": "a list or a map",
-    "share": "a number above 0 and at most 1",
-    "multiple": "a number of at least 1",
-    "costs": f"a positive number for each of some of {', '.join(FUNCTIONS)}",
-}
-"""How each kind of field is described to the user."""
-
 
 @dataclass(frozen=True)
 class Rule:
     """What one field holds."""
 
-    kind: Kind
+    expected: str
+    """As it is described to the user."""
+    holds: Callable[[Field], bool]
     required: bool = False
 
 
 Rules: TypeAlias = Mapping[str, Rule]
 
-COUNT, AMOUNT, RATE, FLAG, TEXT, RATES, MESH, ANY, SHARE, MULTIPLE, COSTS = map(
-    Rule, EXPECTED
+
+def _number(holds: Callable[[float], bool]) -> Callable[[Field], bool]:
+    """Return the check of a number that fits in 64 bits and for which `holds`."""
+
+    def check(value: Field) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return fits(value) and holds(value)
+
+    return check
+
+
+def _positive_for(names: Sequence[str]) -> Rule:
+    """Return the rule of a map from some of the names to positive numbers."""
+
+    def check(value: Field) -> bool:
+        return (
+            isinstance(value, Mapping)
+            and 0 < len(value)
+            and all(n in names and RATE.holds(each) for n, each in value.items())
+        )
+
+    return Rule(f"a positive number for each of some of {', '.join(names)}", check)
+
+
+AMOUNT = Rule("a number that is not negative", _number(lambda n: n >= 0))
+RATE = Rule("a positive number", _number(lambda n: n > 0))
+COUNT = Rule("a positive integer", lambda v: isinstance(v, int) and RATE.holds(v))
+SHARE = Rule("a number above 0 and at most 1", _number(lambda n: 0 < n <= 1))
+MULTIPLE = Rule("a number of at least 1", _number(lambda n: n >= 1))
+RATES, COSTS = _positive_for(ELEMENT_TYPES), _positive_for(FUNCTIONS)
+MESH = Rule(
+    "a list of two positive integers",
+    lambda v: isinstance(v, list) and len(v) == 2 and all(map(COUNT.holds, v)),
 )
+FLAG = Rule("true or false", lambda v: isinstance(v, bool))
+TEXT = Rule("text", lambda v: isinstance(v, str))
+ANY = Rule("a list or a map", lambda v: True)
+
+
+def _required(rule: Rule) -> Rule:
+    return replace(rule, required=True)
+
 
 COMPUTE: Rules = {
-    "computeOpC": Rule("count", required=True),
-    "computeLatency": Rule("count", required=True),
+    "computeOpC": _required(COUNT),
+    "computeLatency": _required(COUNT),
     "computewidth": ANY,
     "computeWidth": COUNT,
     "array_rows": COUNT,
@@ -102,8 +115,8 @@ MEMORY: Rules = {
 """Attributes of a memory: bytes, bytes per cycle, pJ per block of `width` bytes."""
 
 LINK: Rules = {
-    "bw": Rule("count", required=True),
-    "connection_type": Rule("text", required=True),
+    "bw": _required(COUNT),
+    "connection_type": _required(TEXT),
     "meshX": COUNT,
     "meshY": COUNT,
     "mesh": MESH,
@@ -116,15 +129,15 @@ LINK: Rules = {
 }
 """Attributes of a node's link to its parent: bytes per cycle, cycles, bits (width)."""
 
-ROOT: Rules = {name: Rule(rule.kind) for name, rule in LINK.items()}
+ROOT: Rules = {name: replace(rule, required=False) for name, rule in LINK.items()}
 """The same of a node of no parent, which needs none of them."""
 
-ROW: Rules = {"name": Rule("text", required=True), "class": TEXT, "attributes": ANY}
+ROW: Rules = {"name": _required(TEXT), "class": TEXT, "attributes": ANY}
 """An entry of ComputeTiles or MemoryTypes."""
 
 NODE: Rules = {
-    "name": Rule("text", required=True),
-    "type": Rule("text", required=True),
+    "name": _required(TEXT),
+    "type": _required(TEXT),
     "attributes": ANY,
     "is_compute": ANY,
     "connects": ANY,
@@ -134,9 +147,9 @@ NODE: Rules = {
 """A node of the Hierarchy."""
 
 FILE: Rules = {
-    "ComputeTiles": Rule("any", required=True),
-    "MemoryTypes": Rule("any", required=True),
-    "Hierarchy": Rule("any", required=True),
+    "ComputeTiles": _required(ANY),
+    "MemoryTypes": _required(ANY),
+    "Hierarchy": _required(ANY),
     "variables": ANY,
     "comet": ANY,
 }
@@ -146,18 +159,18 @@ COMET: Rules = {"mesh": ANY, "gpu": ANY}
 """The section that only comet reads."""
 
 GPU: Rules = {
-    "clock_ghz": Rule("rate", required=True),
-    "multiprocessors": Rule("count", required=True),
-    "tensor_tflops": Rule("rates", required=True),
-    "vector_tflops": Rule("rates", required=True),
-    "hbm_gb_per_s": Rule("rate", required=True),
-    "l2_bytes": Rule("count", required=True),
-    "l2_gb_per_s": Rule("rate", required=True),
-    "link_gb_per_s": Rule("rate", required=True),
-    "link_latency_us": Rule("amount", required=True),
-    "launch_us": Rule("amount", required=True),
-    "barrier_us": Rule("amount", required=True),
-    "signal_us": Rule("amount", required=True),
+    "clock_ghz": _required(RATE),
+    "multiprocessors": _required(COUNT),
+    "tensor_tflops": _required(RATES),
+    "vector_tflops": _required(RATES),
+    "hbm_gb_per_s": _required(RATE),
+    "l2_bytes": _required(COUNT),
+    "l2_gb_per_s": _required(RATE),
+    "link_gb_per_s": _required(RATE),
+    "link_latency_us": _required(AMOUNT),
+    "launch_us": _required(AMOUNT),
+    "barrier_us": _required(AMOUNT),
+    "signal_us": _required(AMOUNT),
     "links": COUNT,
     "remote_load_us": AMOUNT,
     "remote_caches": COUNT,
@@ -240,13 +253,10 @@ def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
     for name, rule in rules.items():
         if name not in fields:
             if rule.required:
-                yield (
-                    None,
-                    f"the field '{name}' is missing; it is {EXPECTED[rule.kind]}",
-                )
-        elif not _holds(rule.kind, fields[name]):
-            wanted, found = EXPECTED[rule.kind], described(fields[name])
-            yield name, f"the field '{name}' is {wanted}, not {found}"
+                yield None, f"the field '{name}' is missing; it is {rule.expected}"
+        elif not rule.holds(fields[name]):
+            found = described(fields[name])
+            yield name, f"the field '{name}' is {rule.expected}, not {found}"
 
 
 def _nearest(name: str, rules: Rules) -> str:
@@ -269,55 +279,4 @@ def mesh_shape(link: Fields) -> tuple[int, int]:
             return columns, rows
         case _:
             pass
-    columns, rows = link.get("meshX"), link.get("meshY")
-    return (
-        columns if isinstance(columns, int) else 1,
-        rows if isinstance(rows, int) else 1,
-    )
-
-
-def _number(value: Field) -> float | None:
-    """Return `value` if it is a number that fits in 64 bits."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if fits(value) else None
-
-
-def _are_rates(value: Field, names: Sequence[str]) -> bool:
-    return (
-        isinstance(value, Mapping)
-        and len(value) > 0
-        and all(name in names for name in value)
-        and all(_holds("rate", rate) for rate in value.values())
-    )
-
-
-def _holds(kind: Kind, value: Field) -> bool:
-    number = _number(value)
-    match kind:
-        case "count":
-            return isinstance(value, int) and number is not None and number > 0
-        case "amount":
-            return number is not None and number >= 0
-        case "rate":
-            return number is not None and number > 0
-        case "flag":
-            return isinstance(value, bool)
-        case "text":
-            return isinstance(value, str)
-        case "rates":
-            return _are_rates(value, ELEMENT_TYPES)
-        case "share":
-            return number is not None and 0 < number <= 1
-        case "multiple":
-            return number is not None and number >= 1
-        case "costs":
-            return _are_rates(value, FUNCTIONS)
-        case "mesh":
-            return (
-                isinstance(value, list)
-                and len(value) == 2
-                and all(_holds("count", extent) for extent in value)
-            )
-        case "any":
-            return True
+    return int(number(link, "meshX", 1)), int(number(link, "meshY", 1))
