@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from comet.runtime.compile_check import asked_launches
+from comet.runtime.compile_check import planned_launches
 from comet.runtime.coresidency import waits_for_itself
 from comet.runtime.gpu import COOPERATIVE
 
@@ -19,7 +19,7 @@ def compiled_launches(path: Path) -> int:
 
     Returns the number of launches. Other processes then find the kernels in the cache.
     """
-    launches = asked_launches(str(path), together=True)
+    launches = planned_launches(str(path), together=True)
     for launch in launches:
         kernel: Any = launch.kernel
         together = COOPERATIVE if waits_for_itself(kernel) else {}

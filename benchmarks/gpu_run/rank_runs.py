@@ -11,7 +11,7 @@ from gpu_device.inputs import Lengths, drawn
 from gpu_device.references import compared, reference
 
 from comet.runtime.check import CheckResult
-from comet.runtime.check_ranks import Host, Session, played
+from comet.runtime.check_ranks import Host, Session, run_epochs
 from comet.runtime.gpu import Gpu
 from comet.runtime.program import Tensor
 from comet.runtime.ranks import Rank
@@ -87,7 +87,7 @@ def compared_ranks(
     """
     shared = SharedHost(device, host)
     sessions = [s for s in shared.sessions if isinstance(s, _DeviceSession)]
-    played(sessions, shared.launch, host.epochs, device.captured if graph else None)
+    run_epochs(sessions, shared.launch, host.epochs, device.captured if graph else None)
     return [
         result
         for epoch in range(host.epochs)

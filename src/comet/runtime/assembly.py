@@ -1,9 +1,9 @@
 """
-What a compiled kernel does, read off Triton's IR and the assembly for a GPU.
+Reads Triton's IR and the assembly of a compiled kernel.
 
 `faults` says what would make a kernel wrong on several ranks, `slow_paths` what makes
-it slow. Both read text only: nothing is compiled here. The IR shows what was asked for,
-the assembly whether it was done.
+it slow. Both only read text. The IR shows what was requested, the assembly what the
+compiler made of it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from comet.runtime.control_flow import Jumps, in_order
 
 
 class Event(Enum):
-    """What a line of code does that synchronisation depends on."""
+    """What a line of code does that matters for synchronization."""
 
     STORE = auto()
     """A store to global memory."""
     THROUGH = auto()
-    """A store that is not kept in caches of this GPU."""
+    """A store that is written through the caches of this GPU."""
     DRAIN = auto()
-    """Waits until the stores of this wave are done."""
+    """Waits until the stores of this wave are complete."""
     BARRIER = auto()
-    """All threads of the program meet."""
+    """A barrier of all threads of the program."""
     RELEASE = auto()
-    """Sets a flag, for all ranks, after what was stored before."""
+    """Sets a flag at system scope, after all earlier stores (release)."""
     ACQUIRE = auto()
-    """Reads a flag that any rank may have set, before what is loaded later."""
+    """Reads a flag at system scope, before all later loads (acquire)."""
 
 
 STORES = (Event.STORE, Event.THROUGH)
@@ -38,7 +38,7 @@ STORES = (Event.STORE, Event.THROUGH)
 
 @dataclass(frozen=True)
 class Language:
-    """How one kind of text says events and instructions; the first match counts."""
+    """The patterns of events in one kind of text; the first match counts."""
 
     events: Mapping[Event, re.Pattern[str]]
 
@@ -73,7 +73,7 @@ class Gpu:
     """What the checks know of one target."""
 
     shared: int
-    """Bytes of shared memory that one program may have."""
+    """Bytes of shared memory that one program may use."""
     assembly: str
     """Triton's name of the text."""
     language: Language
@@ -81,9 +81,9 @@ class Gpu:
     matrix: re.Pattern[str]
     """A matrix instruction."""
     copies: bool
-    """Whether loops copy to shared memory while they compute, by instructions of it."""
+    """Whether loops can load to shared memory asynchronously."""
     drains: bool
-    """Whether stores have to be written through, and waited for, before a barrier."""
+    """Whether stores before a barrier must be written through and waited for."""
 
 
 GPUS: Mapping[str, Gpu] = {
@@ -138,14 +138,14 @@ class Code:
 
     target: str
     ttir: str
-    """What Triton made of the source, the same for all GPUs but for constants."""
+    """Triton IR: made from the source, equal for all GPUs except for constants."""
     ttgir: str
-    """The same after the choice of layouts and pipelines for the GPU."""
+    """Triton GPU IR: after layouts and software pipelines are chosen."""
     assembly: str
     shared: int
-    """Bytes of shared memory."""
+    """Bytes of shared memory per program."""
     spills: int
-    """Bytes of registers for each thread that went to memory."""
+    """Bytes of spilled registers per thread."""
 
     @property
     def gpu(self) -> Gpu:
@@ -153,7 +153,7 @@ class Code:
         return GPUS[self.target]
 
     def events(self) -> list[Event]:
-        """Return the events of the assembly, in the order in which it runs."""
+        """Return the events of the assembly in execution order."""
         return self.gpu.language.read(in_order(self.assembly, self.gpu.jumps))
 
     def matrix_instructions(self) -> int:
@@ -162,7 +162,7 @@ class Code:
 
 
 def _before(events: Sequence[Event], index: int) -> list[Event]:
-    """Return what is between an event and the last store before it."""
+    """Return the events between the last store before `index` and `index`."""
     start = index
     while start > 0 and events[start - 1] not in STORES:
         start -= 1
@@ -170,7 +170,7 @@ def _before(events: Sequence[Event], index: int) -> list[Event]:
 
 
 def _released(events: Sequence[Event]) -> Iterator[tuple[list[Event], list[Event]]]:
-    """Yield for each release the stores that it publishes, and what is after them."""
+    """Yield, for each release, the stores it publishes and the events after them."""
     stores: list[Event] = []
     for index, event in enumerate(events):
         if event in STORES:
@@ -198,7 +198,7 @@ IN_ORDER = (
     ("acq_rel", "sys"),
     ("acq_rel", "gpu"),
 )
-"""Orders and scopes of atomics; the last is how programs of one launch are counted."""
+"""Orders and scopes of atomics; the last one counts the programs of a launch."""
 
 
 def _weak_atomics(code: Code) -> Iterator[str]:
@@ -211,12 +211,12 @@ def _weak_atomics(code: Code) -> Iterator[str]:
 
 
 def _lost_orders(code: Code) -> Iterator[str]:
-    """Say which flags the compiler made weaker than it was asked to."""
-    asked, made = TRITON_IR.read(code.ttir), code.events()
+    """Report flags whose order the compiler weakened."""
+    requested, made = TRITON_IR.read(code.ttir), code.events()
     for event, name in ((Event.RELEASE, "release"), (Event.ACQUIRE, "acquire")):
-        if made.count(event) < asked.count(event):
+        if made.count(event) < requested.count(event):
             yield (
-                f"of {asked.count(event)} atomics that {name} at scope sys, the "
+                f"of {requested.count(event)} atomics that {name} at scope sys, the "
                 f"assembly has {made.count(event)}"
             )
 
@@ -232,10 +232,10 @@ def _no_barriers(code: Code) -> Iterator[str]:
 
 
 def _kept_stores(code: Code) -> Iterator[str]:
-    """Say which stores may be on their way still when a flag is set."""
-    asked = _released(TRITON_IR.read(code.ttir))
-    if not code.gpu.drains or not any(stores for stores, _ in asked):
-        return  # flags of inputs, which others have stored, may come after any code
+    """Report stores that may be incomplete when a flag is set."""
+    requested = _released(TRITON_IR.read(code.ttir))
+    if not code.gpu.drains or not any(stores for stores, _ in requested):
+        return  # flags of inputs, which other kernels stored, may follow any code
     for events in (TRITON_IR.read(code.ttir), code.events()):
         if any(stores[-1:] == [Event.STORE] for stores, _ in _released(events)):
             yield (
@@ -286,22 +286,22 @@ def slow_paths(code: Code) -> tuple[str, ...]:
 
 @dataclass
 class Loop:
-    """What is in a loop of Triton's IR."""
+    """What a loop of Triton's IR contains."""
 
     counted: bool
     """Whether it is a `for` loop."""
     products: int = 0
-    """Matrix products in the loop itself, not in loops within."""
+    """Matrix products in the loop itself, not in nested loops."""
     loads: int = 0
-    """Loads of two-dimensional blocks in the loop itself that the loop waits for."""
+    """Loads of two-dimensional blocks in the loop itself, which the loop waits for."""
     copies: int = 0
-    """Copies to shared memory in the loop itself that go on meanwhile."""
+    """Asynchronous copies to shared memory in the loop itself."""
     carried: int = 0
-    """Blocks in shared memory that a step leaves to the next one."""
+    """Blocks in shared memory among the loop's iter_args."""
     waits: int = 0
-    """Flags that are read anywhere within."""
+    """Flags that are read in the loop or in nested loops."""
     outer: bool = False
-    """Whether a loop within has matrix products."""
+    """Whether a nested loop has matrix products."""
 
 
 PRODUCT = re.compile(r" = (tt\.dot|ttng\.warp_group_dot) ")

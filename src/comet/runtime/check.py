@@ -25,7 +25,7 @@ SAFETY = 4
 
 @dataclass(frozen=True)
 class CheckResult:
-    """How far a result was from its reference; of several, the worst for its type."""
+    """The error of a result against its reference; of several results, the worst."""
 
     max_error: float
     """
@@ -64,7 +64,7 @@ def random_inputs(
     """
     Draw inputs of the program's shapes and element types: normal, or counts.
 
-    What is passed again is the same tensor.
+    An input that repeats another (`again`) is the same tensor.
     """
     generator = np.random.default_rng(seed)
     drawn: list[torch.Tensor] = []
@@ -80,7 +80,7 @@ def random_inputs(
 def expected(
     program: Program | RankProgram, inputs: Sequence[torch.Tensor]
 ) -> tuple[Array, ...]:
-    """Return the reference's results, in float64, on inputs as they were rounded."""
+    """Return the reference's results in float64, on the rounded inputs."""
     results = as_tuple(program.reference(*reference_arguments(program, inputs)))
     return tuple(np.asarray(value) for value in results)
 
@@ -88,7 +88,7 @@ def expected(
 def reference_arguments(
     program: Program | RankProgram, inputs: Sequence[torch.Tensor]
 ) -> list[Array]:
-    """Return what the reference takes: every tensor once, in float64."""
+    """Return the arguments of the reference in float64, each tensor once."""
     return [
         to_float64(value)
         for tensor, value in zip(program.inputs, inputs, strict=True)
@@ -122,7 +122,7 @@ def check(program: Program, seed: int, device: str) -> CheckResult:
     Run the program once on random inputs and compare with its reference.
 
     The reference computes in float64 on the inputs as rounded to their element types.
-    Raises `ValueError` where results differ in number or shape from what is promised.
+    Raises `ValueError` if results differ from the program's in number or shape.
     """
     inputs = random_inputs(program, seed, device)
     PROGRESS.enter("the launch")
@@ -147,7 +147,7 @@ def check(program: Program, seed: int, device: str) -> CheckResult:
 
 
 def as_tuple(value: T | tuple[T, ...]) -> tuple[T, ...]:
-    """Return several results as they are, a single one as a tuple of one."""
+    """Return a tuple as it is, and a single value as a tuple of one."""
     if isinstance(value, tuple):
         return cast("tuple[T, ...]", value)
     return (value,)

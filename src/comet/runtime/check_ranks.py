@@ -1,4 +1,4 @@
-"""Runs a program of several ranks, epoch after epoch, and judges what they computed."""
+"""Runs a program of several ranks, epoch after epoch, and checks its results."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
     from comet.runtime.program import Array
 
 Run = Callable[["Host"], "list[Epochs]"]
-"""Runs a host program on the ranks that it is for; returns what each computed."""
+"""Runs a host program on all its ranks; returns the results of each."""
 Epochs = list[tuple["Array", ...]]
-"""What one rank computed in each launch, on its shard."""
+"""What one rank computed in each launch: its shards."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """The host program of every rank: fresh inputs for each launch, nothing cleared."""
+    """The host program of every rank: new inputs for each launch, no reset."""
 
     path: str
-    """The emitted module; processes and threads load it themselves."""
+    """The emitted module; every process or thread loads it."""
     seed: int
     epochs: int
 
     def __call__(self, rank: Rank) -> Epochs:
         """Return what the rank computed in each launch."""
         session = self.session(rank)
-        (results,) = played([session], session.launch, self.epochs)
+        (results,) = run_epochs([session], session.launch, self.epochs)
         return results
 
     @property
     def program(self) -> RankProgram:
-        """What the module says about itself."""
+        """The program of the module."""
         return rank_program(self.path)
 
     def session(self, rank: Rank) -> Session:
-        """Allocate what a rank needs for all its launches."""
+        """Allocate the memory of a rank for all launches."""
         return Session(self, rank)
 
     def drawn(self, epoch: int) -> tuple[torch.Tensor, ...]:
-        """Return the whole inputs of one launch, the same on every rank."""
+        """Return the inputs of one launch, unsharded, equal on every rank."""
         return _drawn(self.path, self.seed, epoch)
 
 
@@ -78,7 +78,7 @@ class Session:
         self.results: Epochs = []
 
     def write(self, epoch: int) -> None:
-        """Bring the rank's shard of fresh inputs to where that launch finds it."""
+        """Write the rank's shards of new inputs to where that launch reads them."""
         tensors, drawn = self._host.program.inputs, self._host.drawn(epoch)
         arguments = iter(self._arguments)
         for tensor, whole in zip(tensors, drawn, strict=True):
@@ -94,25 +94,25 @@ class Session:
         self._outputs = as_tuple(self._plan(*self._arguments))
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
-        """Return copies of what the last launch has computed, where the rank is."""
+        """Return copies of the outputs of the last launch, on the rank's device."""
         return tuple(self._rank.read(value) for value in self._outputs)
 
     def read(self) -> None:
-        """Keep what the rank has computed."""
+        """Record the outputs of the last launch."""
         self.results.append(tuple(map(to_float64, self.outputs())))
 
 
-def played(
+def run_epochs(
     sessions: Sequence[Session],
     launch: Callable[[], None],
     epochs: int,
     captured: Callable[[Callable[[], None]], Callable[[], None]] | None = None,
 ) -> list[Epochs]:
     """
-    Launch the ranks of this process so often; return what each computed.
+    Launch the ranks of this process `epochs` times; return what each computed.
 
-    `launch` does it once for all of them; `captured` returns what repeats that, and
-    takes its place after the first launch.
+    `launch` launches once for all of them. `captured` turns it into a function that
+    replays it, which is used from the second launch on.
     """
     for epoch in range(epochs):
         for session in sessions:
@@ -131,7 +131,7 @@ def rank_program(path: str) -> RankProgram:
     """
     Load a module once in this process; return its program.
 
-    Raises `ValueError` where it is for one rank.
+    Raises `ValueError` if the module is for one rank.
     """
     program = program_of(load_module(path), path)
     if not isinstance(program, RankProgram):
@@ -141,7 +141,7 @@ def rank_program(path: str) -> RankProgram:
 
 @lru_cache(maxsize=1)
 def _drawn(path: str, seed: int, epoch: int) -> tuple[torch.Tensor, ...]:
-    """Draw inputs; kept, since one process may be many ranks that want the same."""
+    """Draw inputs; cached for the other ranks of this process."""
     return random_inputs(rank_program(path), (seed, epoch), "cpu")
 
 
@@ -156,7 +156,7 @@ def local_shape(tensor: Tensor, ranks: int) -> tuple[int, ...]:
 def shard_of(
     whole: torch.Tensor, tensor: Tensor, rank: int, ranks: int
 ) -> torch.Tensor:
-    """Return a rank's shard; nan stands where the last shares are short."""
+    """Return a rank's shard; the missing elements of a short last shard are nan."""
     if tensor.split is None:
         return whole
     shape = local_shape(tensor, ranks)
@@ -170,7 +170,7 @@ def shard_of(
 
 
 def joined(parts: Sequence[Array], tensor: Tensor) -> list[Array]:
-    """Return the whole results that the ranks hold: all copies, or the shards, one."""
+    """Return the complete results: every copy, or the shards concatenated."""
     if tensor.split is None:
         return list(parts)
     whole = np.concatenate(parts, axis=tensor.split)
@@ -178,7 +178,7 @@ def joined(parts: Sequence[Array], tensor: Tensor) -> list[Array]:
 
 
 class IdleRank(Rank):
-    """A rank without memory that does nothing: shows what a plan asks for."""
+    """A rank without memory that executes nothing: shows what a plan launches."""
 
     def __init__(self, world: int):
         self.rank, self.world, self.device = 0, world, "meta"
@@ -189,18 +189,18 @@ class IdleRank(Rank):
         """Launch nothing."""
 
     def barrier(self) -> None:
-        """Meet nobody."""
+        """Do nothing."""
 
     def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
         """Write nothing."""
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return what is there: no data."""
+        """Return the tensor, which has no data."""
         return tensor
 
 
 def heap_bytes(program: RankProgram) -> int:
-    """Return the bytes that a rank's plan takes of the symmetric heap."""
+    """Return the bytes of the symmetric heap that a rank's plan allocates."""
     rank = IdleRank(program.ranks)
     program.plan(rank)
     return max(rank.heap.used, 1)

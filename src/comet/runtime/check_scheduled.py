@@ -1,4 +1,4 @@
-"""Runs a program of one rank on the scheduler, which watches its kernels for races."""
+"""Runs a program of one rank on the scheduler, which detects races in its kernels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def scheduled(program: Program, seed: int, resident: int | None) -> Program:
     """
-    Return the program with a launch whose programs take turns, as the seed decides.
+    Return the program with a launch that interleaves the kernel's programs by seed.
 
-    At most `resident` of them run at the same time, all if it is None. The launch
-    raises `RaceError` or `ProgramError` where a kernel is wrong.
+    At most `resident` programs run at the same time, all if it is None. The launch
+    raises `RaceError` or `ProgramError` if a kernel is wrong.
     """
 
     def launch(*inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:

@@ -34,7 +34,7 @@ def expect_gpu() -> None:
 
 
 def report(request: Request) -> Facts:
-    """Check the module, time it where asked, and return what is to be printed."""
+    """Check the module, time it if requested, and return the facts to print."""
     if request.backend not in INTERPRETED:
         expect_gpu()
     program = program_of(load_module(request.module), request.module)
@@ -52,7 +52,7 @@ def _report(program: Program | RankProgram, request: Request) -> Facts:
 
 
 def announce(program: Program | RankProgram, request: Request) -> None:
-    """Say on stderr how long the run will take, where that is long."""
+    """Print on stderr how long the run will take, if that is long."""
     launches = request.epochs if isinstance(program, RankProgram) else 1
     time = expected_time(program, launches)
     if time.total > WORTH_SAYING:
@@ -61,7 +61,7 @@ def announce(program: Program | RankProgram, request: Request) -> None:
 
 
 def _report_of_one(program: Program, request: Request) -> Facts:
-    """Run the one rank; what the scheduler finds is a fact, as for several ranks."""
+    """Run one rank; an error that the scheduler finds is a fact, as for ranks."""
     if request.ranks not in (None, 1):
         raise ValueError(f"--ranks {request.ranks}: the module was compiled for 1 rank")
     from comet.runtime.check import check
@@ -91,7 +91,7 @@ def _report_of_one(program: Program, request: Request) -> Facts:
 
 
 def _report_of_ranks(program: RankProgram, request: Request) -> Facts:
-    """Run all ranks; what stops them is a fact, not an error of this program."""
+    """Run all ranks; an error in one is a fact, not an error of this process."""
     from comet.runtime.check_ranks import check_ranks
     from comet.runtime.rank_backends import FAILURES, backend
 
@@ -113,7 +113,7 @@ def _report_of_ranks(program: RankProgram, request: Request) -> Facts:
 
 
 def _failed(error: Exception, ranks: int, request: Request) -> Facts:
-    """Return the facts of a run that an error ended."""
+    """Return the facts of a run that ended with an error."""
     failure = f"{type(error).__name__}: {error}"
     return {**_facts(None, ranks, request), "failure": failure}
 
@@ -132,7 +132,7 @@ def _facts(result: CheckResult | None, ranks: int, request: Request) -> Facts:
 
 
 def failure(module: str, error: Exception) -> str:
-    """Say in one sentence where in the module something failed, and how."""
+    """Say in one sentence where a module failed, and how."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename.endswith(module)]
     place = f"{module}:{lines[-1]}" if lines else module
@@ -144,7 +144,7 @@ def failure(module: str, error: Exception) -> str:
 
 
 def as_text(facts: Facts) -> str:
-    """Return the facts as a sentence for people, or the report of what went wrong."""
+    """Return the facts as a sentence, or the report of the error."""
     where = f"{facts['backend']}, seed {facts['seed']}"
     if facts.get("ranks", 1) != 1:
         where = f"{facts['ranks']} ranks, {where}"
@@ -163,7 +163,7 @@ def as_text(facts: Facts) -> str:
 
 
 def outcome(request: Request) -> tuple[bool, str]:
-    """Do what is asked; return whether all is well, and what is to be printed."""
+    """Serve the request; return whether the check passed, and the text to print."""
     if request.targets:
         from comet.runtime.compile_report import compile_report
 
@@ -176,22 +176,22 @@ def outcome(request: Request) -> tuple[bool, str]:
 
 
 def speaks(request: Request) -> bool:
-    """Whether this process prints what all processes know: rank 0 does."""
+    """Whether this process prints: of several processes only rank 0 does."""
     return request.backend != "distributed" or os.environ.get("RANK", "0") == "0"
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
     """
-    Say how far the run is, and end, without waiting for the threads of other ranks.
+    Print the progress and exit, without waiting for the threads of other ranks.
 
-    A handler, as an exception is lost where it is raised in a callback.
+    A signal handler: an exception would be lost if it were raised in a callback.
     """
     print(f"comet-run: stopped at {PROGRESS.text()}", file=sys.stderr, flush=True)
     os._exit(130)
 
 
 def main() -> int:
-    """Do what the parent process asks for; return the exit code."""
+    """Serve the request of the parent process; return the exit code."""
     signal.signal(signal.SIGINT, _stop)
     request = request_of(sys.argv[1])
     try:
@@ -200,7 +200,7 @@ def main() -> int:
         print(f"comet-run: error: {error}", file=sys.stderr)
         return 1
     except Exception as error:
-        # A kernel may fail in any way: in the compiler, the interpreter, the driver.
+        # A kernel may fail anywhere: in the compiler, the interpreter, the driver.
         if os.environ.get("COMET_TRACEBACK"):
             traceback.print_exc()
         print(f"comet-run: error: {failure(request.module, error)}", file=sys.stderr)

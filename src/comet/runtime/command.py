@@ -1,8 +1,8 @@
 """
 The command `comet-run`: runs emitted modules, checks and times them.
 
-Triton decides when it is imported whether to interpret or to compile; so the work is
-done in a child process, whose environment this one sets.
+Triton decides on import whether it interprets or compiles. So the work is done in a
+child process, whose environment this one sets.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from comet.runtime.request import (
 
 DEVICE_FILES = ("/dev/nvidiactl", "/dev/kfd")
 EPOCHS = 5
-"""Launches where nothing is said; one more before a graph is replayed as often."""
+"""Default number of launches; with `--graph` the first one is not replayed."""
 RANKS = re.compile(
     r"^PROGRAM = RankProgram\(.*?\branks=(\d+)", re.MULTILINE | re.DOTALL
 )
@@ -78,14 +78,14 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def ranks_of(module: str) -> int | None:
-    """Return how many ranks an emitted module shares its work among, or None."""
+    """Return the number of ranks of an emitted module, or None if it has one."""
     text = Path(module).read_text(encoding="utf-8", errors="replace")
     found = RANKS.search(text)
     return int(found[1]) if found else None
 
 
 def problem_with(args: argparse.Namespace) -> str | None:
-    """Return why the arguments cannot be served, in one sentence, or None."""
+    """Return why the arguments are wrong, in one sentence, or None."""
     if not Path(args.module).is_file():
         return f"there is no file {args.module}"
     if args.seed < 0:
@@ -105,7 +105,7 @@ def problem_with(args: argparse.Namespace) -> str | None:
 
 
 def _problem_with_targets(args: argparse.Namespace) -> str | None:
-    """Return why the module cannot be compiled as asked."""
+    """Return why the module cannot be compiled for the targets."""
     for target in args.compile:
         if target not in TARGETS:
             known = " or ".join(TARGETS)
@@ -122,7 +122,7 @@ def _problem_with_targets(args: argparse.Namespace) -> str | None:
 
 
 def _problem_with_backend(args: argparse.Namespace, known: Sequence[str]) -> str | None:
-    """Return why the back end cannot run the module, or do what is asked of it."""
+    """Return why the back end cannot run the module or obey an option."""
     backend = args.backend
     if backend not in (None, *ONE_RANK, *MANY_RANKS):
         return f"--backend {backend} is unknown; choose {' or '.join(known)}"
@@ -145,7 +145,7 @@ def _problem_with_backend(args: argparse.Namespace, known: Sequence[str]) -> str
 
 
 def _problem_with_device(args: argparse.Namespace, ranks: int | None) -> str | None:
-    """Return what the machine lacks, or why nothing can be measured on it."""
+    """Return what the machine does not have for this run, or None."""
     if args.backend in ("gpu", "distributed") and not has_gpu():
         instead = "interpreter" if ranks is None else "scheduler"
         return (
@@ -166,18 +166,18 @@ def _problem_with_device(args: argparse.Namespace, ranks: int | None) -> str | N
     return None
 
 
-def chosen_backend(asked: str | None, known: Sequence[str]) -> str:
-    """Return the back end to use where `known` can run the module."""
-    return asked or ("gpu" if has_gpu() else known[0])
+def chosen_backend(requested: str | None, known: Sequence[str]) -> str:
+    """Return the back end to use, one of `known`."""
+    return requested or ("gpu" if has_gpu() else known[0])
 
 
 def request_from(args: argparse.Namespace) -> Request:
-    """Return what the child process is to do."""
+    """Return the request for the child process."""
     known = ONE_RANK if ranks_of(args.module) is None else MANY_RANKS
-    asked = args.backend or ("distributed" if args.compile else None)
+    requested = args.backend or ("distributed" if args.compile else None)
     return Request(
         module=args.module,
-        backend=chosen_backend(asked, known),
+        backend=chosen_backend(requested, known),
         seed=args.seed,
         ranks=args.ranks,
         resident=args.resident,

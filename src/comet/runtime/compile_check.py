@@ -1,5 +1,5 @@
 """
-Compiles the kernels of emitted modules for GPUs that need not be there.
+Compiles the kernels of emitted modules for GPUs that this machine need not have.
 
 `comet-run MODULE.py --compile` does it for users; `python -m
 comet.runtime.compile_check [--targets sm_90,gfx942] MODULE.py ...` prints one JSON
@@ -7,7 +7,7 @@ object for each kernel and target. The process must not interpret (TRITON_INTERP
 unset or 0).
 """
 
-# Triton has no type stubs, and much of what is called here has no types at all.
+# Triton has no type stubs, and many functions used here have no types at all.
 # pyright: basic, reportMissingTypeStubs=false
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ WRITE_THROUGH = ".wt"
 
 ALIGNED = ["tt.divisibility", 16]
 SMALL = ["tt.pointer_range", 32]
-"""What launches say of pointers: aligned; on AMD GPUs also of small tensors."""
+"""What launches promise about pointers: aligned; on AMD GPUs, small tensors."""
 
 SMALL_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class RequestedLaunch:
-    """One launch of a kernel, as the launch plan asked for it."""
+    """One launch of a kernel, as the launch plan requests it."""
 
     kernel: JITFunction
     signature: Mapping[str, str]
@@ -75,35 +75,35 @@ class RequestedLaunch:
     options: Mapping[str, int]
     """num_warps and num_stages."""
     programs: int
-    """Programs of the launch."""
+    """Programs in the grid."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What one kernel became for one target."""
+    """One kernel, compiled for one target."""
 
     kernel: str
     target: str
     registers: int
     """32-bit registers for each thread."""
     spills: int
-    """Bytes of registers for each thread that went to memory."""
+    """Bytes of spilled registers per thread."""
     shared: int
-    """Bytes of shared memory for each program."""
+    """Bytes of shared memory per program."""
     matrix: int
     """Matrix instructions in the assembly."""
     programs: int
-    """Programs of its launch."""
+    """Programs in the grid of its launch."""
     resident: int
-    """Programs that the whole GPU runs at the same time."""
+    """Programs that the whole GPU can run at the same time."""
     faults: tuple[str, ...]
-    """Why it would be wrong on several ranks, or not run."""
+    """Why it would be wrong on several ranks, or not run: one sentence each."""
     slow: tuple[str, ...]
-    """What makes it slower than it need be."""
+    """What makes it slow: one sentence each."""
 
 
 class _Elsewhere:
-    """Stands in for the driver of a GPU that is not there; kernels ask what it is."""
+    """Replaces the driver of a GPU that is not there; kernels ask it for the target."""
 
     def __init__(self, target: GPUTarget):
         self._target = target
@@ -114,7 +114,7 @@ class _Elsewhere:
 
 
 class _Recorder:
-    """Stands in for a kernel: notes how it is launched, and does nothing."""
+    """Replaces a kernel: records its launches and executes nothing."""
 
     def __init__(self, kernel: JITFunction, launches: list[ranks.KernelCall]):
         self._kernel = kernel
@@ -129,7 +129,7 @@ class _Recorder:
 
 
 class _RecordingRank(IdleRank):
-    """A rank that notes what it would launch."""
+    """A rank that records its launches."""
 
     def __init__(self, world: int, launches: list[ranks.KernelCall]):
         super().__init__(world)
@@ -139,8 +139,8 @@ class _RecordingRank(IdleRank):
         self._launches.extend(launches)
 
 
-def _noted(launch: ranks.KernelCall) -> RequestedLaunch:
-    """Return what a launch asks the compiler for."""
+def _requested(launch: ranks.KernelCall) -> RequestedLaunch:
+    """Return what a launch requests from the compiler."""
     kernel: Any = launch.kernel
     keywords: Mapping[str, Any] = launch.keywords
     options = {name: keywords[name] for name in ("num_warps", "num_stages")}
@@ -157,14 +157,14 @@ def _noted(launch: ranks.KernelCall) -> RequestedLaunch:
 
 def recorded_launches(path: str, together: bool = False) -> list[RequestedLaunch]:
     """
-    Return what the launches of a module ask the compiler for.
+    Return what the launches of a module request from the compiler.
 
-    `together`: those of one GPU which all ranks use, else those of one rank.
+    `together`: the launches of all ranks on one GPU; otherwise of one rank.
     """
-    return list(map(_noted, asked_launches(path, together)))
+    return list(map(_requested, planned_launches(path, together)))
 
 
-def asked_launches(path: str, together: bool = False) -> list[ranks.KernelCall]:
+def planned_launches(path: str, together: bool = False) -> list[ranks.KernelCall]:
     """
     Run the launch plan of a module on tensors without data; return its launches.
 
@@ -187,15 +187,15 @@ def asked_launches(path: str, together: bool = False) -> list[ranks.KernelCall]:
 
 
 def _of_all_ranks(program: RankProgram) -> list[ranks.KernelCall]:
-    """Return the launches that stand for those of all ranks."""
+    """Return launches that work for all ranks."""
     group = VirtualRanks(program.ranks, ROOM, NoDevice())
     for rank in group.ranks:
         program.plan(rank)(*_without_data(program.arguments, program.ranks))
-    return group.taken()
+    return group.merged_launches()
 
 
 def _without_data(inputs: Sequence[Tensor], world: int) -> list[torch.Tensor]:
-    """Return what one rank has of these, without data."""
+    """Return one rank's arguments, without data."""
     return [
         torch.empty(
             local_shape(tensor, world),
@@ -207,7 +207,7 @@ def _without_data(inputs: Sequence[Tensor], world: int) -> list[torch.Tensor]:
 
 
 def compile_launch(launch: RequestedLaunch, target: str) -> Any:
-    """Compile one kernel as it is launched on a target."""
+    """Compile the kernel of a launch for a target."""
     positions = {name: index for index, name in enumerate(launch.kernel.arg_names)}
     gpu = TARGETS[target]
     amd = gpu.backend == "hip"
@@ -233,7 +233,7 @@ def compile_launch(launch: RequestedLaunch, target: str) -> Any:
 
 
 def compiled(launch: RequestedLaunch, target: str) -> Compiled:
-    """Compile one kernel and read off what became of it."""
+    """Compile the kernel of a launch and read its usage off the assembly."""
     result = compile_launch(launch, target)
     read = _cuda_usage if target.startswith("sm_") else _hip_usage
     registers, spills = read(result.asm)
@@ -262,7 +262,7 @@ def compiled(launch: RequestedLaunch, target: str) -> Compiled:
 
 
 def _cuda_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
-    """Return registers and bytes of stack, where spilled ones go, of the binary."""
+    """Return registers per thread and stack bytes (spills) of the binary."""
     with tempfile.TemporaryDirectory() as folder:
         binary = Path(folder) / "kernel.cubin"
         binary.write_bytes(asm["cubin"])
@@ -274,7 +274,7 @@ def _cuda_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _hip_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
-    """Return vector registers and bytes of scratch, from the metadata in the text."""
+    """Return vector registers and scratch bytes, from the assembly's metadata."""
     text = asm["amdgcn"]
 
     def number(key: str) -> int:
@@ -288,7 +288,7 @@ def all_compiled(
     path: str, targets: Iterable[str] = TARGETS, *, together: bool = False
 ) -> Iterator[Compiled]:
     """
-    Compile every launch of a module for the targets, each of a kind once.
+    Compile every different launch of a module for each target.
 
     `together`: see `recorded_launches`.
     """

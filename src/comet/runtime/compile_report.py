@@ -1,4 +1,4 @@
-"""What `comet-run --compile` says of a module."""
+"""The report of `comet-run --compile`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def compile_report(
     module: str, targets: Sequence[str], as_json: bool, *, together: bool = False
 ) -> tuple[bool, str]:
     """
-    Compile a module; return whether no kernel has faults, and what is printed.
+    Compile a module; return whether no kernel has faults, and the text to print.
 
-    `together`: the launches of one GPU which all ranks use, else those of one rank.
+    `together`: the launches of all ranks on one GPU; otherwise of one rank.
     """
     kernels = list(all_compiled(module, targets, together=together))
     ok = not any(kernel.faults for kernel in kernels)

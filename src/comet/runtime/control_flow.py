@@ -1,8 +1,8 @@
 """
-Assembly in the order in which it runs.
+Assembly in execution order.
 
-Compilers put blocks that they think are rare after the end of a kernel, and jump there
-and back. What reads an assembly line by line wants them where control comes from.
+Compilers move blocks that they think are rare behind the end of a kernel, and jump
+there and back. This puts each block after those that branch to it.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Jumps:
-    """How one kind of assembly says where control goes."""
+    """The control flow syntax of one kind of assembly."""
 
     label: re.Pattern[str]
-    """The beginning of a block; group 1 names it."""
+    """A label; group 1 is the name of its block."""
     branch: re.Pattern[str]
-    """A jump, or one that is taken under a condition; group 1 names the block."""
+    """A branch, conditional or not; group 1 is the name of its target."""
     end: re.Pattern[str]
-    """A jump without a condition, or the end of the kernel."""
+    """An unconditional branch, or the end of the kernel."""
 
 
 @dataclass
 class Block:
-    """Lines of which all run if the first one does."""
+    """A basic block."""
 
     number: int
     lines: list[str] = field(default_factory=list[str])
     targets: list[str] = field(default_factory=list[str])
-    """The names of blocks that it jumps to."""
+    """The names of the blocks it branches to."""
     ends: bool = False
-    """Whether control never goes on with the next line."""
+    """Whether it never falls through to the next block."""
 
 
 def in_order(text: str, jumps: Jumps) -> str:
     """
-    Return the lines of a kernel such that each block follows those that lead to it.
+    Return the lines of a kernel such that each block follows its predecessors.
 
-    What follows a loop comes after all of the loop. Blocks that nothing leads to come
-    last, as they stand.
+    What follows a loop comes after the whole loop. Unreachable blocks come last, in
+    their order.
     """
     blocks, names = _blocks(text, jumps)
     following = [_successors(block, blocks, names) for block in blocks]
@@ -51,7 +51,7 @@ def in_order(text: str, jumps: Jumps) -> str:
 
 
 def _blocks(text: str, jumps: Jumps) -> tuple[list[Block], dict[str, int]]:
-    """Cut a kernel behind jumps and before labels; return the blocks, and by name."""
+    """Cut a kernel after branches and before labels; return the blocks, and by name."""
     blocks, names = [Block(0)], dict[str, int]()
     for line in text.splitlines():
         label = jumps.label.match(line)
@@ -69,7 +69,7 @@ def _blocks(text: str, jumps: Jumps) -> tuple[list[Block], dict[str, int]]:
 def _successors(
     block: Block, blocks: Sequence[Block], names: dict[str, int]
 ) -> list[int]:
-    """Return where control may go from a block."""
+    """Return the successors of a block."""
     found = [names[name] for name in block.targets if name in names]
     if not block.ends and block.number + 1 < len(blocks):
         found.append(block.number + 1)
@@ -77,7 +77,7 @@ def _successors(
 
 
 def _reverse_postorder(following: Sequence[Sequence[int]]) -> list[int]:
-    """Return what can be reached from block 0, loops before what follows them."""
+    """Return the blocks reachable from block 0, loops before what follows them."""
     order: list[int] = []
     seen = {0}
     path = [(0, _ways_out_first(0, following))]
@@ -94,7 +94,7 @@ def _reverse_postorder(following: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _ways_out_first(block: int, following: Sequence[Sequence[int]]) -> Iterator[int]:
-    """Yield the successors of a block: what is visited first comes last in the end."""
+    """Yield the successors of a block: the one visited first comes last in the end."""
     around = [n for n in following[block] if block in _reachable(n, following)]
     yield from (n for n in following[block] if n not in around)
     yield from around

@@ -1,4 +1,4 @@
-"""Threads that take turns: one runs at a time, and says when another may."""
+"""Threads that take turns: one runs at a time, until it lets another one run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Generic, NoReturn, TypeVar
 
 
 class Stopped(BaseException):
-    """Unwinds a thread whose result nobody wants any more; kernels cannot catch it."""
+    """Unwinds a thread whose result is not needed; kernels cannot catch it."""
 
 
 class Task:
     """A thread that waits for its turn."""
 
     def __init__(self, body: Callable[[], None], weight: float = 1.0):
-        """Run `body`; `weight` says how often it is chosen, beside those of others."""
+        """Run `body`; `weight` is how often it is chosen, relative to other tasks."""
         self.body = body
         self.weight = weight
         self.until: Callable[[], bool] | None = None
-        """What it waits for, where it does."""
+        """What it waits for, if it does."""
         self.turn = threading.Lock()
-        """Held, but for the moment in which it is the task's turn."""
+        """Held except when it is the task's turn."""
         self.turn.acquire()
         self.thread: threading.Thread | None = None
 
@@ -36,7 +36,7 @@ class Conductor(Generic[T]):
     """
     Runs tasks until all have ended, in an order that a seed decides.
 
-    Where no task can go on, `stuck` is called: it raises, or waits for somebody else.
+    If no task can run, `stuck` is called: it raises, or waits for another process.
     """
 
     def __init__(self, seed: int, stuck: Callable[[], None]):
@@ -47,20 +47,20 @@ class Conductor(Generic[T]):
         self._error: BaseException | None = None
         self._ready: list[T] = []
         self._weights: list[float] | None = None
-        """Running sums of the weights of those that are ready, until they change."""
+        """Cumulative weights of the ready tasks, until these change."""
         self._waiting: dict[Hashable | None, list[T]] = {}
-        """Those that wait, by the event that can end that; None: anything can."""
+        """The waiting tasks, by the event that wakes them; None: any event."""
         self.tasks: list[T] = []
         self.current: T | None = None
 
     def add(self, task: T) -> None:
-        """Take in a task; it starts when it is first chosen."""
+        """Add a task; it starts when it is first chosen."""
         self.tasks.append(task)
         self._ready.append(task)
         self._weights = None
 
     def run(self) -> None:
-        """Run all tasks, and those that they add; raise what the first to fail did."""
+        """Run all tasks, and those that they add; raise the first error of a task."""
         if self.tasks:
             try:
                 self._resume(self._choose())
@@ -76,10 +76,10 @@ class Conductor(Generic[T]):
         event: Hashable | None = None,
     ) -> None:
         """
-        Let another task run; come back once the condition, if any, holds.
+        Let another task run; return when the condition, if any, holds.
 
-        With an event, the condition is looked at again when somebody notifies of it, or
-        when nobody can go on; without, always: with many tasks that takes long.
+        With an event, the condition is checked when that event is notified, or when no
+        task can run. Without one it is checked at every switch, which is slow.
         """
         task = self.running()
         if until is not None and not until():
@@ -96,7 +96,7 @@ class Conductor(Generic[T]):
         self.current = task
 
     def notify(self, event: Hashable | None) -> None:
-        """Let those go on who waited for the event and whose conditions hold."""
+        """Make tasks ready that wait for the event and whose conditions hold."""
         waiting = self._waiting.pop(event, None)
         if waiting is None:
             return
@@ -109,16 +109,16 @@ class Conductor(Generic[T]):
                 self._waiting.setdefault(event, []).append(task)
 
     def awaited(self) -> tuple[Hashable | None, ...]:
-        """Return the events that somebody waits for."""
+        """Return the events that tasks wait for."""
         return tuple(self._waiting)
 
     def fail(self, error: BaseException) -> NoReturn:
-        """End everything with an error; does not return."""
+        """End all tasks with an error; does not return."""
         self._stop(error)
         raise Stopped
 
     def running(self) -> T:
-        """Return the task whose thread calls this."""
+        """Return the task of the calling thread."""
         if self.current is None or self._stopping:
             raise Stopped
         return self.current
@@ -132,7 +132,7 @@ class Conductor(Generic[T]):
         self._waiting.setdefault(event, []).append(task)
 
     def _choose(self) -> T:
-        """Draw one of the tasks that can go on."""
+        """Draw one of the ready tasks."""
         self.notify(None)
         while not self._ready:
             for event in self.awaited():
@@ -155,7 +155,7 @@ class Conductor(Generic[T]):
             task.turn.release()
 
     def _perform(self, task: T) -> None:
-        """Be the thread of a task: do it, then let another run."""
+        """Run the task in its thread, then let another run."""
         try:
             task.body()
             self.tasks.remove(task)
@@ -177,7 +177,7 @@ class Conductor(Generic[T]):
         self._over.set()
 
     def _unwind(self) -> None:
-        """End the threads that still wait, one after another."""
+        """End the waiting threads, one after another."""
         self._stopping = True
         for task in self.tasks:
             if task.thread is not None:

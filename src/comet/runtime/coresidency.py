@@ -1,4 +1,4 @@
-"""Which programs run at the same time, and which have to."""
+"""Which programs run at the same time, and which must."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def waits_for_itself(kernel: object) -> bool:
     """
     Whether programs of a kernel may wait for others of the same launch.
 
-    That is, whether it waits for flags and also sets some. Flags that earlier launches
-    set need no program beside the one that waits.
+    That is, whether it waits for flags and also sets some. To wait for flags of
+    earlier launches, no other program of the launch has to run.
     """
     functions = _functions(kernel, set())
     verbs = {called.__name__ for called in functions if called.__module__ == SHIM}
@@ -23,7 +23,7 @@ def waits_for_itself(kernel: object) -> bool:
 
 
 def _functions(kernel: object, seen: set[FunctionType]) -> set[FunctionType]:
-    """Return the Python functions of a kernel and of all that it may call."""
+    """Return the Python functions that a kernel may call, itself included."""
     function = getattr(kernel, "fn", None)
     if isinstance(function, FunctionType) and function not in seen:
         seen.add(function)
@@ -34,32 +34,32 @@ def _functions(kernel: object, seen: set[FunctionType]) -> set[FunctionType]:
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """What the programs that one multiprocessor or compute unit runs have to share."""
+    """The resources of one multiprocessor or compute unit, shared by its programs."""
 
     count: int
     """Multiprocessors of the device."""
     threads: int
-    """Threads of a warp or wavefront."""
+    """Threads per warp or wavefront."""
     registers: int
-    """32-bit registers of a partition, for all threads of its warps."""
+    """32-bit registers per partition, for the threads of all its warps."""
     partitions: int
-    """Parts with warps and registers of their own."""
+    """Parts with their own warps and registers."""
     warps: int
-    """Warps of a partition at a time."""
+    """Warps per partition at the same time."""
     granule: int
-    """Registers of a thread are given in multiples of this."""
+    """Registers per thread are allocated in multiples of this."""
     programs: int
-    """Programs at a time."""
+    """Programs at the same time."""
     shared: int
     """Bytes of shared memory."""
     reserved: int = 0
-    """Bytes of shared memory that each program takes beside its own."""
+    """Bytes of shared memory that the system takes for each program."""
 
     def programs_with(self, warps: int, registers: int, shared: int) -> int:
         """
-        Return how many programs run at the same time, 0 where not even one does.
+        Return how many programs run at the same time; 0 if not even one does.
 
-        `registers` are those of each thread, `shared` the bytes of each program.
+        `registers` are per thread, `shared` is in bytes per program.
         """
         given = max(1, -(-registers // self.granule)) * self.granule
         slots = min(self.warps, self.registers // (given * self.threads))
@@ -97,4 +97,4 @@ DEVICES = {
         shared=64 * 1024,
     ),
 }
-"""By the name of the target that kernels are compiled for."""
+"""By the name of the compile target."""

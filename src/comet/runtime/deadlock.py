@@ -1,4 +1,4 @@
-"""What is said where nothing can go on."""
+"""The report of a deadlock."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from comet.runtime.memory import MemoryMap
 
 SHOWN = 24
-"""A report names at most this many programs."""
+"""The most programs that a report names."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A program or host that cannot go on, and what it waits for."""
+    """A program or host that cannot continue, and what it waits for."""
 
     rank: int
     program: str
     """The kernel and the index of the program in its grid, or the host."""
-    place: str
+    location: str
     """File and line."""
     reason: str
 
     def __str__(self) -> str:
-        """Return the report's line."""
-        return f"rank {self.rank}, {self.program}, {self.place}: {self.reason}"
+        """Return its line of the report."""
+        return f"rank {self.rank}, {self.program}, {self.location}: {self.reason}"
 
 
 class DeadlockError(Exception):
-    """Every program and host that has not ended waits for something."""
+    """Every program and host that has not ended is waiting."""
 
     def __init__(self, waiting: Sequence[Waiting], summary: str):
         lines = [f"  {entry}" for entry in waiting[:SHOWN]]
@@ -39,12 +39,12 @@ class DeadlockError(Exception):
         self.summary = summary
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let the error pass from process to process."""
+        """Make the error picklable, to pass it between processes."""
         return type(self), (self.waiting, self.summary)
 
 
 def flag_name(memory: MemoryMap, address: int) -> str:
-    """Name a flag and the rank it belongs to."""
+    """Return the name of a flag with its rank, for reports."""
     region = memory.find(address)
     if region is None:
         return f"address {address:#x}"

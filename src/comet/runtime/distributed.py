@@ -1,8 +1,8 @@
 """
 One process and one GPU for each rank, started by torchrun.
 
-On NVIDIA GPUs the heap is symmetric memory of torch, on AMD GPUs one allocation of
-Iris. Kernels see it as a table of addresses and nothing else.
+The heap is symmetric memory of torch on NVIDIA GPUs, one allocation of Iris on AMD
+GPUs. Kernels see only the table of heap addresses.
 """
 
 # torch has types for only half of its functions for distributed programs.
@@ -19,7 +19,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from comet.runtime.check_ranks import Epochs, Host, heap_bytes, played
+from comet.runtime.check_ranks import Epochs, Host, heap_bytes, run_epochs
 from comet.runtime.gpu import Launcher, captured
 from comet.runtime.heap import Heap
 from comet.runtime.peer_memory import PeerMemory, peer_memory
@@ -27,7 +27,7 @@ from comet.runtime.ranks import KernelCall, Rank, SymmetryError
 from comet.runtime.request import TORCHRUN
 
 TIMEOUT = timedelta(minutes=2)
-"""After so long a rank that waits for the hosts of others gives up."""
+"""How long a rank waits for the hosts of other ranks."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Process:
     rank: int
     world: int
     local_rank: int
-    """Its number on this machine, which is that of its GPU."""
+    """The number of the process on this machine, and of its GPU."""
 
 
 def this_process(ranks: int) -> Process:
     """
-    Return what torchrun says of this process.
+    Return what torchrun passed to this process.
 
-    Raises `ValueError` unless it started one for each rank, `KeyError` unless it
-    started any.
+    Raises `ValueError` unless torchrun started one process per rank, `KeyError`
+    unless it started this process.
     """
     process = Process(*(int(os.environ[name]) for name in TORCHRUN))
     if process.world != ranks:
@@ -57,7 +57,7 @@ def this_process(ranks: int) -> Process:
 
 
 class DistributedRank(Rank):
-    """The rank that this process is; launches go to the current stream of its GPU."""
+    """The rank of this process; launches go to the current stream of its GPU."""
 
     def __init__(self, rank: int, memory: PeerMemory):
         self.rank = rank
@@ -76,7 +76,7 @@ class DistributedRank(Rank):
             self._launcher.launch(launch)
 
     def barrier(self) -> None:
-        """Order what all GPUs do before and after; compare heaps that have changed."""
+        """Order the work of all GPUs before and after; compare changed heaps."""
         if len(self.heap.log) != self._compared:
             self._compared = len(self.heap.log)
             self._compare_heaps()
@@ -87,7 +87,7 @@ class DistributedRank(Rank):
         tensor.copy_(value)
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Copy to the host, once all launches before have ended."""
+        """Copy to the host, after all earlier launches have ended."""
         return tensor.cpu()
 
     def _compare_heaps(self) -> None:
@@ -105,9 +105,9 @@ class DistributedRank(Rank):
 @contextmanager
 def process_group() -> Generator[None]:
     """
-    Let the processes find each other, unless they have; gloo carries what hosts say.
+    Connect the processes unless they are; hosts exchange messages over gloo.
 
-    Only one group can be made in the life of a process.
+    A process can make only one group in its life.
     """
     if dist.is_initialized():
         yield
@@ -127,18 +127,18 @@ def run(
     connect: Callable[[Process, int], PeerMemory] | None = None,
 ) -> list[Epochs]:
     """
-    Be one rank of a host program; return what every rank computed, on each.
+    Run one rank of a host program; return the results of every rank, on each rank.
 
-    `graph`: all launches but the first are repeated from a captured graph.
-    `connect`: returns memory of so many bytes; by default that of the vendor.
-    Raises `ValueError` where the processes or their GPUs are not those of the ranks,
-    `SymmetryError` where ranks allocate different things.
+    `graph`: all launches but the first replay a captured graph.
+    `connect`: returns symmetric memory of this many bytes; by default the vendor's.
+    Raises `ValueError` if the processes or their GPUs do not match the ranks,
+    `SymmetryError` if ranks allocate different things.
     """
     process = this_process(host.program.ranks)
     with process_group():
         memory = (connect or own_gpu)(process, heap_bytes(host.program))
         session = host.session(DistributedRank(process.rank, memory))
-        results = played(
+        results = run_epochs(
             [session], session.launch, host.epochs, captured if graph else None
         )
         everyone: list[list[Epochs]] = [[] for _ in range(process.world)]
@@ -147,7 +147,7 @@ def run(
 
 
 def own_gpu(process: Process, size: int) -> PeerMemory:
-    """Take the GPU of this process, and memory that its peers reach."""
+    """Select the GPU of this process and allocate memory that its peers reach."""
     count = torch.cuda.device_count()
     if process.local_rank >= count:
         raise ValueError(

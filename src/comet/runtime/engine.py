@@ -25,17 +25,17 @@ from comet.runtime.races import Operation, RaceDetector, RaceError
 from comet.runtime.ranks import KernelCall
 
 SPINS = 500
-"""Reading one place so often, and nothing else, is taken for waiting."""
+"""So many consecutive reads of one address count as waiting for it."""
 
 ANY_WRITE = "write"
-"""The event that some program wrote something; that of a flag is its address."""
+"""The event that a program wrote something; the event of a flag is its address."""
 
 SPREAD = 2.0
-"""How far the speeds of ranks and of programs differ: standard deviation of ln."""
+"""How much the speeds of ranks and programs differ: standard deviation of ln."""
 
 
 class ProgramError(Exception):
-    """A kernel raised an error, or touched memory that is not its own."""
+    """A kernel raised an error, or accessed memory that it must not."""
 
 
 class Actor(Task):
@@ -57,35 +57,35 @@ class Actor(Task):
         self.index = index
         self.thread_number = 0
         """Its number in the race detector."""
-        self.place = "host"
-        self._operation = Operation(rank, name, self.place)
+        self.location = "host"
+        self._operation = Operation(rank, name, self.location)
         self.reason: Callable[[], str] = lambda: "has not started"
         self.last_read: tuple[int, int] = (0, 0)
-        """The address it read last, and how often in a row."""
+        """The address it read last, and how many times in succession."""
         self.awaited: dict[int, int] = {}
-        """The flags it waited for last and the values, until it looks there."""
+        """The flags it waited for last, with the values, until it reads these flags."""
 
     def enter(self) -> None:
-        """Make the interpreter run this program."""
+        """Make this the program that the interpreter runs."""
         if self.kernel is not None:
             self.kernel.enter(self.index)
 
     def operation(self) -> Operation:
-        """Return what the actor does at its place, the same object for each place."""
-        if self._operation.place != self.place:
-            self._operation = Operation(self.rank, self.name, self.place)
+        """Return the actor's operation at its current line, one object per line."""
+        if self._operation.location != self.location:
+            self._operation = Operation(self.rank, self.name, self.location)
         return self._operation
 
     def locate(self) -> str:
-        """Return and keep the line where the actor, which runs, is."""
+        """Record and return the current line of the running actor."""
         if self.kernel is not None:
-            self.place = self.kernel.place()
-        return self.place
+            self.location = self.kernel.location()
+        return self.location
 
 
 @dataclass(eq=False)
 class _ResidentGroup:
-    """The programs of kernels that run at the same time on one rank."""
+    """The programs of one rank's kernels, of which a limited number run at once."""
 
     queue: deque[Actor]
     stage: Stage
@@ -94,7 +94,7 @@ class _ResidentGroup:
 
 class Engine:
     """
-    The back end's half of the interpreter, and its half of the hosts.
+    Observes memory operations for the interpreter, and schedules the hosts.
 
     Programs switch at failed polls, at atomics and at accesses to other ranks' memory.
     """
@@ -117,10 +117,10 @@ class Engine:
         self._groups: list[tuple[int, _ResidentGroup]] = []
         self._writes = 0
         self.steps = 0
-        """How often somebody went on: if it stands still, so does everything."""
+        """How many tasks have continued; while it is constant, nothing progresses."""
 
     def add_host(self, rank: int, body: Callable[[], None]) -> Actor:
-        """Take in the host program of a rank."""
+        """Add the host program of a rank."""
         host = Actor(body, self._speed(), rank, "the host")
         if self._detector is not None:
             host.thread_number = self._detector.root(rank)
@@ -128,7 +128,7 @@ class Engine:
         return host
 
     def launch(self, host: Actor, launches: Sequence[KernelCall]) -> None:
-        """Run kernels to their end; the host waits."""
+        """Run kernels to completion; the host waits."""
         kernels = [Kernel(launch) for launch in launches]
         for kernel in kernels:
             for name, tensor in kernel.tensors():
@@ -149,7 +149,7 @@ class Engine:
         until: Callable[[], bool] | None = None,
         event: Hashable | None = None,
     ) -> None:
-        """Let others run; come back once the condition, if any, holds."""
+        """Let other tasks run; return when the condition, if any, holds."""
         actor = self.conductor.running()
         actor.reason = reason
         self.conductor.switch(until, event)
@@ -157,7 +157,7 @@ class Engine:
         actor.enter()
 
     def host_access(self, host: Actor, kind: Kind, tensor: torch.Tensor) -> None:
-        """Note that a host reads or writes a tensor."""
+        """Record that a host reads or writes a tensor."""
         self._writes += kind.writes
         if self._detector is None:
             return
@@ -167,16 +167,16 @@ class Engine:
         self._detector.access(host.thread_number, access, operation)
 
     def host_barrier(self, hosts: Sequence[Actor]) -> None:
-        """Note that these hosts have met."""
+        """Record a barrier of these hosts."""
         if self._detector is not None:
             self._detector.barrier(host.thread_number for host in hosts)
 
     def waiting(self) -> list[Waiting]:
-        """Return what every program and host waits for, in the order of ranks."""
+        """Return what every program and host waits for, ordered by rank."""
         launching = {rank for rank, _ in self._groups}
         actors = sorted(self.conductor.tasks, key=lambda actor: actor.rank)
         entries = [
-            Waiting(actor.rank, actor.name, actor.place, actor.reason())
+            Waiting(actor.rank, actor.name, actor.location, actor.reason())
             for actor in actors
             if actor.kernel is not None or actor.rank not in launching
         ]
@@ -184,11 +184,11 @@ class Engine:
             if group.queue:
                 first = group.queue[0]
                 reason = f"has no room yet, nor have {len(group.queue) - 1} after it"
-                entries.append(Waiting(rank, first.name, first.place, reason))
+                entries.append(Waiting(rank, first.name, first.location, reason))
         return entries
 
     def before(self, access: Access) -> None:
-        """Check the addresses; let others run where they could notice."""
+        """Check the addresses; let other tasks run if they could see the access."""
         actor = self.conductor.running()
         actor.locate()
         remote = False
@@ -202,12 +202,12 @@ class Engine:
                         )
         except OutOfBoundsError as error:
             what = f"{access.kind.value} out of bounds: {error}"
-            self.conductor.fail(self._error(actor, actor.place, what))
+            self.conductor.fail(self._error(actor, actor.location, what))
         if remote or (access.kind.atomic and not _looks_after_waiting(actor, access)):
             self.pause(lambda: "can go on")
 
     def after(self, access: Access) -> None:
-        """Check for races; notice programs that poll without saying so."""
+        """Check for races; detect programs that poll without `wait`."""
         actor = self.conductor.running()
         if self._detector is not None:
             operation = actor.operation()
@@ -224,7 +224,7 @@ class Engine:
             self._count_read(actor, int(access.addresses[0]))
 
     def fence(self) -> None:
-        """Note a barrier of the threads inside the program."""
+        """Record a barrier of the threads inside the program."""
         if self._detector is not None:
             self._detector.fence(self.conductor.running().thread_number)
 
@@ -240,7 +240,7 @@ class Engine:
         self.conductor.running().awaited[address] = value
 
     def _notify(self, access: Access) -> None:
-        """Wake those who wait for what was written, or for anything to be."""
+        """Wake the tasks that wait for these addresses, or for any write."""
         self.conductor.notify(ANY_WRITE)
         if access.addresses.size == 1:
             self.conductor.notify(access.low)
@@ -267,7 +267,7 @@ class Engine:
         name = f"{kernel.name}, program {index}"
         weight = host.weight * self._speed()
         actor = Actor(lambda: None, weight, host.rank, name, kernel, index)
-        actor.place = kernel.file
+        actor.location = kernel.file
         if self._detector is not None:
             actor.thread_number = self._detector.fork(host.thread_number)
         return actor
@@ -298,7 +298,9 @@ class Engine:
             try:
                 kernel.run()
             except Exception as error:
-                raise self._error(actor, kernel.place_of(error), str(error)) from error
+                raise self._error(
+                    actor, kernel.location_of(error), str(error)
+                ) from error
             group.stage.end()
             group.running -= 1
             self._start_next(group)
@@ -309,19 +311,19 @@ class Engine:
     def _speed(self) -> float:
         return self._random.lognormvariate(0.0, SPREAD)
 
-    def _error(self, actor: Actor, place: str, what: str) -> ProgramError:
-        return ProgramError(f"rank {actor.rank}, {actor.name}, {place}: {what}")
+    def _error(self, actor: Actor, location: str, what: str) -> ProgramError:
+        return ProgramError(f"rank {actor.rank}, {actor.name}, {location}: {what}")
 
 
 def _looks_after_waiting(actor: Actor, access: Access) -> bool:
-    """Whether the actor has just waited for the flags at which it looks now."""
+    """Whether the actor reads the flags that it has just waited for."""
     if access.kind is not Kind.ATOMIC_READ or not actor.awaited:
         return False
     return all(address in actor.awaited for address in access.addresses.tolist())
 
 
 def _with_awaited(actor: Actor, access: Access) -> Access:
-    """Note at an acquire what its program waited for there."""
+    """Return an acquire with the value that its program waited for there."""
     awaited, actor.awaited = actor.awaited, {}
     if not awaited:
         return access

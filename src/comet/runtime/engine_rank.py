@@ -1,4 +1,4 @@
-"""A rank whose kernels are interpreted: what the back ends on the CPU share."""
+"""A rank whose kernels are interpreted: the base of the back ends on the CPU."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from comet.runtime.ranks import KernelCall, Rank
 
 
 class EngineRank(Rank):
-    """One rank among the tasks of an engine; how ranks meet is left open."""
+    """One rank among the tasks of an engine; subclasses implement the barrier."""
 
     actor: Actor
     """The host program."""
     mapped: Sequence[int]
-    """The ranks whose copies an allocation of this one makes known."""
+    """The ranks whose copies become known by an allocation on this rank."""
 
     def __init__(self, rank: int, engine: Engine, heaps: Sequence[torch.Tensor]):
         """Take the bytes of the heaps of all ranks."""
         self.rank = rank
         self.world = len(heaps)
         self.heap = Heap(heaps[rank], self._allocated)
-        self._heaps = tuple(heaps)  # kernels reach them by address alone
+        self._heaps = tuple(heaps)  # kept alive: kernels have only their addresses
         bases = [memory.data_ptr() for memory in heaps]
         self.heap_bases = torch.tensor(bases, dtype=torch.int64)
         self.mapped = (rank,)
@@ -37,11 +37,11 @@ class EngineRank(Rank):
         self.actor = self._engine.add_host(self.rank, body)
 
     def launch_together(self, *launches: KernelCall) -> None:
-        """Run the kernels to their end, in turns with everybody else."""
+        """Run the kernels to completion, interleaved with all other tasks."""
         self._engine.launch(self.actor, launches)
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Return a tensor of nan: what nobody computed is seen in the results."""
+        """Return a tensor of nan, so that elements that nobody computes are seen."""
         return torch.full(shape, torch.nan).to(dtype)
 
     def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
@@ -55,7 +55,7 @@ class EngineRank(Rank):
         return tensor.clone()
 
     def _allocated(self, tensor: torch.Tensor, allocation: Allocation) -> None:
-        """Enter the allocation where it is in this process, on every rank."""
+        """Register the allocation for every rank whose heap this process maps."""
         if not tensor.nbytes:
             return
         for rank in self.mapped:

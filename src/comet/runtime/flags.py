@@ -1,4 +1,4 @@
-"""Flags as the host sees them: integers at addresses."""
+"""Flags as the host reads them: integers at addresses."""
 
 import ctypes
 
@@ -12,5 +12,5 @@ INTEGERS = {
 
 
 def flag_value(address: int, width: int) -> int:
-    """Return the integer that a flag of so many bytes holds now."""
+    """Return the value of a flag of `width` bytes."""
     return INTEGERS[width].from_address(address).value

@@ -1,4 +1,4 @@
-"""One GPU, which all ranks use."""
+"""One GPU that runs all ranks."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from comet.runtime.heap import Allocation
 from comet.runtime.ranks import KernelCall
 
 COOPERATIVE = {"launch_cooperative_grid": True}
-"""Triton's option for programs that all run at the same time."""
+"""Triton's option for a launch whose programs all run at the same time."""
 
 
 class Launcher:
     """
     Launches on the current stream of the current GPU.
 
-    Programs that wait for others of their launch run at the same time where the driver
-    can promise that (a cooperative launch). Where they are too many, they start in
-    order, and those that others wait for come first.
+    Programs that wait for others of their launch are launched cooperatively, if the
+    driver can run all of them at the same time. Otherwise they start in order, and
+    producers come first.
     """
 
     def __init__(self) -> None:
         self._together: dict[tuple[int, tuple[int, ...]], bool] = {}
         self.in_order: list[str] = []
-        """The kernels that have too many programs to run all at the same time."""
+        """Names of kernels with too many programs to run all at the same time."""
 
     def launch(self, launch: KernelCall) -> None:
-        """Launch a kernel once all before it have ended."""
+        """Run a kernel after all earlier ones have ended."""
         start, key = launch.kernel[launch.grid], (id(launch.kernel), launch.grid)
         if key not in self._together:
             self._together[key] = waits_for_itself(launch.kernel)
@@ -46,7 +46,7 @@ class Launcher:
 
 
 class Gpu(Launcher):
-    """The current GPU of this process, as all ranks share it."""
+    """The current GPU of this process, for all ranks."""
 
     name = "cuda"
 
@@ -70,7 +70,7 @@ def captured(launches: Callable[[], None]) -> Callable[[], None]:
     """
     Capture launches as a graph; return what replays it.
 
-    Their kernels have to be compiled already, so launch them once before.
+    The kernels must be compiled, so launch them once before.
     """
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -1,8 +1,8 @@
 """
 The symmetric heap: the same allocations at the same offsets on every rank.
 
-One run of bytes for each rank, and a table of their addresses. All ranks allocate the
-same things in the same order; so one offset names an object on every rank, and a
+One range of bytes for each rank, and a table of their addresses. All ranks allocate
+the same things in the same order, so one offset names an object on every rank, and a
 kernel finds a peer's copy by the difference of two addresses.
 """
 
@@ -19,7 +19,7 @@ ALIGNMENT = 1024
 """Every allocation starts at a multiple of this many bytes from the heap's start."""
 
 HEAP_BYTES = 1 << 24
-"""The size of a heap where none is asked for."""
+"""The default size of a heap."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,18 @@ class Allocation:
 
 
 def _ignore(tensor: torch.Tensor, allocation: Allocation) -> None:
-    """Watch nothing."""
+    """Do nothing."""
 
 
 class Heap:
-    """The symmetric memory of one rank; it is never given back."""
+    """The symmetric memory of one rank; allocations are never freed."""
 
     def __init__(
         self,
         memory: torch.Tensor,
         watch: Callable[[torch.Tensor, Allocation], None] = _ignore,
     ):
-        """Take `memory`, bytes in one dimension; tell `watch` of every allocation."""
+        """Allocate from `memory`, bytes in one dimension; report to `watch`."""
         self._memory = memory
         self._watch = watch
         self._used = 0
@@ -58,10 +58,10 @@ class Heap:
         self, shape: tuple[int, ...], dtype: torch.dtype, name: str = ""
     ) -> torch.Tensor:
         """
-        Return a new tensor of zeros. Reports call it by its name.
+        Return a new tensor of zeros, with a name for reports.
 
-        Other ranks may touch their copy only after a barrier that follows.
-        Raises `MemoryError` where the heap is full.
+        Other ranks may access their copy only after a later barrier.
+        Raises `MemoryError` if the heap is full.
         """
         size = math.prod(shape) * dtype.itemsize
         offset = -(-self._used // ALIGNMENT) * ALIGNMENT
@@ -90,7 +90,7 @@ class Heap:
         return self._memory.data_ptr()
 
     def log_hash(self) -> int:
-        """Return 63 bits that are the same on ranks that allocated the same."""
+        """Return a 63-bit hash that is equal on ranks with equal allocations."""
         text = "\n".join(map(str, self.log))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 

@@ -1,8 +1,8 @@
 """
-Runs single programs of kernels in Triton's interpreter, and shows what they touch.
+Runs single programs of kernels in Triton's interpreter, and reports their accesses.
 
-This is the one place that knows the inside of the interpreter; Triton 3.6 to 3.9 agree
-in all that is used here.
+Only this module uses the inside of the interpreter; Triton 3.6 to 3.9 agree in all
+that is used here.
 """
 
 # Triton has no type stubs, and its interpreter no types.
@@ -45,19 +45,19 @@ class Observer(Protocol):
     """Observes the memory operations of the program that runs."""
 
     def before(self, access: Access) -> None:
-        """Note that an access comes; an atomic is not yet known to write nothing."""
+        """Handle an access to come; an atomic may turn out to write nothing."""
         ...
 
     def after(self, access: Access) -> None:
-        """Note that an access was made."""
+        """Handle an access after it was made."""
         ...
 
     def fence(self) -> None:
-        """Note a barrier of the threads inside the program."""
+        """Handle a barrier of the threads inside the program."""
         ...
 
     def poll(self, address: int, width: int, value: int) -> None:
-        """Return when the flag of so many bytes is worth another look."""
+        """Return when the flag of `width` bytes may have reached the value."""
         ...
 
 
@@ -65,7 +65,7 @@ class Kernel:
     """A kernel with its arguments, ready to run any program of its grid."""
 
     def __init__(self, launch: KernelCall):
-        """Raise `ValueError` where the launch is not one that can be interpreted."""
+        """Raise `ValueError` if the launch cannot be interpreted."""
         function = launch.kernel
         if not isinstance(function, InterpretedFunction):
             raise ValueError(
@@ -88,7 +88,7 @@ class Kernel:
         """
         Yield the tensors among the arguments, and the names of their parameters.
 
-        Raises `ValueError` for one that is not on the CPU.
+        Raises `ValueError` for a tensor that is not on the CPU.
         """
         for name, value in self._arguments.items():
             tensor = getattr(value, "base", value)  # of a tensor descriptor
@@ -103,13 +103,13 @@ class Kernel:
             yield x, y, z
 
     def run(self) -> None:
-        """Run the program that was entered; as on a GPU, inf and nan are no events."""
-        with np.errstate(all="ignore"):  # padding may overflow; masks throw it away
+        """Run the entered program; as on a GPU, inf and nan raise nothing."""
+        with np.errstate(all="ignore"):  # padding may overflow; masks discard it
             self._function(**self._converted)
 
     @cached_property
     def _converted(self) -> Mapping[str, Any]:
-        """The arguments as the interpreter takes them, the same for all programs."""
+        """The arguments in the interpreter's form, the same for all programs."""
         return {
             name: value
             if name in self._constexprs
@@ -118,12 +118,12 @@ class Kernel:
         }
 
     def enter(self, index: tuple[int, int, int]) -> None:
-        """Make this the program whose index `tl.program_id` returns."""
+        """Set the index that `tl.program_id` returns."""
         interpreter.interpreter_builder.set_grid_dim(*self.grid)
         interpreter.interpreter_builder.set_grid_idx(*index)
 
-    def place(self) -> str:
-        """Return file and line of the kernel where the calling thread is."""
+    def location(self) -> str:
+        """Return file and line of the kernel that the calling thread executes."""
         frame = sys._getframe()
         while frame is not None:
             if frame.f_code is self._function.__code__:
@@ -131,8 +131,8 @@ class Kernel:
             frame = frame.f_back
         return self.file
 
-    def place_of(self, error: BaseException) -> str:
-        """Return file and line of the kernel where it raised an error."""
+    def location_of(self, error: BaseException) -> str:
+        """Return file and line of the kernel that raised an error."""
         for frame, line in traceback.walk_tb(error.__traceback__):
             if frame.f_code is self._function.__code__:
                 return f"{self.file}:{line}"
@@ -140,7 +140,7 @@ class Kernel:
 
 
 def _active(pointers: Any, mask: Any) -> tuple[np.ndarray, int]:
-    """Return the addresses that a mask admits, and the width of an element in bytes."""
+    """Return the addresses that a mask admits, and the bytes of an element."""
     addresses, admitted = pointers.data, mask.data
     width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
     if admitted.all():
@@ -176,7 +176,7 @@ def _atomic(addresses: np.ndarray, width: int, writes: bool, order: Any, scope: 
 
 
 def _done(access: Access) -> Iterator[Access]:
-    """Yield an access that is done; a release flag by flag, with what it left there."""
+    """Yield a completed access; a release flag by flag, with the value it stored."""
     if not access.release or access.width not in INTEGERS:
         yield access
         return
@@ -220,7 +220,7 @@ def _watched_barrier(original: Callable[..., Any], observer: Observer) -> Any:
 
 
 def _mended_splat(original: Callable[..., Any], observer: Observer) -> Any:
-    """Spread a comparison as a mask: the interpreter takes it for what it compares."""
+    """Broadcast a comparison as a mask: the interpreter gives it a wrong type."""
 
     def splat(type: Any, value: Any) -> Any:
         if value.data.dtype == bool:
@@ -232,7 +232,7 @@ def _mended_splat(original: Callable[..., Any], observer: Observer) -> Any:
 
 @contextmanager
 def launched_by(launch: Callable[..., object]) -> Iterator[None]:
-    """Let `kernel[grid](...)` call `launch(kernel, grid, ...)`, as `Rank.launch` is."""
+    """Make `kernel[grid](...)` call `launch(kernel, grid, ...)`, as `Rank.launch`."""
 
     def run(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **keywords: Any):
         launch(kernel, grid, *arguments, **keywords)
@@ -246,12 +246,12 @@ def launched_by(launch: Callable[..., object]) -> Iterator[None]:
 
 
 def _show_language() -> Any:
-    """Be a function that uses the modules which the interpreter has to change."""
+    """Serves as a function that uses the modules which the interpreter patches."""
     return tl, core
 
 
 NEUTRAL_ZERO = ("ADD", "FADD", "OR", "XOR")
-"""The atomics that write nothing where the value is zero: polls are such."""
+"""The atomics that write nothing if the value is zero, as a poll does."""
 
 WATCHED = {
     "create_masked_load": _watched_load,
@@ -262,24 +262,24 @@ WATCHED = {
     "create_splat": _mended_splat,
 }
 """
-The methods of the interpreter through which all memory operations go, and a wrong one.
+The interpreter's methods for all memory operations, and one that has a bug.
 """
 
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """Let kernels run in this process, and report to the observer what they do."""
+    """Let kernels run in this process, and report their accesses to the observer."""
     builder = interpreter.interpreter_builder
     with ExitStack() as stack:
-        # The functions of `tl` and `core` act at once, in every thread, until this is
-        # undone. The interpreter looks into the globals of each device function for the
-        # two, and does this anew for each call, which takes long.
+        # The patched functions of `tl` and `core` act in every thread until they are
+        # restored. Without this the interpreter would search the globals of each device
+        # function for the two modules, anew for each call, which is slow.
         stack.enter_context(replayed())
         patch = interpreter._patch_lang
         stack.callback(patch(_show_language).restore)
         stack.callback(setattr, interpreter, "_patch_lang", patch)
         interpreter._patch_lang = lambda function: None
-        # It also finds out whether sums overflow, and looks at that in debug mode only.
+        # It also checks sums for overflow, but uses the answer in debug mode only.
         stack.callback(setattr, builder, "options", builder.options)
         builder.options = replace(builder.options, sanitize_overflow=False)
         for name, watched in WATCHED.items():

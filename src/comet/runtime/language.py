@@ -1,4 +1,4 @@
-"""Device functions that emitted kernels call, beside `triton.language`."""
+"""Device functions that emitted kernels call, beside those of `triton.language`."""
 
 # Triton has no type stubs, and a kernel's parameters have no Python types.
 # pyright: basic, reportMissingTypeStubs=false
@@ -14,7 +14,7 @@ INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") == "1")
 @triton.jit
 def dot_operand(block):
     """
-    Return a bf16 block as `tl.dot` takes it: as it is, or f32 in the interpreter.
+    Return a bf16 block in the type `tl.dot` needs: bf16, or f32 in the interpreter.
 
     Triton's interpreter holds bf16 as raw 16-bit integers and multiplies these.
     """

@@ -1,4 +1,4 @@
-"""Whose memory an address is, and what a kernel does to it."""
+"""Which tensor an address belongs to, and what a kernel does to it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Kind(Enum):
 
     @property
     def writes(self) -> bool:
-        """Whether memory may be another afterwards."""
+        """Whether memory may be changed."""
         return self in (Kind.WRITE, Kind.ATOMIC_WRITE)
 
 
 class SyncScope(Enum):
-    """Which programs an atomic synchronises: those of one block, rank, or all."""
+    """Which programs an atomic synchronizes: of its block, of its rank, or all."""
 
     CTA = "cta"
     GPU = "gpu"
@@ -58,38 +58,38 @@ class Access:
     release: bool = False
     scope: SyncScope = SyncScope.SYSTEM
     left: int | None = None
-    """What a release of one element left there, if that is known."""
+    """The value that a release stored to one flag, if it is known."""
     awaited: int | None = None
-    """What an acquire waited for, if that is known: it may have come late to see it."""
+    """The value that an acquire waited for, if known; the flag may be higher now."""
 
     @property
     def low(self) -> int:
-        """The lowest address, of at least one."""
+        """The lowest address; there is at least one."""
         where = self.addresses
         return int(where[0] if where.size == 1 else where.min())
 
     @property
     def end(self) -> int:
-        """The first address after the highest element, of at least one."""
+        """The first address after the highest element; there is at least one."""
         where = self.addresses
         return int(where[0] if where.size == 1 else where.max()) + self.width
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """An allocation: of the symmetric heap of a rank, or a tensor of its own."""
+    """An allocation: in a rank's symmetric heap, or a tensor of one rank."""
 
     start: int
     size: int
     """Bytes."""
     itemsize: int
-    """Bytes of an element: what is watched as one cell."""
+    """Bytes of an element: accesses are recorded by element."""
     rank: int
     name: str
     symmetric: bool = False
-    """Whether other ranks may touch it."""
+    """Whether other ranks may access it."""
     owner: object = field(default=None, repr=False)
-    """Keeps the memory from being given to somebody else."""
+    """Keeps the memory from being freed and reused."""
 
     @property
     def end(self) -> int:
@@ -102,7 +102,7 @@ class Region:
 
 
 class OutOfBoundsError(Exception):
-    """A kernel touched memory that belongs to no tensor it was given."""
+    """A kernel accessed memory outside of all its tensors."""
 
 
 class MemoryMap:
@@ -114,11 +114,11 @@ class MemoryMap:
         self._heaps: list[tuple[int, range]] = []
 
     def add_heap(self, rank: int, start: int, size: int) -> None:
-        """Enter where a heap lies, before anything is allocated there."""
+        """Register the range of a heap, before anything is allocated in it."""
         self._heaps.append((rank, range(start, start + size)))
 
     def add(self, region: Region) -> None:
-        """Enter a region; what it overlaps is forgotten."""
+        """Register a region; regions that it overlaps are removed."""
         while (old := self._overlapping(region)) is not None:
             self._remove(old)
         index = bisect.bisect(self._starts, region.start)
@@ -126,7 +126,7 @@ class MemoryMap:
         self._regions.insert(index, region)
 
     def add_tensor(self, tensor: torch.Tensor, rank: int, name: str) -> None:
-        """Enter the memory after a rank's own tensor, unless it is known."""
+        """Register the memory of a rank's own tensor, unless it is known."""
         storage = tensor.untyped_storage()
         start, size = storage.data_ptr(), storage.nbytes()
         if size and self.find(tensor.data_ptr()) is None:
@@ -134,7 +134,7 @@ class MemoryMap:
             self.add(Region(start, size, itemsize, rank, name, owner=storage))
 
     def find(self, address: int) -> Region | None:
-        """Return the region an address lies in."""
+        """Return the region that contains an address."""
         index = bisect.bisect(self._starts, address) - 1
         if index < 0 or address >= self._regions[index].end:
             return None
@@ -142,9 +142,9 @@ class MemoryMap:
 
     def split(self, access: Access) -> Iterator[tuple[Region, Access]]:
         """
-        Yield the parts of an access by the region they lie in.
+        Yield the parts of an access by the region that contains them.
 
-        Raises `OutOfBoundsError` where an element lies in none.
+        Raises `OutOfBoundsError` if no region contains an element.
         """
         rest = access
         while rest.addresses.size:
@@ -156,7 +156,7 @@ class MemoryMap:
                 yield region, rest
                 return
             if low + rest.width > region.end:
-                raise OutOfBoundsError(f"it ends behind {region.name}")
+                raise OutOfBoundsError(f"it ends after {region.name}")
             last = np.uint64(region.end - rest.width)
             inside = rest.addresses <= last
             yield region, replace(rest, addresses=rest.addresses[inside])

@@ -1,4 +1,4 @@
-"""Memory that GPUs of other processes reach: of torch on NVIDIA, of Iris on AMD."""
+"""Memory that GPUs of other processes reach: torch's on NVIDIA, Iris' on AMD."""
 
 # The interface of symmetric memory is private to torch, and Iris has no types.
 # pyright: basic, reportMissingImports=false
@@ -14,14 +14,14 @@ class PeerMemory(Protocol):
     """The heap of this rank, and where those of its peers are."""
 
     bytes: torch.Tensor
-    """The own heap, in one dimension, on the GPU of this process."""
+    """This rank's heap, in one dimension, on the GPU of this process."""
     bases: torch.Tensor
-    """The addresses of all heaps as this GPU sees them: int64[world], on the GPU."""
+    """The heap addresses of all ranks, as this GPU maps them: int64[world], on it."""
     write_through: str
     """See `Rank`."""
 
     def barrier(self) -> None:
-        """Make the GPU wait for its peers, after all that is on the stream."""
+        """Make the GPU wait for its peers, after all work on the stream."""
         ...
 
 
@@ -41,16 +41,16 @@ class TorchMemory:
         self.bases = torch.tensor(addresses, dtype=torch.int64, device=device)
 
     def barrier(self) -> None:
-        """Signal all peers and wait for theirs, in a kernel: graphs may hold it."""
+        """Signal all peers and wait for theirs, in a kernel that graphs can capture."""
         self._handle.barrier(channel=0)
 
 
 class IrisMemory:
-    """One allocation in the heap of Iris, whose table of addresses serves as ours."""
+    """One allocation in Iris' heap, whose table of addresses is used."""
 
     write_through = ".wt"
     ROOM = 1 << 20
-    """Bytes of Iris' heap beside the allocation."""
+    """Bytes of Iris' heap in addition to the allocation."""
 
     def __init__(self, size: int):
         self._iris = _iris().iris(size + self.ROOM)
@@ -58,7 +58,7 @@ class IrisMemory:
         self.bases = self._iris.get_heap_bases()
 
     def barrier(self) -> None:
-        """Signal all peers and wait for theirs, in a kernel: graphs may hold it."""
+        """Signal all peers and wait for theirs, in a kernel that graphs can capture."""
         self._iris.device_barrier()
 
 
@@ -77,6 +77,6 @@ def peer_memory(size: int, device: torch.device) -> PeerMemory:
     """
     Return memory of the GPU's vendor; all ranks call this together.
 
-    Raises `ValueError` where the library for it is not installed.
+    Raises `ValueError` if the vendor's library is not installed.
     """
     return IrisMemory(size) if torch.version.hip else TorchMemory(size, device)

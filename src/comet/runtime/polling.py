@@ -14,26 +14,26 @@ from comet.runtime.flags import flag_value
 
 Poll = Callable[[int, int, int], None]
 """
-Takes the address of a flag, its width in bytes, and the value waited for; returns when
-the flag has reached it.
+Takes the address of a flag, its width in bytes, and a value; returns when the flag
+has reached the value.
 """
 
 
 def spin(address: int, width: int, value: int) -> None:
-    """Let other processes run, until one of them sets the flag."""
+    """Let other processes run until one of them sets the flag."""
     while flag_value(address, width) < value:
         time.sleep(0)
 
 
 class _Hook:
-    """The function that waits; back ends put theirs here."""
+    """The function that waits; a back end replaces it."""
 
     call: Poll = staticmethod(spin)
 
 
 @contextmanager
 def polled_by(poll: Poll) -> Iterator[None]:
-    """Make waits call this function for a while."""
+    """Make waits call this function inside the `with` block."""
     before = _Hook.call
     _Hook.call = staticmethod(poll)
     try:
@@ -55,6 +55,6 @@ def _as_int(value: Any) -> int:
     return int(getattr(value, "value", value))
 
 
-# Compiled kernels name it in a branch that is never taken. Triton refuses to see plain
-# functions even there, unless they are marked as its own.
+# Compiled kernels name it in a branch that is never taken. Even there Triton accepts
+# only functions that are marked as its own.
 poll.__triton_builtin__ = True

@@ -1,9 +1,9 @@
 """
-One process for each rank: truly at the same time, over shared memory.
+One process for each rank: real concurrency over shared memory.
 
-What it finds depends on luck; what it runs is real concurrency, with real atomics
-between processes, at addresses that differ from rank to rank. Inside a process the
-programs of a kernel take turns, so they may wait for each other.
+Whether it finds an error depends on luck; but atomics between processes are real, and
+addresses differ from rank to rank. Inside a process the programs of a kernel take
+turns, so they may wait for each other.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from comet.runtime.ranks import Rank, SymmetryError, T
 
 SHARED = Path("/dev/shm")
 NAP = 50e-6
-"""Seconds to sleep before flags are looked at again."""
+"""Seconds to sleep before flags are read again."""
 
 
 class PeerFailedError(DeadlockError):
-    """This rank cannot go on, since another has failed; that one says why."""
+    """This rank cannot continue since another one failed; that one says why."""
 
 
 class _Board:
-    """What ranks exchange beside the heap: rows of one number for each rank."""
+    """What ranks exchange beside the heap: arrays with one number for each rank."""
 
     def __init__(self, folder: Path, world: int):
         table = np.memmap(folder / "board", np.int64, "r+", shape=(3, world))
@@ -47,7 +47,7 @@ class _Board:
 
 
 class _Patience:
-    """Waits for other processes, but not for ever."""
+    """Waits for other processes, up to a timeout."""
 
     engine: Engine
 
@@ -58,7 +58,7 @@ class _Patience:
         self._since = 0.0
 
     def wait(self) -> None:
-        """Sleep a little; raise if a peer failed or nothing happens for too long."""
+        """Sleep a little; raise if a peer failed or nothing progresses for too long."""
         if self._board.failed.any():
             raise PeerFailedError(self.engine.waiting(), "another rank failed")
         now = time.monotonic()
@@ -71,12 +71,12 @@ class _Patience:
 
 
 class _ProcessRank(EngineRank):
-    """The rank that this process is."""
+    """The rank of this process."""
 
     board: _Board
 
     def barrier(self) -> None:
-        """Count its own arrival, then wait until every rank has counted as far."""
+        """Count its own arrival, then wait until every rank has the same count."""
         board, count = self.board, int(self.board.arrived[self.rank]) + 1
         board.hashes[self.rank] = self.heap.log_hash()
         board.arrived[self.rank] = count
@@ -110,8 +110,8 @@ def run(
     """
     Run a host program on every rank, each in its own process; return their results.
 
-    `body` and its results have to be picklable. The seed decides the order of the
-    programs inside each process only. `timeout` is in seconds without any progress.
+    `body` and its results must be picklable. The seed decides the order of programs
+    only inside each process. `timeout` is in seconds without progress.
     Raises `DeadlockError`, `SymmetryError`, `ProgramError`, or what a host raised.
     """
     parent = SHARED if SHARED.is_dir() else None
@@ -163,7 +163,7 @@ class _Worker(Generic[T]):
         self._timeout = timeout
 
     def __call__(self) -> T:
-        """Be the rank; report to the others if that fails."""
+        """Run the rank; report a failure to the others."""
         board = _Board(self._folder, self._world)
         try:
             return self._run(board)
@@ -192,7 +192,7 @@ class _Worker(Generic[T]):
 
 
 def _results(futures: Sequence[Future[T]]) -> list[T]:
-    """Return all results; or raise the error after those that others echo."""
+    """Return all results, or raise the first error that is not an echo of another."""
     errors = [error for future in futures if (error := future.exception()) is not None]
     for error in errors:
         if not isinstance(error, DeadlockError):

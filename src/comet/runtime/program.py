@@ -1,4 +1,4 @@
-"""What an emitted module says about itself, so that it can be run and checked."""
+"""What an emitted module contains beside kernels, to run and check it."""
 
 from __future__ import annotations
 
@@ -27,57 +27,57 @@ class Tensor:
     """The name of a torch element type: float16, bfloat16, float32 or int32."""
     terms: int = 1
     """
-    An operand of sums of this many products. Checks draw it with variance terms**-1/2,
-    so that the sums have variance 1 at every size.
+    The number of products in the sums that this operand takes part in. Checks draw it
+    with variance terms**-1/2, so that the sums have variance 1 at every size.
     """
     split: int | None = None
     """
-    The axis that ranks share, each ceil(extent / ranks), the last ones what is left;
-    None where every rank holds all.
+    The axis that is sharded over the ranks: ceil(extent / ranks) each, the last shards
+    fewer. None: every rank has the whole tensor.
     """
     at_most: int = 1
-    """Counts, of int32, are drawn from 1 to this."""
+    """An int32 input is drawn from 1 to this."""
     place: Callable[..., torch.Tensor] | None = None
     """
-    Returns, for a plan and the number of a launch, from 1, where this has to lie on the
-    rank when it is launched; None: an argument of the launch.
+    Takes a plan and the number of a launch, from 1; returns where on the rank this
+    input has to be for that launch. None: it is an argument of the launch.
     """
     again: int | None = None
-    """The number of the input that this is too: ranks share it in two ways."""
+    """The index of the input that this one repeats with another sharding."""
     rounding: float = 0.0
-    """The relative error of a result that rounding leads to expect."""
+    """The expected relative rounding error of a result."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One compiled function, with its meaning beside it."""
+    """One compiled function, with its reference."""
 
     launch: Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
     """The launch plan: torch tensors in, torch tensors out."""
     reference: Callable[..., Array | tuple[Array, ...]]
-    """The same function on float64 numpy arrays."""
+    """The same function on numpy arrays of float64."""
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
 
 
 RankFunction = Callable[..., "torch.Tensor | tuple[torch.Tensor, ...]"]
 """
-What a rank does in each launch: local tensors in, those without a place of their own;
-local tensors out.
+What a rank does in each launch: takes its shards of `RankProgram.arguments`, returns
+its shards of the outputs.
 """
 
 
 @dataclass(frozen=True)
 class RankProgram:
-    """One function compiled for several ranks, with its meaning beside it."""
+    """One function compiled for several ranks, with its reference."""
 
     plan: Callable[[Rank], RankFunction]
-    """Allocates what a rank needs, once; returns what it does in each launch."""
+    """Allocates a rank's memory once; returns what the rank does in each launch."""
     reference: Callable[..., Array | tuple[Array, ...]]
-    """The function on whole float64 numpy arrays."""
+    """The function on unsharded numpy arrays of float64."""
     ranks: int
     inputs: tuple[Tensor, ...]
-    """The whole arguments, and how ranks share them; one of two ways comes twice."""
+    """The unsharded arguments; one with two shardings is listed twice."""
     outputs: tuple[Tensor, ...]
 
     @property
@@ -90,10 +90,10 @@ def expect_tensor(
     name: str, tensor: torch.Tensor, shape: tuple[int, ...], dtype: str
 ) -> None:
     """
-    Raise `ValueError` unless a kernel compiled for this shape and type can take it.
+    Raise `ValueError` unless the tensor is what the kernel was compiled for.
 
-    Kernels address rows and columns by the shape alone, so it has to be contiguous. On
-    the CPU nothing but Triton's interpreter runs them.
+    Kernels compute addresses from the shape, so it has to be contiguous. On the CPU
+    only Triton's interpreter runs kernels.
     """
     if tensor.device.type == "cpu" and os.environ.get("TRITON_INTERPRET", "0") != "1":
         raise ValueError(
@@ -115,7 +115,7 @@ def load_module(path: str) -> ModuleType:
     """
     Import an emitted module from its file.
 
-    Raises `ValueError` in one sentence where that cannot be done.
+    Raises `ValueError`, in one sentence, if that is impossible.
     """
     spec = spec_from_file_location("comet_emitted", path)
     if spec is None or spec.loader is None:
@@ -137,9 +137,9 @@ def load_module(path: str) -> ModuleType:
 
 def program_of(module: ModuleType, path: str) -> Program | RankProgram:
     """
-    Return what an imported module says about itself.
+    Return the `PROGRAM` of an imported module.
 
-    Raises `ValueError` where it says nothing.
+    Raises `ValueError` if it has none.
     """
     program = getattr(module, "PROGRAM", None)
     if not isinstance(program, Program | RankProgram):

@@ -1,7 +1,7 @@
 """
-How long an interpreted run will take, and how far it is: what stderr says of it.
+How long an interpreted run will take, and its progress, for stderr.
 
-What interprets a kernel counts its programs here. Without `reported`, nothing prints.
+What interprets a kernel counts its programs here. Nothing prints without `reported`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 INTERPRETED = 2e7
 """
-Products per second that are added up in Triton's interpreter. Measured on one core of
-a server: 6e7 for products of matrices in f16, 1e7 for attention.
+Products per second that Triton's interpreter adds up. Measured on one core of a
+server: 6e7 for f16 matrix products, 1e7 for attention.
 """
 REFERENCE = 1e9
-"""The same in the numpy reference, whose `einsum` takes 4e9 at best."""
+"""The same for the numpy reference, whose `einsum` reaches at most 4e9."""
 WORTH_SAYING = 20
 """Seconds; a shorter run is not announced."""
 EVERY = 5.0
-"""Seconds between lines of progress; a terminal's own line changes each second."""
+"""Seconds between lines of progress; on a terminal it is updated each second."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Expected:
 
     @property
     def total(self) -> float:
-        """All launches and references."""
+        """All launches and their references."""
         return self.launches * (self.interpreter + self.reference)
 
     def sentence(self, targets: str) -> str:
-        """Say what takes how long, and what takes less."""
+        """Say how long the run takes, and what is faster."""
         launch, reference = duration(self.interpreter), duration(self.reference)
         parts = f"{launch} for the launch and {reference} for its reference"
         ways = "smaller sizes in the program take less"
@@ -63,9 +63,9 @@ class Expected:
 
 def expected_time(program: Program | RankProgram, launches: int) -> Expected:
     """
-    Estimate a run by its longest sum: each element of a result takes so many products.
+    Estimate a run by its longest sum: each element of a result needs so many products.
 
-    That is all of a product of matrices, and half of attention.
+    That is exact for a matrix product, and half of attention.
     """
     elements = sum(math.prod(output.shape) for output in program.outputs)
     products = elements * max((tensor.terms for tensor in program.inputs), default=1)
@@ -73,7 +73,7 @@ def expected_time(program: Program | RankProgram, launches: int) -> Expected:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it: 40 s, 12 min, 3.5 h."""
+    """Return a time as people write it: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     if seconds < 5400:
@@ -82,7 +82,7 @@ def duration(seconds: float) -> str:
 
 
 class Stage:
-    """A part of a run, and how many programs of kernels it has launched and ended."""
+    """A part of a run, with its numbers of launched and ended programs."""
 
     def __init__(self, name: str):
         self.name = name
@@ -91,11 +91,11 @@ class Stage:
         self.began = time.monotonic()
 
     def end(self) -> None:
-        """Note that one of its programs has ended."""
+        """Count one ended program."""
         self.done += 1
 
     def text(self) -> str:
-        """Say how far the stage is."""
+        """Return the progress of the stage."""
         if not self.launched:
             return self.name
         text = f"{self.name}: {self.done} of {self.launched} programs done"
@@ -107,7 +107,7 @@ class Stage:
 
 
 class Progress:
-    """The stages of a run, of which one is the newest."""
+    """The progress of a run: the newest of its stages."""
 
     def __init__(self) -> None:
         self.restart()
@@ -119,29 +119,29 @@ class Progress:
         self.stage = Stage("the inputs")
 
     def enter(self, name: str) -> None:
-        """Begin a stage, unless a rank has begun it; others may be at earlier ones."""
+        """Begin a stage, unless another rank has begun it; some ranks may be behind."""
         if name not in self._entered:
             self._entered.add(name)
             self.stage = Stage(name)
 
     def launch(self, programs: int) -> Stage:
-        """Note that so many programs will run; return the stage that counts them."""
+        """Count `programs` more to run; return the stage that counts them."""
         self.stage.launched += programs
         return self.stage
 
     def text(self) -> str:
-        """Say how far the run is."""
+        """Return the progress of the run."""
         so_far = duration(time.monotonic() - self._start)
         return f"{self.stage.text()} ({so_far} so far)"
 
 
 PROGRESS = Progress()
-"""That of this process."""
+"""The progress of this process."""
 
 
 @contextmanager
 def reported(every: float = EVERY) -> Generator[None]:
-    """Print on stderr how far the run is, while the body runs."""
+    """Print the progress on stderr while the body runs."""
     ended, terminal = threading.Event(), sys.stderr.isatty()
     PROGRESS.restart()
 

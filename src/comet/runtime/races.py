@@ -1,18 +1,18 @@
 """
-Finds accesses to memory that no synchronisation orders.
+Finds memory accesses that no synchronization orders.
 
-Every program has a vector clock. A release at a flag hands the clock on to whoever
-acquires the flag; launches, their ends and barriers between ranks do too. Two accesses
-to an element race when one writes, not both are atomic, and neither happens before the
-other by these clocks: some other interleaving could swap them, even if this one did
+Every program has a vector clock. A release of a flag passes the clock to whoever
+acquires the flag; launches, their ends and barriers of ranks pass it, too. Two accesses
+to an element race if one writes, not both are atomic, and by these clocks neither
+happens before the other: another interleaving could swap them, even if this one did
 not. Follows Flanagan and Freund, "FastTrack: efficient and precise dynamic race
 detection", PLDI 2009, with blocks of elements in place of single variables.
 
 A wait for a value of a flag that only grows acquires what was published when the flag
-first reached the value, even where it looked later: it might have looked then.
+first reached that value, even if the wait sees a later value: it might have seen that.
 
-A release publishes what came before the last barrier of its own program: without a
-barrier, stores of other threads of the block may come after it.
+A release publishes what its program did before its last barrier: without a barrier,
+stores of other threads of the block may come after the release.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     Clock = np.ndarray[tuple[int], np.dtype[np.int32]]
     """
-    For each thread, how much is known: of what it did at 2 * thread, and of its
-    releases, which count as a thread of their own, at 2 * thread + 1.
+    For each thread, how much of it is known: its actions at 2 * thread, its releases,
+    which count as a thread of their own, at 2 * thread + 1.
     """
 
 CONFLICTS: Mapping[Kind, frozenset[Kind]] = {
@@ -42,32 +42,32 @@ CONFLICTS: Mapping[Kind, frozenset[Kind]] = {
     Kind.ATOMIC_READ: frozenset({Kind.WRITE}),
     Kind.ATOMIC_WRITE: frozenset({Kind.READ, Kind.WRITE}),
 }
-"""With what, of somebody else, an access must not be concurrent."""
+"""The kinds of accesses of other threads that an access conflicts with."""
 
 COVERS: Mapping[Kind, frozenset[Kind]] = {
     new: frozenset(old for old in Kind if CONFLICTS[old] <= CONFLICTS[new])
     for new in Kind
 }
-"""Which earlier accesses need no more thought: what races with one, does with this."""
+"""Earlier accesses that need no more checks: what races with them races with this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A memory operation, as reports name it."""
+    """A memory operation, for reports."""
 
     rank: int
     program: str
     """The kernel and the index of the program in its grid, or the host."""
-    place: str
+    location: str
     """File and line."""
 
     def __str__(self) -> str:
         """Return the operation in a phrase."""
-        return f"rank {self.rank}, {self.program}, {self.place}"
+        return f"rank {self.rank}, {self.program}, {self.location}"
 
 
 class RaceError(Exception):
-    """Two operations touch the same elements and nothing orders them."""
+    """Two operations access the same elements, and nothing orders them."""
 
     def __init__(
         self,
@@ -93,33 +93,33 @@ class RaceError(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Event:
-    """An access in the past, at a time of the thread's own clock."""
+    """A past access, at a time of the thread's own clock."""
 
     column: int
-    """Where clocks count it."""
+    """Its column in the clocks."""
     time: int
     kind: Kind
     operation: Operation
 
 
 HISTORY = 64
-"""How many releases at one flag are distinguished."""
+"""How many releases of one flag are kept apart."""
 
 ROOM = 1 << 12
-"""So many frontiers are kept before it is asked which of them are needed."""
+"""How many frontiers are kept before unused ones are removed."""
 
 Release = tuple[int | None, "Clock"]
-"""What a release left at its flag, and all that was published there until then."""
+"""The value that a release stored, and all that the flag has published by then."""
 
 
 def _join(clock: Clock, other: Clock) -> None:
-    """Add to a clock what another knows, of not more threads."""
+    """Add to a clock what another one knows; the other is not longer."""
     known = clock[: other.size]
     np.maximum(known, other, out=known)
 
 
 class RaceDetector:
-    """Watches the accesses of threads, which are numbered: hosts, and programs."""
+    """Checks the accesses of numbered threads: hosts and programs."""
 
     def __init__(self, memory: MemoryMap):
         self._memory = memory
@@ -129,16 +129,16 @@ class RaceDetector:
         self._fenced: list[int] = []
         self._ranks: list[int] = []
         self._read: list[set[tuple[int, int]]] = []
-        """Single elements that a thread has read at its present time."""
+        """Single elements that a thread has read since its last tick."""
         self._idle: dict[int, list[int]] = defaultdict(list)
         self._released: dict[Region, dict[tuple[int, int | None], deque[Release]]] = {}
         self._cells: dict[Region, Frontiers] = {}
         self._frontiers: list[tuple[_Event, ...]] = [()]
         self._room = ROOM
-        """How many of them there may be before some are forgotten."""
+        """How many there may be before unused ones are removed."""
 
     def root(self, rank: int) -> int:
-        """Return a new thread that knows of no other: the host of a rank."""
+        """Return a new thread that is ordered after no other: the host of a rank."""
         thread = len(self._clocks)
         if 2 * thread == self._columns:
             self._columns *= 2
@@ -162,12 +162,12 @@ class RaceDetector:
         return thread
 
     def join(self, parent: int, child: int) -> None:
-        """End a thread: its parent comes after all that it has done."""
+        """End a thread: its parent comes after all that it did."""
         _join(self._clocks[parent], self._clocks[child])
         self._idle[parent].append(child)
 
     def barrier(self, threads: Iterable[int]) -> None:
-        """Order all that these threads did before all that they do from here."""
+        """Order all earlier actions of these threads before all later ones."""
         members = tuple(threads)
         joined = np.zeros(self._columns, dtype=np.int32)
         for thread in members:
@@ -177,15 +177,15 @@ class RaceDetector:
             self._tick(thread)
 
     def fence(self, thread: int) -> None:
-        """Note a barrier of the threads inside one program."""
+        """Record a barrier of the threads inside one program."""
         self._tick(thread)
 
     def access(self, thread: int, access: Access, operation: Operation) -> None:
         """
-        Note an access.
+        Record an access.
 
-        Raises `RaceError` where it races with an earlier one, and `OutOfBoundsError`
-        where it is to nobody's memory.
+        Raises `RaceError` if it races with an earlier one, and `OutOfBoundsError` if it
+        is to memory of no tensor.
         """
         if self._repeated(thread, access):
             return
@@ -210,8 +210,8 @@ class RaceDetector:
         """
         Whether a thread reads an element that it has just read.
 
-        Nobody can have learnt of the first read since then, so what races with the
-        second races with the first.
+        No other thread can have acquired the first read since then, so what races with
+        the second read races with the first.
         """
         if access.kind is not Kind.READ or access.addresses.size != 1:
             return False
@@ -244,7 +244,7 @@ class RaceDetector:
                 history.append((access.left, published))
 
     def _domains(self, thread: int, scope: SyncScope) -> tuple[int | None, ...]:
-        """Return whom a scope synchronises: a rank by number, the world as None."""
+        """Return what a scope synchronizes: a rank by number, the world as None."""
         if scope is SyncScope.CTA:
             return ()
         rank = self._ranks[thread]
@@ -260,7 +260,7 @@ class RaceDetector:
     def _check(
         self, thread: int, region: Region, access: Access, operation: Operation
     ) -> None:
-        """Look for a race, then keep what later accesses may race with."""
+        """Check for races, then record the access for later checks."""
         event = self._event(thread, access, operation)
         known = self._clocks[thread].item
         covered, rivals = COVERS[event.kind], CONFLICTS[event.kind]
@@ -278,7 +278,7 @@ class RaceDetector:
             self._frontiers.append((*kept, event))
 
     def _forget_frontiers(self) -> None:
-        """Keep those that some element still has, and number them anew."""
+        """Keep the frontiers that some element still has, and renumber them."""
         used = np.unique(np.concatenate([[0], *self._cells.values()]))
         self._frontiers = [self._frontiers[number] for number in used]
         for cells in self._cells.values():
@@ -295,8 +295,8 @@ class RaceDetector:
         """
         Return the event of an access.
 
-        A release publishes itself too, though not the plain stores since the barrier:
-        so the releases of a thread count as a thread of their own.
+        A release publishes itself, but not the plain stores since the last barrier: so
+        the releases of a thread count as a thread of their own.
         """
         clock = self._clocks[thread]
         column = 2 * thread
@@ -313,7 +313,7 @@ def _race(region: Region, cells: Cells, old: _Event, new: _Event) -> RaceError:
 
 
 def _published(history: Iterable[Release], awaited: int | None) -> Clock | None:
-    """Return what a flag published when it reached the value, or all that it did."""
+    """Return what a flag published when it reached the value, or all it published."""
     clock: Clock | None = None
     for left, clock in history:
         if awaited is not None and (left is None or left >= awaited):
@@ -322,13 +322,13 @@ def _published(history: Iterable[Release], awaited: int | None) -> Clock | None:
 
 
 def _falls(history: Sequence[Release], left: int | None) -> bool:
-    """Whether a flag goes back, so that what it reached before means nothing now."""
+    """Whether a flag decreases, so that earlier values mean nothing now."""
     last = history[-1][0] if history else None
     return last is not None and left is not None and left < last
 
 
 def _cells(region: Region, access: Access) -> Cells:
-    """Return the elements of the region that an access touches."""
+    """Return the elements of the region that are accessed."""
     if access.addresses.size == 1:
         low, high = access.low - region.start, access.end - 1 - region.start
         return np.arange(low // region.itemsize, high // region.itemsize + 1)
@@ -343,7 +343,7 @@ def _cells(region: Region, access: Access) -> Cells:
 
 
 def _alike(history: Frontiers, cells: Cells) -> Iterator[tuple[int, Cells]]:
-    """Yield the frontiers of the elements, and which elements have them."""
+    """Yield the frontiers of the elements, each with the elements that have it."""
     before = history[cells]
     first = int(before[0])
     if before.size == 1 or (before == first).all():

@@ -1,4 +1,4 @@
-"""The back ends that run programs of several ranks, by the name users give."""
+"""The back ends for programs of several ranks, by the names that users give."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from comet.runtime.ranks import SymmetryError
 from comet.runtime.request import Request
 
 FAILURES = (DeadlockError, RaceError, ProgramError, SymmetryError)
-"""What a back end raises where the program is wrong."""
+"""What a back end raises if the program is wrong."""
 
 
 def backend(request: Request) -> Run:
-    """Return the back end that is asked for; it is imported only then."""
+    """Return the requested back end, which is imported only now."""
     runs = {
         "scheduler": _scheduler,
         "processes": _processes,

@@ -1,4 +1,4 @@
-"""What the host program of one rank may do, whatever runs it."""
+"""What the host program of one rank may do, on every back end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Kernel(Protocol):
     """A function under `triton.jit`."""
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., object]:
-        """Return what launches the kernel on a grid."""
+        """Return a function that launches the kernel on a grid."""
         ...
 
 
@@ -44,7 +44,7 @@ class SymmetryError(Exception):
 
 
 def expect_same_allocations(logs: Sequence[Sequence[Allocation]]) -> None:
-    """Raise `SymmetryError` where a rank allocated other things than rank 0."""
+    """Raise `SymmetryError` if a rank's allocations differ from those of rank 0."""
     for rank, log in enumerate(logs):
         for mine, theirs in zip(logs[0], log, strict=False):
             if mine != theirs:
@@ -62,7 +62,7 @@ class Rank(ABC):
     """
     One rank, as its host program sees it; every rank runs the same host program.
 
-    Launches, reads and writes of one rank take effect in the order they are made.
+    Launches, reads and writes of one rank take effect in program order.
     """
 
     rank: int
@@ -70,17 +70,17 @@ class Rank(ABC):
     """The number of ranks."""
     heap: Heap
     heap_bases: torch.Tensor
-    """Where the heap of each rank is, as seen from this one: int64[world]."""
+    """The address of each rank's heap, as seen from this rank: int64[world]."""
     device: str = "cpu"
-    """Where tensors of this rank are."""
+    """The torch device of this rank's tensors."""
     write_through: str = ""
     """The cache modifier of stores that a signal publishes: ".wt" on AMD GPUs."""
 
     def programs(self, count: int) -> int:
         """
-        Return what a kernel of `count` programs a rank gets as PROGRAMS.
+        Return the argument PROGRAMS of a kernel with `count` programs per rank.
 
-        0: every rank launches its own.
+        0: every rank launches its own kernel.
         """
         return 0
 
@@ -99,7 +99,7 @@ class Rank(ABC):
         *arguments: object,
         **keywords: object,
     ) -> None:
-        """Launch a kernel; what comes after it on this rank sees what it did."""
+        """Launch a kernel; later work on this rank sees its results."""
         self.launch_together(KernelCall(kernel, grid, arguments, keywords))
 
     @abstractmethod
@@ -107,15 +107,15 @@ class Rank(ABC):
         """
         Launch kernels that may run at the same time, and wait for each other's flags.
 
-        Where room is scarce their programs start in order: producers come first.
+        If not all programs fit, they start in order: producers come first.
         """
 
     @abstractmethod
     def barrier(self) -> None:
         """
-        Wait for all ranks; what comes after sees all that came before, anywhere.
+        Wait for all ranks; what comes after sees all earlier work of every rank.
 
-        Raises `SymmetryError` where the heaps do not have the same allocations.
+        Raises `SymmetryError` if the heaps do not have the same allocations.
         """
 
     @abstractmethod

@@ -1,10 +1,10 @@
 """
-Calls Triton's language under its interpreter without deciding the same things anew.
+Replays calls of Triton's language in its interpreter, to save time.
 
-For `x + 1` the language looks at types, promotes, broadcasts, and asks a builder for
-operations. As in any compiler, what it asks for depends on types and constants alone,
-not on data. So a call is noted when it is first made with such arguments; afterwards
-only the operations are done, which is several times as fast.
+For `x + 1` the language examines types, promotes, broadcasts, and calls a builder. As
+in any compiler, these calls depend on types and constants alone, not on data. So the
+first call with given types and constants records the builder's operations; later calls
+only execute them, which is several times as fast.
 """
 
 # Triton has no type stubs, and its interpreter no types.
@@ -22,7 +22,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 LIMIT = 1 << 14
-"""So many calls are remembered."""
+"""How many calls are recorded."""
 
 FOLDED = (
     "create_broadcast",
@@ -32,72 +32,72 @@ FOLDED = (
     "create_reshape",
     "create_splat",
 )
-"""Operations on constants that are done once, beside those that make a constant."""
+"""Operations that are executed once if all operands are constants."""
 
 
 class _UnknownError(Exception):
-    """A call has arguments of which it is not known what they mean."""
+    """A call has an argument of a kind that is not handled here."""
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a call comes down to."""
+    """The recorded operations of a call."""
 
     values: tuple[Any, ...]
-    """First room for the arguments, then constants, and room for what is made."""
+    """The arguments' slots, then constants, then slots of results."""
     operations: tuple[tuple[str, int, tuple[int, ...]], ...]
-    """Methods of the builder, where their results go, and where their arguments are."""
+    """Methods of the builder, the slots of their results and of their arguments."""
     result: Any
-    """What is returned, if it is always the same."""
-    place: int | None
-    """Else where it is among the values."""
+    """The result, if it is constant."""
+    slot: int | None
+    """Otherwise the slot of the result."""
     fields: Mapping[str, Any]
-    """And what else the tensor around it says."""
+    """The other fields of the result's tensor."""
 
     def run(self, handles: list[Any]) -> Any:
-        """Do the operations; return the result."""
+        """Execute the operations; return the result."""
         values = [*handles, *self.values[len(handles) :]]
         builder = interpreter.interpreter_builder
-        for name, target, places in self.operations:
-            values[target] = getattr(builder, name)(*[values[at] for at in places])
-        if self.place is None:
+        for name, target, slots in self.operations:
+            values[target] = getattr(builder, name)(*[values[at] for at in slots])
+        if self.slot is None:
             return self.result
         made = object.__new__(tl.tensor)
         made.__dict__.update(self.fields)
-        made.handle = values[self.place]
+        made.handle = values[self.slot]
         return made
 
 
 class _Recorder:
-    """Is the builder for one call, and notes what it is asked for."""
+    """Wraps the builder for one call, and records its operations."""
 
     def __init__(self, handles: Iterable[Any]):
         self._values = list(handles)
         self._fixed = [False] * len(self._values)
         self._operations: list[tuple[str, int, tuple[int, ...]]] = []
         self._lost = False
-        """Whether something was asked for that cannot be noted."""
+        """Whether an operation cannot be recorded."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the builder has; its methods also note that they were called."""
+        """Return an attribute of the builder; its methods also record their calls."""
         member = getattr(interpreter.interpreter_builder, name)
         if not name.startswith(("create_", "get_")):
             return member
 
-        def noted(*arguments: Any, **keywords: Any) -> Any:
+        def recorded(*arguments: Any, **keywords: Any) -> Any:
             result = member(*arguments, **keywords)
             if name.startswith("create_") or isinstance(result, TensorHandle):
                 self._note(name, arguments, result)
                 self._lost |= bool(keywords)
             return result
 
-        return noted
+        return recorded
 
     def plan(self, result: Any) -> _Plan | None:
-        """Return what was asked for, if all of it could be noted."""
-        place, fields = None, {}
+        """Return the recorded operations, if all could be recorded."""
+        slot, fields = None, {}
         if type(result) is tl.tensor:
-            place = self._place(result.handle)
+            slot = self._slot(result.handle)
             fields = {k: v for k, v in vars(result).items() if k != "handle"}
         elif not isinstance(result, int | str | None):
             self._lost = True
@@ -105,25 +105,25 @@ class _Recorder:
             return None
         values = zip(self._values, self._fixed, strict=True)
         kept = tuple(value if fixed else None for value, fixed in values)
-        return _Plan(kept, tuple(self._operations), result, place, fields)
+        return _Plan(kept, tuple(self._operations), result, slot, fields)
 
     def _note(self, name: str, arguments: tuple[Any, ...], result: Any) -> None:
-        places = tuple(map(self._place, arguments))
+        slots = tuple(map(self._slot, arguments))
         folded = name.startswith("get_") or name in FOLDED
-        fixed = folded and all(self._fixed[place] for place in places)
+        fixed = folded and all(self._fixed[slot] for slot in slots)
         target = self._add(result, fixed)
         if not fixed:
-            self._operations.append((name, target, places))
+            self._operations.append((name, target, slots))
         elif isinstance(result, TensorHandle):
             result.data.flags.writeable = False
         self._lost |= not isinstance(result, TensorHandle | None)
 
-    def _place(self, value: Any) -> int:
-        """Return where a value is; what is no tensor is a new constant."""
+    def _slot(self, value: Any) -> int:
+        """Return the slot of a value; what is not a tensor is a new constant."""
         if isinstance(value, TensorHandle):
-            for place, known in enumerate(self._values):
+            for slot, known in enumerate(self._values):
                 if known is value:
-                    return place
+                    return slot
             self._lost = True
         if isinstance(value, list | tuple):
             self._lost |= any(isinstance(entry, TensorHandle) for entry in value)
@@ -137,9 +137,9 @@ class _Recorder:
 
 def _key(value: Any, handles: list[Any]) -> Any:
     """
-    Return that of an argument on which decisions depend; collect the tensors in it.
+    Return what decisions depend on in an argument; collect the tensors in it.
 
-    Raises `_UnknownError` where that is not known.
+    Raises `_UnknownError` for a kind of argument that is not handled here.
     """
     kind = type(value)
     if kind is tl.tensor:
@@ -163,13 +163,13 @@ def _key(value: Any, handles: list[Any]) -> Any:
 
 
 _plans: dict[Any, _Plan | None] = {}
-"""What calls came down to, for the life of the process; None: they are made anew."""
+"""The recorded calls, for the life of the process; None: calls made every time."""
 
 
 def _call_key(
     member: Any, arguments: Any, keywords: Mapping[str, Any], handles: list[Any]
 ) -> tuple[Any, ...]:
-    """Return all on which the decisions of a call depend; collect its tensors."""
+    """Return all that the decisions of a call depend on; collect its tensors."""
     parts: list[Any] = [member]
     for value in arguments:
         if type(value) is tl.tensor:  # as in `_key`, for speed
@@ -188,7 +188,7 @@ def _call_key(
 
 
 def _called(member: Any, arguments: Any, keywords: Mapping[str, Any]) -> Any:
-    """Call a function of the language, or do again what that came down to."""
+    """Call a function of the language, or replay its recorded operations."""
     handles: list[Any] = []
     try:
         key = _call_key(member, arguments, keywords, handles)
@@ -196,7 +196,7 @@ def _called(member: Any, arguments: Any, keywords: Mapping[str, Any]) -> Any:
         plan = None
     else:
         if key not in _plans:
-            return _noted(key, member, arguments, keywords, handles)
+            return _recorded(key, member, arguments, keywords, handles)
         plan = _plans[key]
     if plan is None:
         semantic = interpreter.interpreter_semantic
@@ -204,14 +204,14 @@ def _called(member: Any, arguments: Any, keywords: Mapping[str, Any]) -> Any:
     return plan.run(handles)
 
 
-def _noted(
+def _recorded(
     key: Any,
     member: Any,
     arguments: Any,
     keywords: Mapping[str, Any],
     handles: list[Any],
 ) -> Any:
-    """Call a function of the language and keep what that comes down to."""
+    """Call a function of the language and record its operations."""
     recorder = _Recorder(handles)
     semantic = type(interpreter.interpreter_semantic)(recorder)
     result = member(*arguments, **keywords, _semantic=semantic)
@@ -234,7 +234,7 @@ def _patch_attr(obj: Any, name: str, member: Any, builder: Any, scope: Any) -> N
 
 
 def _remembering(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Look up the types of numpy once: the interpreter makes a table for each."""
+    """Cache numpy types: the interpreter makes a table for each look-up."""
     known: dict[str, Any] = {}
 
     def numpy_type(dtype: Any) -> Any:
@@ -247,7 +247,7 @@ def _remembering(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @contextmanager
 def replayed() -> Iterator[None]:
-    """Let the interpreter replay what it has been asked for before."""
+    """Let the interpreter replay recorded calls."""
     with ExitStack() as stack:
         for name, value in (
             ("_patch_attr", _patch_attr),

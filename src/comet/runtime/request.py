@@ -1,4 +1,4 @@
-"""What `comet-run` asks of its child process."""
+"""The request of `comet-run` to its child process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LIMITED = ("scheduler", "processes", "virtual")
 GRAPHS = ("virtual", "gpu", "distributed")
 """Back ends that can repeat launches without the host program."""
 TARGETS = ("sm_90", "gfx942")
-"""GPUs that kernels can be compiled for where there are none."""
+"""GPUs that kernels can be compiled for on any machine."""
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-"""What torchrun passes to the processes that it starts, in their environment."""
+"""What torchrun passes to its processes in their environment."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Request:
     backend: str
     seed: int = 0
     ranks: int | None = None
-    """What the user says; None: as many as the module is for."""
+    """Given by the user; None: the number the module was compiled for."""
     resident: int | None = None
     """How many programs of a rank run at the same time; None: all."""
     epochs: int = 5
-    """Launches of a program of several ranks, with fresh data and without a reset."""
+    """Launches of a program of several ranks, with new data and without a reset."""
     graph: bool = False
     """Replay a captured graph in all launches but the first."""
     as_json: bool = False
     bench: bool = False
     targets: tuple[str, ...] = ()
-    """Compile for these, and run nothing."""
+    """Compile for these targets, and run nothing."""
 
     def text(self) -> str:
         """Return the request as one argument of a command."""

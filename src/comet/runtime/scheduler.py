@@ -1,8 +1,8 @@
 """
 All ranks in one process, one program at a time, in an order that a seed decides.
 
-Runs are exact and can be repeated: the same seed gives the same interleaving. What
-cannot go on is reported at once; so is every race, even one that did no harm.
+Runs can be repeated exactly: the same seed gives the same interleaving. A deadlock is
+reported at once; so is every race, even if it did no harm in this run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from comet.runtime.ranks import Rank, T, expect_same_allocations
 
 
 class _Meeting:
-    """Where the hosts of all ranks wait for each other."""
+    """A barrier of the hosts of all ranks."""
 
     def __init__(self, ranks: list[_ScheduledRank], engine: Engine):
         self._ranks = ranks
@@ -69,7 +69,7 @@ def run(
     Run a host program on every rank; return what each returned.
 
     At most `resident` programs of a rank run at the same time: the next starts when one
-    has ended. `races` says whether to watch for races.
+    has ended. `races`: whether to check for races.
     Raises `DeadlockError`, `RaceError`, `SymmetryError`, `ProgramError`, or what a host
     program raised.
     """

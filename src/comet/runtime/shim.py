@@ -1,13 +1,13 @@
 """
 Device functions for memory of other ranks, in plain Triton.
 
-Arguments stand as in Iris: pointer, value where there is one, current rank, other
+Arguments are ordered as in Iris: pointer, value if there is one, current rank, other
 rank, base addresses of the symmetric heap. A pointer always points into the current
 rank's own heap; the functions translate it to the same object on the other rank.
 `heap_bases` is any table of addresses, int64[world]: of one heap, or of one allocation.
 
-The verbs `rank_and_program_id`, `symmetric_address`, `rebase`, `signal`, `wait` and the
-epochs are comet's own. Flags are 32-bit counters that only grow.
+`rank_and_program_id`, `symmetric_address`, `rebase`, `signal`, `wait` and the epochs
+are comet's own. Flags are 32-bit counters that only grow.
 """
 
 # Triton has no type stubs, and a kernel's parameters have no Python types.
@@ -23,12 +23,12 @@ from comet.runtime.polling import poll
 
 knobs.amd.use_buffer_ops = False
 """
-Buffer instructions of AMD GPUs want one pointer for all lanes. That of a peer comes
-from a table: they would loop over lanes, and take the compiler minutes.
+Buffer instructions of AMD GPUs need the same pointer in all lanes. A peer's pointer
+is loaded from a table: they would loop over lanes, and take minutes to compile.
 """
 
 SYSTEM = tl.constexpr("sys")
-"""The scope of atomics: with Triton's default, one GPU, others may never see them."""
+"""The scope of atomics: at Triton's default, one GPU, others may never see them."""
 
 
 @triton.jit
@@ -36,8 +36,8 @@ def rebase(pointer, current, remote, heap_bases, align: tl.constexpr = 16):
     """
     Return the pointer to the same object on another rank.
 
-    `pointer` is a scalar, aligned to `align` bytes. Blocks are best addressed from a
-    rebased scalar: the compiler then vectorises loads as it does for local memory.
+    `pointer` is a scalar, aligned to `align` bytes. Compute addresses of blocks from a
+    rebased scalar: the compiler then vectorizes loads as it does for local memory.
     """
     offset = pointer.to(tl.uint64) - tl.load(heap_bases + current).to(tl.uint64)
     address = tl.load(heap_bases + remote).to(tl.uint64) + offset
@@ -51,9 +51,9 @@ def rank_and_program_id(rank, programs: tl.constexpr):
     """
     Return the rank id that this program works for, and its program id there.
 
-    `programs` is 0 where each rank launches its own kernel. Else one launch has so many
-    programs for each rank, and ranks take turns: what comes first on a rank, because
-    others wait for it, comes before what is later on any.
+    `programs` is 0 if each rank launches its own kernel. Otherwise one launch has this
+    many programs for each rank, interleaved: the first programs of all ranks, for
+    which others may wait, come before the later ones of any rank.
     """
     program = tl.program_id(0)
     if programs > 0:
@@ -66,11 +66,10 @@ def rank_and_program_id(rank, programs: tl.constexpr):
 @triton.jit
 def symmetric_address(pointer, rank, heap_bases, programs: tl.constexpr):
     """
-    Return the symmetric address of a kernel's parameter: the pointer to this rank's
-    copy.
+    Return the pointer to this rank's copy of a kernel's parameter.
 
-    Where one launch has the programs of all ranks, parameters point to rank 0's copies,
-    which are all in the heap.
+    If one launch has the programs of all ranks, parameters point to rank 0's copies,
+    all of which are in the heap.
     """
     if programs > 0:
         pointer = rebase(pointer, 0, rank, heap_bases)
@@ -83,7 +82,7 @@ def translate(pointer, current, remote, heap_bases, hint: tl.constexpr = None):
     Return pointers, a scalar or a block, to the same objects on another rank.
 
     `hint` is the number of contiguous, aligned elements in each dimension. It has to
-    be given here: hints that a caller puts on the result are lost when it is inlined.
+    be given here: hints that a caller puts on the result are lost on inlining.
     """
     offset = pointer.to(tl.uint64) - tl.load(heap_bases + current).to(tl.uint64)
     address = tl.load(heap_bases + remote).to(tl.uint64) + offset
@@ -131,7 +130,7 @@ def store(
     Store to the remote rank's copy of what `pointer` points to.
 
     On AMD GPUs data that a signal publishes needs `cache_modifier=".wt"`: otherwise
-    stores of other waves may still be on their way when the flag is set.
+    stores of other waves may be incomplete when the flag is set.
     """
     target = translate(pointer, current, remote, heap_bases, hint)
     tl.store(target, value, mask=mask, cache_modifier=cache_modifier)
@@ -149,7 +148,7 @@ def atomic_add(
     scope: tl.constexpr = SYSTEM,
     hint: tl.constexpr = None,
 ):
-    """Add on the remote rank; return what was there."""
+    """Add on the remote rank; return the old value."""
     target = translate(pointer, current, remote, heap_bases, hint)
     return tl.atomic_add(target, value, mask=mask, sem=sem, scope=scope)
 
@@ -166,7 +165,7 @@ def atomic_sub(
     scope: tl.constexpr = SYSTEM,
     hint: tl.constexpr = None,
 ):
-    """Subtract on the remote rank; return what was there."""
+    """Subtract on the remote rank; return the old value."""
     target = translate(pointer, current, remote, heap_bases, hint)
     return tl.atomic_add(target, -value, mask=mask, sem=sem, scope=scope)
 
@@ -183,7 +182,7 @@ def atomic_xchg(
     scope: tl.constexpr = SYSTEM,
     hint: tl.constexpr = None,
 ):
-    """Replace a value on the remote rank; return what was there."""
+    """Replace a value on the remote rank; return the old value."""
     target = translate(pointer, current, remote, heap_bases, hint)
     return tl.atomic_xchg(target, value, mask=mask, sem=sem, scope=scope)
 
@@ -200,7 +199,7 @@ def atomic_and(
     scope: tl.constexpr = SYSTEM,
     hint: tl.constexpr = None,
 ):
-    """Bitwise and on the remote rank; return what was there."""
+    """Bitwise and on the remote rank; return the old value."""
     target = translate(pointer, current, remote, heap_bases, hint)
     return tl.atomic_and(target, value, mask=mask, sem=sem, scope=scope)
 
@@ -217,7 +216,7 @@ def atomic_or(
     scope: tl.constexpr = SYSTEM,
     hint: tl.constexpr = None,
 ):
-    """Bitwise or on the remote rank; return what was there."""
+    """Bitwise or on the remote rank; return the old value."""
     target = translate(pointer, current, remote, heap_bases, hint)
     return tl.atomic_or(target, value, mask=mask, sem=sem, scope=scope)
 
@@ -234,7 +233,7 @@ def atomic_xor(
     scope: tl.constexpr = SYSTEM,
     hint: tl.constexpr = None,
 ):
-    """Bitwise exclusive or on the remote rank; return what was there."""
+    """Bitwise exclusive or on the remote rank; return the old value."""
     target = translate(pointer, current, remote, heap_bases, hint)
     return tl.atomic_xor(target, value, mask=mask, sem=sem, scope=scope)
 
@@ -251,7 +250,7 @@ def atomic_min(
     scope: tl.constexpr = SYSTEM,
     hint: tl.constexpr = None,
 ):
-    """Keep the smaller value on the remote rank; return what was there."""
+    """Keep the smaller value on the remote rank; return the old value."""
     target = translate(pointer, current, remote, heap_bases, hint)
     return tl.atomic_min(target, value, mask=mask, sem=sem, scope=scope)
 
@@ -268,7 +267,7 @@ def atomic_max(
     scope: tl.constexpr = SYSTEM,
     hint: tl.constexpr = None,
 ):
-    """Keep the larger value on the remote rank; return what was there."""
+    """Keep the larger value on the remote rank; return the old value."""
     target = translate(pointer, current, remote, heap_bases, hint)
     return tl.atomic_max(target, value, mask=mask, sem=sem, scope=scope)
 
@@ -293,9 +292,9 @@ def atomic_cas(
 @triton.jit
 def drain():
     """
-    Wait, on AMD GPUs, until what each wave of this program stored has arrived.
+    Wait, on AMD GPUs, until the stores of every wave of this program are complete.
 
-    A release there waits for the stores of its own wave only, and barriers for none.
+    There a release waits only for the stores of its own wave, and a barrier for none.
     """
     if not INTERPRETED:
         if is_hip():
@@ -307,10 +306,10 @@ def drain():
 @triton.jit
 def signal(flag, value, current, remote, heap_bases):
     """
-    Set a flag of a rank once everything this program stored before is visible there.
+    Set a flag of a rank after all earlier stores of this program are visible there.
 
-    For a flag with one writer; `value` grows from launch to launch. The barrier makes
-    the stores of all threads precede the release, which one thread does.
+    For a flag with one writer; `value` grows from launch to launch. The barrier puts
+    the stores of all threads before the release, which one thread does.
     """
     drain()
     target = rebase(flag, current, remote, heap_bases, 4)
@@ -320,7 +319,7 @@ def signal(flag, value, current, remote, heap_bases):
 
 @triton.jit
 def signal_add(flag, value, current, remote, heap_bases):
-    """Like `signal`, for a flag with several writers: it counts what they add."""
+    """Like `signal`, for a flag with several writers: it adds `value`."""
     drain()
     target = rebase(flag, current, remote, heap_bases, 4)
     tl.debug_barrier()
@@ -329,7 +328,7 @@ def signal_add(flag, value, current, remote, heap_bases):
 
 @triton.jit
 def _on_all(flag, current, heap_bases, world: tl.constexpr):
-    """Return the pointers to a flag on all ranks, and which of them there are."""
+    """Return the pointers to a flag on all ranks, and the mask of existing ranks."""
     ranks = tl.arange(0, triton.next_power_of_2(world))
     return translate(flag, current, ranks % world, heap_bases), ranks < world
 
@@ -337,9 +336,9 @@ def _on_all(flag, current, heap_bases, world: tl.constexpr):
 @triton.jit
 def signal_all(flag, value, current, heap_bases, world: tl.constexpr):
     """
-    Like `signal`, on every rank: one release of as many threads.
+    Like `signal`, on every rank: one release by as many threads.
 
-    One after another, each release would wait until the flag before it has arrived.
+    In a loop, each release would wait until the flag before it has arrived.
     """
     drain()
     targets, there = _on_all(flag, current, heap_bases, world)
@@ -349,7 +348,7 @@ def signal_all(flag, value, current, heap_bases, world: tl.constexpr):
 
 @triton.jit
 def signal_add_all(flag, value, current, heap_bases, world: tl.constexpr):
-    """Like `signal_all`, for flags with several writers: they count what these add."""
+    """Like `signal_all`, for flags with several writers: it adds `value`."""
     drain()
     targets, there = _on_all(flag, current, heap_bases, world)
     tl.debug_barrier()
@@ -359,10 +358,10 @@ def signal_add_all(flag, value, current, heap_bases, world: tl.constexpr):
 @triton.jit
 def wait(flag, value):
     """
-    Wait until a flag of this rank is at least `value`; then see what it published.
+    Wait until a flag of this rank is at least `value`, then acquire what it published.
 
-    The result of the atomic feeds the loop, so no compiler may drop it. It belongs
-    outside the innermost loop over K, which is not pipelined otherwise.
+    The loop uses the result of the atomic, so no compiler may drop it. Do not wait in
+    the innermost loop over K: that loop would not be pipelined.
     """
     if INTERPRETED:
         poll(flag, value)
@@ -372,7 +371,7 @@ def wait(flag, value):
 
 @triton.jit
 def _least(flags, there, value):
-    """Return the smallest of some flags, at most `value`; see what they published."""
+    """Return the smallest of some flags, at most `value`; acquire what they publish."""
     seen = tl.atomic_add(flags, 0, mask=there, sem="acquire", scope="sys")
     return tl.min(tl.where(there, seen, value))
 
@@ -380,9 +379,9 @@ def _least(flags, there, value):
 @triton.jit
 def wait_all(flag, value, stride, count: tl.constexpr):
     """
-    Wait until so many flags, `stride` apart, are at least `value`, all at a time.
+    Wait until `count` flags, `stride` apart, are at least `value`, all at a time.
 
-    The barrier makes loads of all threads follow what some of them have acquired.
+    The barrier puts the loads of all threads after the acquires of some.
     """
     if INTERPRETED:
         for number in range(count):
@@ -398,8 +397,8 @@ def next_epoch(counters):
     """
     Return the number of this launch, from 1. `counters` is int32[2], zeros at first.
 
-    It lives in device memory, so a replayed CUDA graph counts too. Every program of
-    the launch that asks also has to call `finish_epoch`.
+    It is in device memory, so a replayed CUDA graph counts, too. Every program of the
+    launch that calls this also has to call `finish_epoch`.
     """
     return tl.load(counters) + 1
 

@@ -1,9 +1,9 @@
 """
 All ranks on one device: each launch has the programs of every rank.
 
-Of W ranks, program p works for rank p % W (`shim.rank_and_program_id`), and finds that
-rank's tensors by the place of rank 0's (`shim.symmetric_address`): so all of them lie
-in the heap. A launch ends before the next one starts, which is a barrier of all ranks.
+Of W ranks, program p works for rank p % W (`shim.rank_and_program_id`). It finds its
+rank's tensors by the addresses of rank 0's (`shim.symmetric_address`), so all of them
+are in the heap. Each launch ends before the next one starts: a barrier of all ranks.
 """
 
 from __future__ import annotations
@@ -15,62 +15,62 @@ from typing import Protocol
 
 import torch
 
-from comet.runtime.check_ranks import Epochs, Host, played
+from comet.runtime.check_ranks import Epochs, Host, run_epochs
 from comet.runtime.heap import ALIGNMENT, Allocation, Heap
 from comet.runtime.ranks import KernelCall, Rank, SymmetryError, expect_same_allocations
 
 ROOM = 1 << 54
-"""Bytes of a heap that takes everything, on a device without memory."""
+"""Bytes of a heap that is never full, on a device without memory."""
 
 
 class Device(Protocol):
-    """What all ranks share."""
+    """The device of all ranks."""
 
     name: str
-    """As torch calls it."""
+    """The name in torch."""
     write_through: str
     """See `Rank`."""
 
     def memory(self, size: int) -> torch.Tensor:
-        """Return so many bytes, aligned to 16 at least."""
+        """Return `size` bytes, aligned to at least 16."""
         ...
 
     def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
-        """Note what a rank has allocated in its heap."""
+        """Handle a new allocation in a rank's heap."""
         ...
 
     def launch(self, launch: KernelCall) -> None:
-        """Run a kernel once all before it have ended."""
+        """Run a kernel after all earlier ones have ended."""
         ...
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """Return what repeats these launches, with nothing of their host programs."""
+        """Return a function that repeats these launches without their host programs."""
         ...
 
 
 class NoDevice:
-    """A device without memory, on which nothing runs: shows what a plan asks for."""
+    """A device without memory that executes nothing: shows what a plan launches."""
 
     name = "meta"
     write_through = ""
 
     def memory(self, size: int) -> torch.Tensor:
-        """Return bytes that cannot be read."""
+        """Return bytes without data."""
         return torch.empty(size, dtype=torch.uint8, device="meta")
 
     def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
     def launch(self, launch: KernelCall) -> None:
         """Do nothing."""
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """Return what does nothing, too."""
+        """Return the launches, which do nothing."""
         return launches
 
 
 class VirtualRank(Rank):
-    """One of the ranks; what it launches waits until all have said what they launch."""
+    """One of the ranks; its launches are kept until all ranks have launched."""
 
     def __init__(
         self, rank: int, memory: torch.Tensor, bases: torch.Tensor, device: Device
@@ -81,40 +81,40 @@ class VirtualRank(Rank):
         self.heap_bases = bases
         self.device = device.name
         self.write_through = device.write_through
-        self.asked: list[KernelCall] = []
+        self.queued: list[KernelCall] = []
 
     def programs(self, count: int) -> int:
         """Return `count`: a launch has the programs of all ranks."""
         return count
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Return nan: what nobody computed is seen in the results."""
+        """Return a tensor of nan, so that elements that nobody computes are seen."""
         tensor = self.heap.zeros(shape, dtype)
         return tensor.fill_(math.nan) if dtype.is_floating_point else tensor
 
     def zeros(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Return zeros in the heap, where a program finds those of its rank."""
+        """Return zeros in the heap, where programs find their rank's copy."""
         return self.heap.zeros(shape, dtype)
 
     def launch_together(self, *launches: KernelCall) -> None:
-        """Ask for launches one after another: producers come first."""
-        self.asked += launches
+        """Queue launches in order: producers come first."""
+        self.queued += launches
 
     def barrier(self) -> None:
-        """Do nothing: launches are one after another anyhow."""
+        """Do nothing: each launch ends before the next one starts."""
 
     def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
-        """Copy at once. Raises `ValueError` where launches are still to come."""
-        self._expect_nothing_asked()
+        """Copy at once. Raises `ValueError` while launches are queued."""
+        self._expect_nothing_queued()
         tensor.copy_(value)
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Copy at once. Raises `ValueError` where launches are still to come."""
-        self._expect_nothing_asked()
+        """Copy at once. Raises `ValueError` while launches are queued."""
+        self._expect_nothing_queued()
         return tensor.clone()
 
-    def _expect_nothing_asked(self) -> None:
-        if self.asked:
+    def _expect_nothing_queued(self) -> None:
+        if self.queued:
             raise ValueError(
                 f"rank {self.rank} reads or writes what its launches may touch, before "
                 "all ranks have launched"
@@ -133,27 +133,27 @@ class VirtualRanks:
             VirtualRank(rank, heap, bases, device) for rank, heap in enumerate(heaps)
         ]
 
-    def taken(self) -> list[KernelCall]:
+    def merged_launches(self) -> list[KernelCall]:
         """
-        Return the launches that the ranks asked for, each for all of them.
+        Return the queued launches, each merged for all ranks.
 
-        Raises `SymmetryError` where they asked for different things.
+        Raises `SymmetryError` if the ranks' launches differ.
         """
         expect_same_allocations([rank.heap.log for rank in self.ranks])
-        asked = [rank.asked for rank in self.ranks]
-        if len({len(launches) for launches in asked}) > 1:
+        queued = [rank.queued for rank in self.ranks]
+        if len({len(launches) for launches in queued}) > 1:
             raise SymmetryError("ranks launch different numbers of kernels")
         for rank in self.ranks:
-            rank.asked = []
-        return [merged(launches, self._bases) for launches in zip(*asked, strict=True)]
+            rank.queued = []
+        return [merged(launches, self._bases) for launches in zip(*queued, strict=True)]
 
 
 def merged(launches: Sequence[KernelCall], bases: Sequence[int]) -> KernelCall:
     """
     Return one launch in place of one for each rank, with the arguments of rank 0.
 
-    Raises `SymmetryError` where these name other things on another rank, `ValueError`
-    where the kernel does not take its rank from the number of the program.
+    Raises `SymmetryError` if another rank's arguments are other objects, `ValueError`
+    if the kernel does not compute its rank from the program id.
     """
     first = launches[0]
     name: str = getattr(first.kernel, "__name__", "the kernel")
@@ -164,12 +164,12 @@ def merged(launches: Sequence[KernelCall], bases: Sequence[int]) -> KernelCall:
         if not _agree(values, bases):
             raise SymmetryError(
                 f"argument {index} of {name} is not the same on every rank; tensors "
-                "have to lie at the same place of each heap"
+                "must be at the same offset of each heap"
             )
     if first.grid != (first.keywords.get("PROGRAMS"),):
         raise ValueError(
             f"{name} cannot work for all ranks in one launch: its grid {first.grid} is "
-            "not PROGRAMS, by which `place` finds the rank of a program"
+            "not PROGRAMS, by which `rank_and_program_id` finds the rank of a program"
         )
     (programs,) = first.grid
     grid = (programs * len(launches),)
@@ -183,23 +183,24 @@ def _shape(launch: KernelCall) -> tuple[object, ...]:
 
 
 def _agree(values: Sequence[object], bases: Sequence[int]) -> bool:
-    """Whether an argument means the same on all ranks: shared, own, or the rank."""
-    places = [v.data_ptr() for v in values if isinstance(v, torch.Tensor)]
-    if places:
-        offsets = {place - base for place, base in zip(places, bases, strict=False)}
-        return len(places) == len(values) and 1 in (len(set(places)), len(offsets))
+    """Whether an argument is equal or symmetric on all ranks, or is the rank."""
+    addresses = [v.data_ptr() for v in values if isinstance(v, torch.Tensor)]
+    if addresses:
+        offsets = {at - base for at, base in zip(addresses, bases, strict=False)}
+        same = 1 in (len(set(addresses)), len(offsets))
+        return len(addresses) == len(values) and same
     return len(set(values)) == 1 or list(values) == list(range(len(values)))
 
 
 def heap_bytes_of_all(host: Host) -> int:
-    """Return the bytes of a rank's heap where all its tensors lie there."""
+    """Return the bytes of a rank's heap if all its tensors are in it."""
     ranks = VirtualRanks(host.program.ranks, ROOM, NoDevice())
     host.session(ranks.ranks[0])
     return max(ranks.ranks[0].heap.used, 1)
 
 
 class SharedHost:
-    """The host programs of all ranks on one device, in step."""
+    """The host programs of all ranks on one device, in lockstep."""
 
     def __init__(self, device: Device, host: Host):
         self._device = device
@@ -207,10 +208,10 @@ class SharedHost:
         self.sessions = [host.session(rank) for rank in self._ranks.ranks]
 
     def launches(self) -> list[KernelCall]:
-        """Return what one launch of the program is made of; `SymmetryError`: above."""
+        """Return the merged kernels of one launch. Raises `SymmetryError`."""
         for session in self.sessions:
             session.launch()
-        return self._ranks.taken()
+        return self._ranks.merged_launches()
 
     def launch(self) -> None:
         """Launch the program once for all ranks."""
@@ -222,9 +223,9 @@ def check_on(device: Device, host: Host, *, graph: bool = False) -> list[Epochs]
     """
     Run a host program for all ranks; return what each computed.
 
-    `graph`: all launches but the first are repeated from a captured graph.
-    Raises `SymmetryError` where ranks do different things.
+    `graph`: all launches but the first replay a captured graph.
+    Raises `SymmetryError` if ranks do different things.
     """
     shared = SharedHost(device, host)
     captured = device.captured if graph else None
-    return played(shared.sessions, shared.launch, host.epochs, captured)
+    return run_epochs(shared.sessions, shared.launch, host.epochs, captured)

@@ -2,7 +2,7 @@
 The launches of `gpu`, interpreted: one launch with the programs of all ranks.
 
 As with `scheduler`, one program runs at a time, in an order that a seed decides, and
-what cannot go on is reported, as is every race.
+deadlocks and races are reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class InterpretedDevice:
     """
     Runs the programs of a launch as tasks of an engine.
 
-    To the engine all programs and all memory are rank 0's, as on one GPU.
+    For the engine all programs and all memory are rank 0's, as on one GPU.
     """
 
     name = "cpu"
@@ -45,7 +45,7 @@ class InterpretedDevice:
         return heaps
 
     def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
-        """Enter the allocation of a rank; reports name both."""
+        """Register the allocation of a rank; reports name both."""
         if tensor.nbytes:
             region = Region(
                 tensor.data_ptr(),
@@ -58,20 +58,20 @@ class InterpretedDevice:
             self._engine.memory.add(region)
 
     def launch(self, launch: KernelCall) -> None:
-        """Run all programs to their end, in turns; or only note it, in a capture."""
+        """Run all programs to completion, interleaved; a capture only records them."""
         if self._capture is not None:
             self._capture.append(launch)
             return
         self._engine.launch(self.actor, [launch])
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """Return what repeats the launches as a graph does: no host takes part."""
-        self._capture = noted = list[KernelCall]()
+        """Return a function that repeats the launches without the host, as a graph."""
+        self._capture = recorded = list[KernelCall]()
         launches()
         self._capture = None
 
         def replay() -> None:
-            for launch in noted:
+            for launch in recorded:
                 self.launch(launch)
 
         return replay
@@ -85,7 +85,7 @@ def on_device(
     races: bool = True,
 ) -> T:
     """
-    Return what a function returns that launches on an interpreted device.
+    Run a function that launches on an interpreted device; return its result.
 
     At most `resident` programs of a launch run at the same time, in their order.
     Raises `DeadlockError`, `RaceError`, `ProgramError`, or what the function raises.
@@ -111,7 +111,7 @@ def run(
     """
     Run a host program for all ranks; return what each computed.
 
-    `graph`: all launches but the first are repeated without asking the host program.
+    `graph`: all launches but the first are repeated without the host program.
     Raises `SymmetryError`, or what `on_device` does.
     """
 

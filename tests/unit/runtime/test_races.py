@@ -363,7 +363,7 @@ def test_a_read_after_a_barrier_is_another():
 
 def test_accesses_to_nobodys_memory():
     ranks = Ranks()
-    with pytest.raises(OutOfBoundsError, match="ends behind box"):
+    with pytest.raises(OutOfBoundsError, match="ends after box"):
         ranks.touch(0, READ, 8, 9, width=7)
     with pytest.raises(OutOfBoundsError, match="0x1040 is in no tensor"):
         ranks.touch(0, READ, 15, 16)

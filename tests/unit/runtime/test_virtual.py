@@ -227,14 +227,14 @@ def test_ranks_launch_equally_often() -> None:
     ranks = VirtualRanks(2, 4096, NoDevice())
     ranks.ranks[1].launch_together(launches()[1])
     with pytest.raises(SymmetryError, match="different numbers of kernels"):
-        ranks.taken()
+        ranks.merged_launches()
 
 
 def test_ranks_allocate_the_same() -> None:
     ranks = VirtualRanks(2, 4096, NoDevice())
     ranks.ranks[1].heap.zeros((3,), torch.int32, "flags")
     with pytest.raises(SymmetryError, match="rank 0 allocated 0 tensors, rank 1 1"):
-        ranks.taken()
+        ranks.merged_launches()
 
 
 def test_nobody_reads_what_is_not_launched_yet() -> None:
