@@ -1,4 +1,4 @@
-"""Reads a hardware file and checks what it says, line by line."""
+"""Reads a hardware file and checks its fields."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from comet.dialects.arch.schema import (
 from comet.yaml_file import FileFormatError, Steps, YamlFile, read_yaml
 
 Section: TypeAlias = tuple[Steps, Fields, Rules]
-"""A map of a hardware file, where it stands, and the rules for its fields."""
+"""A map of a hardware file, the path to it, and the rules for its fields."""
 
 NETWORKS = ("MeshNetwork", "HXbarNetwork")
 """The networks that the COMET tool knows."""
@@ -42,7 +42,7 @@ def read_hardware_file(path: str) -> Fields:
     """
     Read a hardware file and check its fields, as `read_hardware_text` does.
 
-    Raises FileFormatError if the file cannot be read as well.
+    Raises FileFormatError also if the file cannot be read.
     """
     return read_hardware_text(_text_of(path), path)
 
@@ -104,7 +104,7 @@ def _check_node(
 
 
 def _check_instances(file: YamlFile, steps: Steps, fields: Fields) -> None:
-    """Check that the range after a node's name says as many instances as its mesh."""
+    """Check that the range after a node's name has as many instances as its mesh."""
     name, bracket, rest = str(fields["name"]).partition("[")
     if not bracket:
         return
@@ -132,7 +132,7 @@ def _check_link(file: YamlFile, steps: Steps, fields: Fields) -> None:
 
 
 def _check_axes(file: YamlFile, steps: Steps, levels: set[str]) -> None:
-    """Check that axes have names of their own and lie at levels that exist."""
+    """Check that axes have unique names and belong to existing levels."""
     comet = _map(file, steps[:-1], _map(file, (), file.values)["comet"])
     seen: set[Field] = set()
     for name, axes in _map(file, steps, comet.get("mesh") or {}).items():

@@ -1,8 +1,8 @@
 """
-Reads YAML: plain values, the place of each of them, and limits on what is read.
+Reads YAML: plain values, the location of each, and limits on what is read.
 
 All YAML that comet reads comes through `read_yaml`, so that no file can make a tool
-hang, or fail with anything but one sentence.
+hang, or fail with more than one sentence.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from yaml.reader import Reader
 from comet.dialects.arch.fields import Field, described, fits
 
 Yaml: TypeAlias = "str | list[Yaml] | dict[str, Yaml]"
-"""A value of a file whose scalars are all taken as text."""
+"""A value of a file, with all scalars as text."""
 
 Steps: TypeAlias = "tuple[str | int, ...]"
-"""The way to a value in a file: names of fields and positions in lists."""
+"""The path to a value in a file: names of fields and positions in lists."""
 
 DEEPEST = 100
-"""How deep lists and maps may be nested."""
+"""The maximum depth of nested lists and maps."""
 
 MOST = 100_000
-"""How many values a file may have, those that aliases repeat included."""
+"""The maximum number of values in a file, with those that aliases repeat."""
 
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -42,12 +42,12 @@ _parse: Callable[[str, type[yaml.SafeLoader]], Iterator[yaml.Event]] = getattr(
 
 
 class FileFormatError(DiagnosticException):
-    """A file is not what its format asks for; the message says where and why."""
+    """A file is not in its format; the message says where and why."""
 
 
 @dataclass(frozen=True)
 class YamlFile:
-    """A parsed YAML file, which remembers where everything stands."""
+    """A parsed YAML file, with the location of every value."""
 
     name: str
     root: yaml.Node | None = field(repr=False)
@@ -57,12 +57,12 @@ class YamlFile:
         """
         Return `file:line` of the value that `steps` lead to.
 
-        Fields count from their names; what is missing stands where it is missed.
+        A field is located by its name; a missing one by its parent.
         """
         return f"{self.name}:{self._mark(steps).line + 1}"
 
     def location(self, steps: Steps) -> FileLineColLoc:
-        """Return the place of a value as the location of an operation."""
+        """Return the location of a value as that of an operation."""
         mark = self._mark(steps)
         line, column = IntAttr(mark.line + 1), IntAttr(mark.column + 1)
         return FileLineColLoc(StringAttr(self.name), line, column)
@@ -73,16 +73,16 @@ class YamlFile:
 
     @cached_property
     def texts(self) -> Yaml:
-        """The contents, every scalar as the text that is in the file."""
+        """The contents, every scalar as its text in the file."""
         return "" if self.root is None else _texts(self.root)
 
     @cached_property
     def values(self) -> Field:
         """
-        The contents, with scalars as numbers and truth values where they are such.
+        The contents, with scalars as numbers and truth values if they are such.
 
-        Reading them raises FileFormatError for a number that is not finite or that
-        does not fit in 64 bits.
+        Raises FileFormatError for a number that is not finite or that needs more than
+        64 bits.
         """
         with _located_mistakes(self.name):
             return None if self.root is None else _values(self.name, self.root)
@@ -125,7 +125,7 @@ def _check_characters(text: str, name: str) -> None:
 
 
 def _check_depth(text: str, name: str) -> None:
-    """Reject what is nested too deep for PyYAML, which recurses to compose values."""
+    """Reject what is nested too deep for PyYAML, which composes values recursively."""
     depth = 0
     for event in _parse(text, _LOADER):
         if isinstance(event, yaml.CollectionStartEvent):

@@ -1,4 +1,4 @@
-"""How a `compound.fold` is carried out: the chunks, and the tree of merges."""
+"""How a `compound.fold` is evaluated: its chunks, and the tree of merges."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ class Steps:
 
 @dataclass(frozen=True)
 class Merge:
-    """Merge the partials of two trees; the left one holds the first elements."""
+    """Merge the partial results of two trees; the left one has the first elements."""
 
     left: FoldTree
     right: FoldTree
 
 
 FoldTree: TypeAlias = "Steps | Merge"
-"""The order in which a fold consumes its dimension."""
+"""The order in which a fold reads its dimension."""
 
 
 def whole(extent: int) -> FoldTree:
-    """Return the tree of one step that takes the whole dimension."""
+    """Return the tree of one step that reads the whole dimension."""
     return Steps((extent,))
 
 
 def elements(tree: FoldTree) -> int:
-    """Return the number of elements that a tree consumes."""
+    """Return the number of elements that a tree reads."""
     if isinstance(tree, Steps):
         return sum(tree.sizes)
     return elements(tree.left) + elements(tree.right)

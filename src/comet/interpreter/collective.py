@@ -1,4 +1,4 @@
-"""What SPMD regions and collectives compute, on all instances in lock-step."""
+"""What SPMD regions and collectives compute, on all instances in lockstep."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _(op: SpmdOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _from_root(value: Tensor, roots: Roots, mesh: MeshOp) -> Tensor:
-    """Take what only instance 0 of a group holds from there."""
+    """Return the value that instance 0 of each group holds."""
     for group, root in roots.items():
         if root == 0:
             value = instance(
@@ -63,7 +63,7 @@ def _from_root(value: Tensor, roots: Roots, mesh: MeshOp) -> Tensor:
 
 
 def _local(value: Tensor, inner: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
-    """Give each instance its shard of a value from outside."""
+    """Return each instance's shard of a value from outside."""
     for dim, axes in sharding.items():
         extents = {axis: mesh.axis_extents[axis] for axis in axes}
         value = split(value, dim, extents, extents_of(inner)[dim])
@@ -71,7 +71,7 @@ def _local(value: Tensor, inner: SSAValue, sharding: Sharding, mesh: MeshOp) -> 
 
 
 def _whole(value: Tensor, outer: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
-    """Concatenate the shards; what is replicated has to be so (NaN if not)."""
+    """Concatenate the shards; replicated values that differ become NaN."""
     for dim, axes in sharding.items():
         extents = {axis: mesh.axis_extents[axis] for axis in axes}
         value = join(value, dim, extents, extents_of(outer)[dim])
@@ -79,7 +79,7 @@ def _whole(value: Tensor, outer: SSAValue, sharding: Sharding, mesh: MeshOp) -> 
 
 
 def _group(op: CollectiveOp) -> dict[str, int]:
-    """Return the instances along each axis of the op's groups, major first."""
+    """Return the extents of the op's mesh axes, the first one major."""
     extents = lookup_mesh(op, op.mesh.string_value()).axis_extents | _idle(op)
     return {axis: extents[axis] for axis in op.axis_names}
 

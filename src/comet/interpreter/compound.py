@@ -102,7 +102,7 @@ def _(op: MapOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: CastOp, machine: Interpreter, args: Values) -> Values:
-    """A cast rounds nothing: all values are float64."""
+    """Values are float64: a cast rounds nothing."""
     return args
 
 
@@ -118,7 +118,7 @@ def _in_parts(op: RenameOp, value: Tensor) -> Array:
     """Return the data with the axis that `op` splits as two."""
     if op.cut in value.lengths:
         raise InterpretationError(
-            f"'{op.name}' op splits {op.cut}, of which an instance has a part"
+            f"'{op.name}' op splits {op.cut}, of which an instance has only a shard"
         )
     extents = tuple(extents_of(op.result).values())
     return value.data.reshape(*value.data.shape[: len(value.axes)], *extents)
@@ -146,7 +146,7 @@ def _(op: IndexOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _split_axes(op: IndexOp) -> dict[str, int]:
-    """Return the mesh axes, with their extents, that split what `op` counts."""
+    """Return the mesh axes, with their extents, that shard what `op` counts."""
     region = op.parent_op()
     while region is not None and not isinstance(region, SpmdOp):
         region = region.parent_op()
@@ -172,7 +172,7 @@ def _(op: FoldOp, machine: Interpreter, args: Values) -> Values:
 def _folded(
     op: FoldOp, machine: Interpreter, args: Values, tree: FoldTree, start: int
 ) -> Values:
-    """Return the partial of a tree whose first element is at `start`."""
+    """Return the partial result of a tree whose first element is at `start`."""
     if not isinstance(tree, Steps):
         left = _folded(op, machine, args, tree.left, start)
         middle = start + elements(tree.left)
@@ -193,7 +193,7 @@ def _step(
     start: int,
     size: int,
 ) -> Values:
-    """Run one step; instances whose chunk is empty keep their carries."""
+    """Run one step; instances whose chunk is empty keep their iter_args."""
     dim, count = op.dim.data, len(op.ins)
     take = partial(chunk, dim=dim, start=start, size=size)
     chunks = [

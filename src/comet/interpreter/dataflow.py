@@ -1,9 +1,9 @@
 """
-What launch plans compute: every kernel its body, one after another, on all ranks.
+What launch plans compute: every kernel's body, one after another, on all ranks.
 
-Kernels run in lock-step over the ranks, so that barriers, signals and waits do nothing:
-what a rank gave to a channel is there for all that read it later. Which synchronisation
-is needed when ranks do not keep step is for `verify-sync` to prove.
+Kernels run in lockstep over the ranks, so barriers, signals and waits do nothing: what
+a producer stores to a channel is there for all later consumers. `verify-sync` proves
+that the synchronization is sufficient without lockstep.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _(op: BufferOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _undefined(extents: dict[str, int]) -> Tensor:
-    """Return what nobody has written: NaN."""
+    """Return a value that nothing has written: NaN."""
     return Tensor((), tuple(extents), np.full(tuple(extents.values()), np.nan))
 
 
@@ -62,14 +62,14 @@ def _(op: BarrierOp | SignalOp | WaitOp, machine: Interpreter, args: Values) -> 
 
 @evaluate.register
 def _(op: EpochOp | FlagsOp, machine: Interpreter, args: Values) -> Values:
-    """A program runs once; nothing is computed from its epoch and its flags."""
+    """Nothing is computed from the epoch and the flags: a program runs once."""
     return (scalar(1),)
 
 
 @evaluate.register
 def _(op: ChannelOp | ReceiveBufferOp, machine: Interpreter, args: Values) -> Values:
-    """The value of a channel is what its readers see."""
-    if args:  # an input of the program, which nobody has to give
+    """The value of a channel is what its consumers read."""
+    if args:  # an input of the program, which has no producer
         return (_received(op, args[0]),)
     return (_undefined(extents_of(op.type.received)),)
 
@@ -83,7 +83,7 @@ def _(op: PushOp | StageOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:
-    """Return what each rank sees once every rank has given its `value`."""
+    """Return what each rank reads after every rank has stored its `value`."""
     type_: ChannelType = channel.type
     extents = extents_of(type_.received)
     mesh = lookup_mesh(channel, channel.mesh.string_value()).axis_extents

@@ -15,7 +15,7 @@ from comet.interpreter.tensor import Array
 
 
 def gemm(op: CompoundOp, a: Array, b: Array) -> Array:
-    """Return a b, of each batch entry if there are several."""
+    """Return a b, for each batch entry."""
     return a @ b
 
 
@@ -28,14 +28,14 @@ def _softmax(scores: Array) -> Array:
 
 
 def gemm_softmax(op: CompoundOp, a: Array, b: Array) -> Array:
-    """Return softmax(a b) over the rows."""
+    """Return softmax(a b) along N."""
     return _softmax(a @ b)
 
 
 def gemm_layernorm(
     op: CompoundOp, a: Array, b: Array, gamma: Array, beta: Array
 ) -> Array:
-    """Return LayerNorm(a b) over the rows, with the biased variance."""
+    """Return LayerNorm(a b) along N, with the biased variance."""
     product = a @ b
     centred = product - product.mean(axis=-1, keepdims=True)
     variance = product.var(axis=-1, keepdims=True)
@@ -43,7 +43,7 @@ def gemm_layernorm(
 
 
 def gemm_rmsnorm(op: CompoundOp, a: Array, b: Array, gamma: Array) -> Array:
-    """Return RMSNorm(a b) over the rows."""
+    """Return RMSNorm(a b) along N."""
     product = a @ b
     square = np.mean(product**2, axis=-1, keepdims=True)
     return product / np.sqrt(square + _epsilon(op)) * gamma
@@ -83,7 +83,7 @@ def gated_mlp(op: CompoundOp, x: Array, gate: Array, up: Array, down: Array) -> 
 
 
 def attention(op: CompoundOp, q: Array, k: Array, v: Array) -> Array:
-    """Return softmax(q k^T / sqrt(D)) v; if causal, of the keys that a query sees."""
+    """Return softmax(q k^T / sqrt(D)) v; if causal, over the keys up to the query."""
     assert isinstance(op, AttentionOp)
     scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
     if op.causal is not None:

@@ -22,12 +22,12 @@ from comet.interpreter.tensor import (
 )
 
 TOLERANCE = 1e-9
-"""Relative difference up to which instances are said to hold the same value."""
+"""Relative difference up to which instances count as equal."""
 
 
 def split(value: Tensor, dim: str, axes: Mapping[str, int], tile: int) -> Tensor:
     """
-    Give the instances along the new `axes` (name: extent) slices of `dim`, in order.
+    Split `dim` into slices for the instances along the new `axes` (name: extent).
 
     The first axis is major; a slice has `tile` elements, the last ones fewer or none.
     """
@@ -50,7 +50,7 @@ def split(value: Tensor, dim: str, axes: Mapping[str, int], tile: int) -> Tensor
 
 
 def chunk(value: Tensor, dim: str, start: int, size: int, extent: int) -> Tensor:
-    """Return elements [start, start + size) of `dim`, in an array of that `extent`."""
+    """Return elements [start, start + size) of `dim`, in an array of this `extent`."""
     position = value.position(dim)
     stop = min(start + size, value.extent(dim))
     data = value.data.take(range(start, stop), axis=position)
@@ -59,7 +59,7 @@ def chunk(value: Tensor, dim: str, start: int, size: int, extent: int) -> Tensor
 
 
 def resized(data: Array, position: int, extent: int) -> Array:
-    """Cut the axis at `position`, or pad it with what nothing may read (NaN)."""
+    """Cut the axis at `position`, or pad it with NaN, which no op may read."""
     if data.shape[position] >= extent:
         return data.take(range(extent), axis=position)
     widths = [(0, 0)] * data.ndim
@@ -70,7 +70,7 @@ def resized(data: Array, position: int, extent: int) -> Array:
 def _sliced(
     value: Tensor, dim: str, start: Tensor, size: int, extent: int
 ) -> dict[str, Tensor]:
-    """Return the lengths of [start, start + size) of `dim` in arrays of `extent`."""
+    """Return how many elements of [start, start + size) of `dim` are real."""
     whole = value.length(dim)
     axes = joined_axes((whole, start))
     left = whole.view(axes, ()) - start.view(axes, ())
@@ -173,7 +173,7 @@ def at(value: Tensor, axis: str, index: int) -> Tensor:
 
 
 def instance(value: Tensor, axes: Mapping[str, int], index: int) -> Tensor:
-    """Return what the instance with a linear index in its group along `axes` holds."""
+    """Return the value of the instance at a linear index in its group along `axes`."""
     indices = np.unravel_index(index, tuple(axes.values()))
     for axis, position in zip(axes, indices, strict=True):
         value = at(value, axis, int(position))
@@ -201,7 +201,7 @@ def reduced_over(value: Tensor, kind: ReduceKind, axes: Mapping[str, int]) -> Te
 
 
 def shifted(value: Tensor, axis: str, count: int, offset: int, wrap: bool) -> Tensor:
-    """Return what arrives from `offset` instances before; zeros come from nowhere."""
+    """Return the value of the instance `offset` before; zeros if there is none."""
     copies, old = spread(value, {axis: count}), value.lengths
     last = len(copies.axes) - 1
     data = np.roll(copies.data, offset, axis=last)

@@ -1,8 +1,8 @@
 """
-The interpreter itself: functions, blocks, and the table of what each op computes.
+The interpreter: functions, blocks, and the table of what each op computes.
 
-Every dialect has a file of implementations; an op from elsewhere is added with
-`@evaluate.register`.
+Every dialect has a file of implementations; `@evaluate.register` adds an op from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Values = tuple[Tensor, ...]
 
 @dataclass(frozen=True)
 class Interpreter:
-    """Runs the functions of a module; one environment per function call."""
+    """Runs the functions of a module; each call has its own environment."""
 
     module: ModuleOp
     chunks: Callable[[int], FoldTree] = whole
-    """How to cut a folded dimension of the given extent."""
+    """How a folded dimension of the given extent is cut."""
     values: dict[SSAValue, Tensor] = field(default_factory=dict[SSAValue, Tensor])
 
     def call(self, name: str, args: Sequence[Tensor]) -> Values:
-        """Call a function of the module in an environment of its own."""
+        """Call a function of the module in a new environment."""
         function = SymbolTable.lookup_symbol(self.module, name)
         if not isinstance(function, func.FuncOp) or function.is_declaration:
             raise InterpretationError(f"the module has no function @{name} with a body")
@@ -59,7 +59,7 @@ class Interpreter:
         return ()
 
     def kept(self, result: SSAValue, value: Tensor) -> Tensor:
-        """Return what to keep of the value of a result: all of it, as computed."""
+        """Return what to store as the value of a result: here the value as computed."""
         return value
 
 
@@ -91,9 +91,9 @@ def run(
     """
     Run the function `name` of `module` on arrays, in float64, and return its results.
 
-    `chunks` says how to cut the dimension of a `compound.fold`, given its extent.
-    Raises InterpretationError if the arguments do not fit the function, or if an op has
-    no meaning, as where a type does not name its dimensions.
+    `chunks` takes the extent of a `compound.fold`'s dimension; returns how to cut it.
+    Raises InterpretationError if the arguments do not match the function, or if an op
+    has no meaning, for example if a type does not name its dimensions.
     """
     function = SymbolTable.lookup_symbol(module, name)
     if not isinstance(function, func.FuncOp):

@@ -3,11 +3,11 @@ The values of the reference interpreter: arrays with named axes.
 
 A value of an SPMD program is one array for all instances of the mesh: an axis for each
 mesh axis along which instances may differ (absent = replicated), followed by the axes
-of the tensor. Ops work on all instances in lock-step.
+of the tensor. Ops work on all instances in lockstep.
 
-Sizes that do not divide leave some instances with fewer real elements. Arrays keep the
-extent that the type says; `lengths` counts the real elements of each instance, and the
-others are never read: a reduction sees its neutral element there.
+If a size does not divide, some instances have fewer real elements. Arrays keep the
+extent that the type says; `lengths` is the number of real elements of each instance.
+The others are never used: a reduction reads its neutral element there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Tensor:
         return self.data.shape[self.position(dim)]
 
     def view(self, axes: Sequence[str], dims: Sequence[str]) -> Array:
-        """Return the data with these axes, of extent 1 where the value lacks them."""
+        """Return the data with these axes, of extent 1 where the value has none."""
         wanted = [*(("axis", a) for a in axes), *(("dim", d) for d in dims)]
         have = [*(("axis", a) for a in self.axes), *(("dim", d) for d in self.dims)]
         order = [have.index(label) for label in wanted if label in have]

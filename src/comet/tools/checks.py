@@ -1,4 +1,4 @@
-"""Checks of IR that has just been read, before its ops verify what is around them."""
+"""Checks of parsed IR, before its ops verify what is around them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from xdsl.utils.exceptions import VerifyException
 from comet.dialects.parents import HasParentNamed
 
 VISIBILITIES = ("public", "private", "nested")
-"""How far a symbol may be seen; xDSL prints any other word, and does not read it."""
+"""The visibilities of a symbol; xDSL prints any other word, but does not parse it."""
 
 
 def check_structure(module: ModuleOp) -> None:
     """
     Check that every op has the operands, attributes and parents of its definition.
 
-    `Operation.verify` starts with the innermost ops, and their own checks rely on those
-    around them: a `func.return` on the type of its function. This looks at all ops
-    before any of them looks at others. Raises VerifyException as `Operation.verify`
+    `Operation.verify` starts with the innermost ops, and their checks rely on the ops
+    around them: `func.return` on the type of its function. This checks each op alone,
+    before any check that reads other ops. Raises VerifyException as `Operation.verify`
     does.
     """
     for op in module.walk():
@@ -51,7 +51,7 @@ def _check_visibility(op: Operation) -> None:
 
 @cache
 def _alone(kind: type[IRDLOperation]) -> OpDef:
-    """Return the definition of an op without the traits, which look at other ops."""
+    """Return the definition of an op without traits that read other ops."""
     return replace(kind.get_irdl_definition(), traits=traits_def())
 
 
@@ -59,8 +59,8 @@ def verify_definitions(module: ModuleOp) -> None:
     """
     Raise `VerifyException` for a value that is used before it is defined.
 
-    A definition has to dominate its uses. xDSL says which blocks dominate which others
-    (`xdsl.irdl.dominance`), but its verifier does not look at uses.
+    A definition has to dominate its uses. xDSL computes which blocks dominate which
+    (`xdsl.irdl.dominance`), but its verifier does not check uses.
     """
     numbers = {op: number for number, op in enumerate(module.walk())}
     for op in numbers:
@@ -80,7 +80,7 @@ def _reaches(value: SSAValue, user: Operation, numbers: dict[Operation, int]) ->
     """
     Whether the definition of a value dominates an op that uses it.
 
-    `numbers` are those of ops in the order of the text.
+    `numbers` gives the position of each op in the text.
     """
     made = value.owner
     home = made if isinstance(made, Block) else made.parent
@@ -94,7 +94,7 @@ def _reaches(value: SSAValue, user: Operation, numbers: dict[Operation, int]) ->
 
 
 def _around(op: Operation) -> Iterator[tuple[Operation, Block]]:
-    """Yield an op and the ops around it, each with the block that it is in."""
+    """Yield an op and the ops around it, each with the block that holds it."""
     outer: Operation | None = op
     while outer is not None and (block := outer.parent) is not None:
         yield outer, block

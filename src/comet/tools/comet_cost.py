@@ -1,4 +1,4 @@
-"""comet-cost: prices COMET files with the COMET tool's flags, so it can replace it."""
+"""comet-cost: prices COMET files; it takes the flags of the COMET tool."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BAR = 30
 
 
 class _Parser(ArgumentParser):
-    """Reports a mistake in the flags like any other."""
+    """Reports a mistake in the flags like any other error."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {TOOL} --help")
@@ -69,7 +69,7 @@ def _parser() -> ArgumentParser:
         "--model",
         choices=("tool", "paper", "ideal"),
         default="tool",
-        help="tool: the COMET tool bit for bit (default); paper: its defects mended; "
+        help="tool: the COMET tool bit for bit (default); paper: without its defects; "
         "ideal: perfect overlap",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -82,14 +82,14 @@ def _parser() -> ArgumentParser:
 
 
 def _paths(options: Namespace) -> dict[str, str]:
-    """The paths by the names that a file set has in one stream."""
+    """The paths, by the names of the file set in one stream."""
     return {
         f"{flag.removesuffix('_file')}.yaml": getattr(options, flag) for flag in FLAGS
     }
 
 
 def _read(paths: Mapping[str, str]) -> dict[str, str]:
-    """The texts by the names that a file set has in one stream."""
+    """The texts, by the names of the file set in one stream."""
     return {name: Path(path).read_text("utf-8") for name, path in paths.items()}
 
 
@@ -120,7 +120,7 @@ def _price(module: ModuleOp, options: Namespace) -> tuple[Problem, Report]:
 
 @contextmanager
 def _located(module: ModuleOp, arch_file: str) -> Generator[None]:
-    """Let what cannot be priced name its file, and the line of the node at fault."""
+    """Locate pricing errors: the file, and the line of the node at fault."""
     from comet.cost.from_ir.mapping import node_op
 
     try:
@@ -135,7 +135,7 @@ def _located(module: ModuleOp, arch_file: str) -> Generator[None]:
 
 
 def lines(problem: Problem, figures: Report) -> Iterator[str]:
-    """The report for people: tree, stalls, utilization and energy, with units."""
+    """The report as text: tree, stalls, utilization and energy, with units."""
     yield f"model {figures.model}: {figures.root_cycles:,.0f} cycles"
     if figures.total_cycles != figures.root_cycles:
         yield f'the COMET tool\'s "Total Cycles": {figures.total_cycles:,.0f} cycles'
@@ -175,7 +175,7 @@ def _tree(node: Node, cycles: Mapping[str, float], depth: int) -> Iterator[str]:
 
 
 def _binding(tile: Tile, place: int) -> str | None:
-    """The binding before a child, where it is worth a line."""
+    """The binding before a child, if there is a choice."""
     binding = tile.bindings[place]
     if binding is None or binding.kind is BindingKind.SEQUENTIAL:
         return None

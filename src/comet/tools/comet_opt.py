@@ -30,7 +30,7 @@ TOOL = "comet-opt"
 
 
 class _PendingText(StringIO):
-    """Text that stays readable when xDSL closes its output."""
+    """Text that stays readable after xDSL has closed its output."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -40,7 +40,7 @@ class CometOptMain(xDSLOptMain):
     """
     xDSL's driver with our universe, located errors and passes from single files.
 
-    Everything else, all flags included, is xDSL's own.
+    Everything else, all flags included, is xDSL's.
     """
 
     version_format: ClassVar[str] = (
@@ -79,8 +79,8 @@ class CometOptMain(xDSLOptMain):
         arg_parser.add_argument(
             "--expand",
             action="store_true",
-            help="Print, in place of the program, the list of passes that -p stands "
-            "for, with what was chosen for their options",
+            help="Print, in place of the program, the passes that -p expands to, with "
+            "the options that were chosen",
         )
         arg_parser.add_argument(
             "--explain",
@@ -110,7 +110,7 @@ class CometOptMain(xDSLOptMain):
         return super().parse_chunk(chunk, file_extension, start_offset)
 
     def setup_pipeline(self) -> None:
-        """Load the plug-ins, then check passes and target before any work is done."""
+        """Load the plug-ins, then check passes and target before any work."""
         for path in self.args.load_pass_plugin:
             self._register_plugin(path)
         for flag, text in (("-p", self.args.passes), ("-t", self.args.target)):
@@ -127,7 +127,7 @@ class CometOptMain(xDSLOptMain):
         return checked("pass", spec, self.available_passes[spec.name]())
 
     def apply_passes(self, prog: ModuleOp) -> None:
-        """Apply passes in order, and do around each what flags ask for."""
+        """Apply passes in order, with what the flags request around each."""
         watch = Watch(self._shown)
         watch.verify(prog)
         with session() as searched:
@@ -158,7 +158,7 @@ class CometOptMain(xDSLOptMain):
             checked("target", spec, target)
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
-        """Open the input; an unknown file extension is the user's mistake."""
+        """Open the input; reject an unknown file extension."""
         try:
             return super().prepare_input()
         except ValueError as error:
@@ -169,7 +169,7 @@ class CometOptMain(xDSLOptMain):
             ) from error
 
     def prepare_output(self) -> IO[str]:
-        """Collect what is meant for a file, so that no half-written one appears."""
+        """Buffer what is written to a file, so that no incomplete file appears."""
         if self.args.output_file is None:
             return super().prepare_output()
         return self._pending_output
@@ -194,7 +194,7 @@ def _reject_arguments(message: str) -> NoReturn:
 
 def main() -> None:
     """Run comet-opt on the arguments of the process."""
-    # IR is large and linked: scanning it for garbage costs more than all the rest.
+    # IR is large and linked: garbage collection would take more time than all the rest.
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)

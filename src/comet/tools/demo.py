@@ -58,7 +58,7 @@ def show_accelerator() -> None:
     print("== 1. A spatial accelerator: files for the COMET tool ==\n")
     target = f'comet{{dir="{COMET_FILES}"}}'
     _run("comet-opt", SAMPLE, "-p", EDGE, "-t", target)
-    # The same without a target prints the IR, from which the table is read.
+    # The table is read from the IR, which the same passes print without a target.
     module = _parse(_run("comet-opt", SAMPLE, "-p", EDGE, quiet=True))
     mapping = next(op for op in module.walk() if isinstance(op, MappingOp))
     print("\nThe mapping that comet chose:\n")
@@ -74,13 +74,13 @@ def _parse(text: str) -> ModuleOp:
 
 
 def _figures(module: ModuleOp) -> Figures:
-    """Return the estimate of the whole run: the first, as ops are walked outside in."""
+    """Return the estimate of the whole run: the first one in the module."""
     found = (estimate_of(op) for op in module.walk())
     return next(figures for figures in found if figures is not None)
 
 
 def format_figures(figures: Figures) -> str:
-    """Lay out an estimate below its model, one figure a line, each with its unit."""
+    """Format an estimate below its model: one figure per line, with its unit."""
     model = str(figures.model)
     scope = energy_scope(model)
     lines = [f"What the cost model '{model}' predicts, {scope}:", ""]
@@ -91,7 +91,7 @@ def format_figures(figures: Figures) -> str:
 
 
 def show_gpu() -> None:
-    """Compile to Triton, run it on the CPU, and print how far off it is."""
+    """Compile to Triton, run it on the CPU, and print its error."""
     print(
         "\n\n== 2. A GPU: a Triton kernel, run on the CPU by Triton's interpreter ==\n"
     )
@@ -100,7 +100,7 @@ def show_gpu() -> None:
 
 
 def show_ranks() -> None:
-    """Compile for four GPUs, run all of them on the CPU, and price the taxes."""
+    """Compile for four GPUs, run all of them on the CPU, and print the taxes."""
     print("\n\n== 3. Four GPUs: kernels that send, signal and wait, on the CPU ==\n")
     _run("comet-opt", SHARED, "-p", H200S, "-t", "triton", into=RANKS_FILE)
     _check(RANKS_FILE, "--backend", "scheduler", "--seed", "7", "--epochs", "2")
@@ -112,7 +112,7 @@ def show_ranks() -> None:
 
 
 def format_taxes(table: str, name: str, *, header: bool) -> str:
-    """Return the totals of a table of taxes as a row, below its columns if asked."""
+    """Return the totals of a table of taxes as one row, with its header if asked."""
     rows = [re.split(r"  +", line) for line in table.splitlines() if line]
     totals = next(row for row in rows if row[0] == "total")
     shown = [["pattern", *rows[1][1:]]] if header else []
@@ -123,7 +123,7 @@ def format_taxes(table: str, name: str, *, header: bool) -> str:
 
 
 def show_way_on() -> None:
-    """Say where the files are and what to try next."""
+    """Print where the files are and what to try next."""
     files = " ".join(sorted(path.name for path in COMET_FILES.iterdir()))
     print(
         f"""
@@ -145,7 +145,7 @@ The commands are in .venv/bin; 'source .venv/bin/activate' puts them on the PATH
 
 
 def _check(module: Path, *options: str) -> None:
-    """Run an emitted module on random inputs, and print how far off it is."""
+    """Run an emitted module on random inputs, and print its error."""
     text = _run("comet-run", str(module), *options, "--check", "--json")
     report = cast(dict[str, float], json.loads(text))
     print(
@@ -155,7 +155,7 @@ def _check(module: Path, *options: str) -> None:
 
 
 def _run(*command: str, quiet: bool = False, into: Path | None = None) -> str:
-    """Print a command unless `quiet`, run it, and return what it writes, or keep it."""
+    """Print a command unless `quiet`, run it, and return its output, or store it."""
     if not quiet:
         suffix = "" if into is None else f" > {into}"
         print(f"$ {shlex.join(command)}{suffix}", flush=True)
@@ -164,7 +164,7 @@ def _run(*command: str, quiet: bool = False, into: Path | None = None) -> str:
         (tool, *command[1:]), stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode != 0:
-        sys.exit(done.returncode)  # the tool has said why
+        sys.exit(done.returncode)  # the tool has printed why
     if into is not None:
         into.write_text(done.stdout)
     return done.stdout

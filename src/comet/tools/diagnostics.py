@@ -1,4 +1,4 @@
-"""Turns what went wrong into one sentence: the place, the reason, the way out."""
+"""Turns an error into one sentence: the location, the reason, the way out."""
 
 import os
 import re
@@ -30,10 +30,10 @@ class UsageError(Exception):
 
 def place_of_op(op: Operation) -> str:
     """
-    Name an operation: `file:line:column` where the input has it, else by function.
+    Name an operation: `file:line:column` if it is in the input, else by function.
 
     An operation that a pass made reads `in.mlir:2:1: in @main, 'compound.contract' op
-    %c4`, with the place of its function.
+    %c4`, with the location of its function.
     """
     if isinstance(op.location, FileLineColLoc):
         return _location_text(op.location)
@@ -68,9 +68,9 @@ def failing_op(error: BaseException) -> Operation | None:
     """
     Find the operation that an error is about.
 
-    It is the one whose verifier ran or whose `emit_error` was called last; failing
-    these, the last one that a function on the way held as `op` or `node`, modules left
-    out; failing these, the last one held as `func`.
+    It is the one whose verifier ran or whose `emit_error` was called last; otherwise
+    the last one that a function on the stack held as `op` or `node`, modules excluded;
+    otherwise the last one held as `func`.
     """
     own = (Operation.verify.__code__, Operation.emit_error.__code__)
     found: Operation | None = None
@@ -86,32 +86,32 @@ def failing_op(error: BaseException) -> Operation | None:
 
 
 LONGEST = 780
-"""The most characters of a sentence, without the name of the tool before it."""
+"""The longest sentence in characters, without the name of the tool before it."""
 
 QUOTED = 120
-"""The most characters of a map, a dictionary or a region that a sentence quotes."""
+"""The longest map, dictionary or region in characters that a sentence quotes."""
 
 
 def sentence(error: BaseException) -> str | None:
     """
-    Describe a mistake of the user in one line; None if it is a bug of ours.
+    Describe a mistake of the user in one line; None if it is a bug in comet.
 
-    The line is brief, whatever the error says: see `brief`.
+    The line is short, however long the error is: see `brief`.
     """
     return None if (text := _described(error)) is None else brief(text)
 
 
 def brief(text: str) -> str:
     """
-    Return `text` in one line of `LONGEST` characters at most, without what it dumps.
+    Return `text` in one line of `LONGEST` characters at most, without dumps.
 
-    Of what is in braces, modules and dictionaries among it, only short things stay.
+    Long text in braces, such as modules and dictionaries, is left out.
     """
     text = "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in _one_line(text))
     text = _without_dumps(text)
     if len(text) <= LONGEST:
         return text
-    # A message starts with the place and ends with the way out.
+    # A message starts with the location and ends with the way out.
     head = LONGEST * 2 // 3
     return f"{text[:head]} .. {text[head + 4 - LONGEST :]}"
 
@@ -171,7 +171,7 @@ CLEARER = (
         "an op inside uses a value from outside; hand it in as an operand",
     ),
 )
-"""Sentences of xDSL that do not say what to do or dump an op, and ours."""
+"""Messages of xDSL that do not say what to do, or dump an op, and clearer ones."""
 
 
 def _clear(text: str) -> str:
@@ -191,7 +191,7 @@ def _at_op(error: DiagnosticException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return the place of the op that an error is about, to be before `error: `."""
+    """Return the location of the op that an error is about, to put before `error: `."""
     if (op := failing_op(error)) is not None:
         return f"{place_of_op(op)}: "
     if (location := _parsed_location(error)) is not None:
@@ -200,7 +200,7 @@ def _place(error: BaseException) -> str:
 
 
 def _parsed_location(error: BaseException) -> FileLineColLoc | None:
-    """Find where the op starts that was being parsed, innermost first."""
+    """Return where the op starts that was being parsed, the innermost one."""
     own = LocatedParser.parse_operation.__code__
     found: FileLineColLoc | None = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
@@ -214,7 +214,7 @@ def _location_text(location: FileLineColLoc) -> str:
 
 
 def _pipeline_mistake(error: ArgSpecParseError) -> str:
-    """Keep place and reason of xDSL's several lines (place, text, carets, reason)."""
+    """Return column and reason of xDSL's multi-line error."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     column = lines[1].rpartition(":")[2]
     reason = lines[-1].lstrip(" ^")
@@ -225,7 +225,7 @@ def _pipeline_mistake(error: ArgSpecParseError) -> str:
 
 
 def _bug(error: BaseException) -> str:
-    """Describe an exception that nobody foresaw, and say whose pass or target it is."""
+    """Describe an unexpected exception, with the pass or target that raised it."""
     ran = _running(error)
     if ran is not None and (place := _place_in_plugin(type(ran), error)):
         return brief(_plugin_mistake(ran, place, error))
@@ -237,7 +237,7 @@ def _bug(error: BaseException) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the last line that ran of comet's; of any file, if none of comet's did."""
+    """Return the last executed line of comet; if there is none, of any file."""
     frames = list(traceback.walk_tb(error.__traceback__))
     ours = [each for each in frames if _package(each[0]) == "comet"]
     frame, line = (ours or frames)[-1]
@@ -258,7 +258,7 @@ def _running(error: BaseException) -> ArgSpecConvertible | None:
 def _place_in_plugin(
     made: type[ArgSpecConvertible], error: BaseException
 ) -> str | None:
-    """Return the last line that ran of a plug-in's file; None for a class of ours."""
+    """Return the last executed line of a plug-in's file; None for comet's classes."""
     if made.__module__.partition(".")[0] in ("comet", "xdsl"):
         return None
     file = sys.modules[made.__module__].__file__
@@ -287,13 +287,13 @@ def fail(tool: str, error: BaseException) -> NoReturn:
 
 @contextmanager
 def one_sentence_errors(tool: str) -> Generator[None]:
-    """Run the body; whatever it raises ends the program through `fail`."""
+    """Run the body; any exception ends the program through `fail`."""
     try:
         yield
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The reader went away; keep Python from complaining when it flushes.
+        # The reader of the pipe is gone; keep Python from complaining when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (Exception, ArgSpecParseError) as error:

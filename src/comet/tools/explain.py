@@ -1,4 +1,4 @@
-"""The tables that `comet-opt --explain` prints: a table for each choice."""
+"""The tables that `comet-opt --explain` prints, one for each choice."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _numbers(cost: Cost, on_gpu: bool) -> tuple[str, ...]:
 
 
 def _aligned(texts: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield lines of columns: numbers to the right, the first and last to the left."""
+    """Yield aligned lines: numbers to the right, first and last column to the left."""
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for first, *numbers, last in texts:
         right = (n.rjust(width) for n, width in zip(numbers, widths[1:], strict=False))

@@ -1,4 +1,4 @@
-"""A parser that remembers where in the file every operation stands."""
+"""A parser that records where in the file every operation is."""
 
 import re
 
@@ -18,10 +18,10 @@ from xdsl.parser import Parser
 LONG_NUMBER = re.compile(
     r"(?<![\"\w])(?:0x[0-9A-Fa-f]{1000}|(?:[0-9?]+x)*i?[0-9]{1000})"
 )
-"""A number, extent or width of so many digits that Python refuses to convert it."""
+"""A number, extent or width with more digits than Python converts."""
 
 UNCLOSED = re.compile(r'(?:[^"/\n]|/(?!/)|//.*|"(?:[^"\\\n]|\\.)*"|\n)*+(")')
-"""A quote that begins no string; xDSL's lexer takes exponential time to find that."""
+"""A quote that begins no string; xDSL's lexer takes exponential time to find it."""
 
 BROKEN = (
     ArithmeticError,
@@ -32,15 +32,15 @@ BROKEN = (
     TypeError,
     ValueError,
 )
-"""What parsers and constructors of ops raise on text that they do not foresee."""
+"""What parsers and constructors of ops raise on unexpected text."""
 
 UNPRINTED = (Float80Type, Float128Type)
-"""Types whose numbers xDSL reads and does not print."""
+"""Types whose numbers xDSL parses but does not print."""
 
 
 class LocatedParser(Parser):
     """
-    xDSL's parser, with a location on every operation that the text gives none.
+    xDSL's parser, with a location on every operation that has none in the text.
 
     The line counter only moves forward, so a whole file costs one scan of its text.
     """
@@ -71,13 +71,15 @@ class LocatedParser(Parser):
             op = super().parse_operation()
         except BROKEN as error:
             reason = str(error) or "it is of no type that xDSL stores"
-            self.raise_error(f"this is not parsed: {reason}; mend it", start, self.pos)
+            self.raise_error(
+                f"this does not parse: {reason}; correct it", start, self.pos
+            )
         if isinstance(op.location, UnknownLoc):
             op.location = location
         return op
 
     def parse_optional_attribute(self) -> Attribute | None:
-        """Parse an attribute; a number that could not be printed is a mistake."""
+        """Parse an attribute; reject a number that could not be printed."""
         start = self.pos
         found = super().parse_optional_attribute()
         type_ = found.get_type() if isinstance(found, TypedAttribute) else None

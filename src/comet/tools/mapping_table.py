@@ -1,4 +1,4 @@
-"""The mapping that a module holds, as a table for people."""
+"""The mapping of a module as a table of text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class MappingRow:
 
     depth: int
     cells: tuple[str, ...]
-    """A text for each column of `HEADER`."""
+    """The text of each column of `HEADER`."""
 
 
 def mapping_rows(
     node: TileOp | OperationOp | CollectiveOp, depth: int = 0
 ) -> Iterator[MappingRow]:
-    """Yield a row for a node and, below it, for all its children."""
+    """Yield a row for a node and, after it, for all its descendants."""
     figures = estimate_of(node)
     cycles = "" if figures is None else f"{figures.latency:,.0f}"
     yield MappingRow(depth, (*_description(node), cycles))
@@ -32,7 +32,7 @@ def mapping_rows(
 
 
 def _description(node: TileOp | OperationOp | CollectiveOp) -> tuple[str, ...]:
-    """Say what a node is, where it is, its factors and what it works on."""
+    """Return the cells of a node: what it is, where, its factors, what it works on."""
     match node:
         case TileOp():
             tensors = dict.fromkeys(entry.tensor for entry in node.entries)
@@ -53,14 +53,14 @@ def _levels(tile: TileOp) -> str:
 
 
 def _factors(tile: TileOp) -> str:
-    """List the factors that do something, outermost loop first."""
+    """List the factors above 1, outermost loop first."""
     loops = reversed(tile.permutation.data)
     factors = {dim: max(entry.factor(dim) for entry in tile.entries) for dim in loops}
     return " ".join(f"{dim}={n}" for dim, n in factors.items() if n > 1) or "-"
 
 
 def format_table(rows: Sequence[MappingRow]) -> str:
-    """Lay out rows below the header; the first column is indented like the tree."""
+    """Format rows below the header; the first column is indented like the tree."""
     texts: list[tuple[str, ...]] = [HEADER]
     texts += [("  " * row.depth + row.cells[0], *row.cells[1:]) for row in rows]
     widths = [max(len(text[i]) for text in texts) for i in range(len(HEADER))]

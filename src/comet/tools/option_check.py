@@ -1,4 +1,4 @@
-"""Checks the passes and options that a command line names, before any work is done."""
+"""Checks the passes and options of a command line before any work."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,7 @@ def _split(values: ParameterListType) -> ParameterListType:
 
 
 def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:
-    """Name the option that xDSL found to be of the wrong type, and what it may be."""
+    """Name the option that has a value of the wrong type, and the right type."""
     message = str(error)
     for option, values in given.items():
         if message.startswith(f"Incompatible types: given {values}, expected "):
@@ -77,19 +77,19 @@ def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:
 
 
 def _type_name(found: re.Match[str]) -> str:
-    """Name a Python type the way a user would."""
+    """Name a Python type in plain words."""
     names = {"int": "a whole number", "float": "a number", "str": "text"}
     return names.get(found[1], found[1])
 
 
 def _alternatives(found: re.Match[str]) -> str:
-    """Name a choice between types the way a user would."""
+    """Name a choice between types in plain words."""
     kinds = found[1].replace("bool", "true, false").split(", ")
     return f"{', '.join(kinds[:-1])} or {kinds[-1].removeprefix('one of ')}"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Say that there is no pass of that name, and which one may be meant."""
+    """Say that there is no pass of that name, and suggest a similar one."""
     close = get_close_matches(name, known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "'comet-opt --help' lists them"
     return f"there is no {kind} named '{name}'{new_name(name) or f'; {hint}'}"

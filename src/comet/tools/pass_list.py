@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ParameterType
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*$")
-"""Text that needs no quotes as the value of an option."""
+"""A value of an option that needs no quotes."""
 
 
 def spelled(passes: Iterable[ModulePass]) -> str:
@@ -43,7 +43,7 @@ def listed(available: Mapping[str, Callable[[], type[ModulePass]]]) -> str:
     """
     Return the passes by name, each with what it does and its options.
 
-    Those of xDSL come last; one whose imports are not installed is left out.
+    xDSL's passes come last; one whose imports are not installed is left out.
     """
     found: list[type[ModulePass]] = []
     for name in sorted(available):
@@ -54,9 +54,9 @@ def listed(available: Mapping[str, Callable[[], type[ModulePass]]]) -> str:
 
 
 def _lines(made: type[ModulePass]) -> Iterator[str]:
-    """Yield the name of a pass and its first sentence, then a line for each option."""
+    """Yield a pass's name and first sentence, then a line for each option."""
     text = vars(made).get("__doc__") or ""
-    if text.startswith(f"{made.__name__}("):  # what a dataclass writes of itself
+    if text.startswith(f"{made.__name__}("):  # the default docstring of a dataclass
         text = ""
     first = " ".join(text.strip().partition("\n\n")[0].split())
     yield ": ".join(filter(None, (made.name, first.partition(". ")[0].rstrip("."))))
@@ -66,7 +66,7 @@ def _lines(made: type[ModulePass]) -> Iterator[str]:
 
 
 def _type(field: Field[object]) -> str:
-    """Return the type of an option; of a choice the values."""
+    """Return the type of an option; for a choice, its values."""
     kind: object = field.type
     text = kind.__name__ if type(kind) is type else str(kind)
     choices = re.compile(r"(?:typing\.)?Literal\[(.*?)\]")

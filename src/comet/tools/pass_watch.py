@@ -1,9 +1,9 @@
 """
-What comet-opt shows of the passes that run: IR before and after them, and times.
+What comet-opt prints about running passes: IR before and after them, and times.
 
-Passes that a pipeline is made of are seen as others are; what a pass tries on copies to
-make a choice is not. Dumps go to stderr in the form of mlir-opt; what xDSL's own flags
-print goes to stdout, as with xDSL.
+The parts of a pipeline are printed like other passes; passes that a search runs on
+copies are not. Dumps go to stderr in the form of mlir-opt; the output of xDSL's own
+flags goes to stdout, as in xDSL.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DUMPS = ("before", "after")
 
 
 def add_flags(parser: ArgumentParser) -> None:
-    """Add the flags that say which IR to print."""
+    """Add the flags that select the IR to print."""
     for when in DUMPS:
         parser.add_argument(
             f"--print-ir-{when}",
@@ -46,7 +46,7 @@ def add_flags(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the flags of a call ask for."""
+    """What the flags of a call request."""
 
     before: frozenset[str]
     after: frozenset[str]
@@ -68,9 +68,9 @@ class Shown:
 
 def shown(args: Namespace, known: Iterable[str]) -> Shown:
     """
-    Return what flags ask for.
+    Return what the flags request.
 
-    Raises UsageError if one names a pass that there is not.
+    Raises UsageError if one names an unknown pass.
     """
     named = {"before": args.print_ir_before, "after": args.print_ir_after}
     for name in (name for names in named.values() for name in names):
@@ -93,13 +93,13 @@ class Watch:
     def __init__(self, shown: Shown):
         self._shown = shown
         self._last: ModulePass | None = None
-        """The pass that has run last."""
+        """The pass that ran last."""
         self._inside = 0.0
-        """Seconds taken by the parts of the innermost pipeline that runs."""
+        """Seconds of the passes inside the innermost running pipeline."""
 
     @contextmanager
     def around(self, each: ModulePass, module: ModuleOp) -> Generator[None]:
-        """Do what is asked for before and after a pass."""
+        """Do what is requested before and after a pass."""
         self._before(each, module)
         outside, self._inside = self._inside, 0.0
         start = perf_counter()
@@ -109,7 +109,7 @@ class Watch:
         self._inside = outside + perf_counter() - start
 
     def verify(self, module: ModuleOp, after: ModulePass | None = None) -> None:
-        """Verify the IR; the error names the pass that has made it."""
+        """Verify the IR; the error names the pass that made it."""
         if not self._shown.verify:
             return
         try:

@@ -1,4 +1,4 @@
-"""Names of passes, ops and option values that have new ones: an error says which."""
+"""New names of renamed passes, ops and option values, for errors."""
 
 RENAMED = {
     "apart": "isolate_contractions",
@@ -7,9 +7,9 @@ RENAMED = {
     "tl.own": "tl.symmetric_address",
     "tl.place": "tl.rank_and_program_id",
 }
-"""The new name of each old one; an old name is no alias."""
+"""From old names to new ones; an old name is no alias."""
 
 
 def new_name(name: str) -> str:
-    """Return how a sentence goes on if `name` has another one now, else nothing."""
+    """Return the end of a sentence that says the new name of `name`, or nothing."""
     return f"; it is called '{RENAMED[name]}' now" if name in RENAMED else ""
