@@ -3,10 +3,11 @@ The one search: candidates are priced, the cheapest is taken, and all is noted.
 
 A *structural* choice (a strategy, a dimension, a pattern) is realised by running passes
 on a copy; `cheapest` tries one candidate after the other. A *numeric* choice (factors,
-block sizes) is priced as arrays on what was realised; `descend` goes from one plan to
-better ones. They nest: the price of a structural candidate is what an inner search
-finds. A lower bound, of a candidate or of a whole numeric space, spares the work where
-the best one so far is cheaper. Other methods take the same candidates and spaces.
+block sizes) is priced as arrays on what was realised: all of it, so that `cheapest`
+takes the best of each part, or along the way of `descend` from one plan to better ones.
+They nest: the price of a structural candidate is what an inner search finds. A lower
+bound, of a candidate or of a whole numeric space, spares the work where the best one so
+far is cheaper. Other methods take the same candidates and spaces.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ __all__ = [
     "Objective",
     "cheapest",
     "descend",
+    "ranked",
     "session",
     "vary",
 ]
@@ -50,6 +52,12 @@ class Found(Generic[T]):
     cost: Cost
     limit: str = ""
     """The resource that bounds the price."""
+    rank: float | None = None
+    """What decides instead of the cost: smaller is better. Set for all or for none."""
+
+    def order(self, goal: Goal) -> tuple[float, ...]:
+        """Return what candidates are ordered by."""
+        return goal.order(self.cost) if self.rank is None else (self.rank,)
 
 
 @dataclass(frozen=True)
@@ -100,13 +108,24 @@ def cheapest(
             if table.priced.get(chosen) is found:
                 break
             chosen = table.best()
-        rows = tuple(table.rows.values())
-        current.choices.append(Choice(name, place, current.within, rows, chosen))
+        current.choices.append(table.choice(name, place, current.within, chosen))
     if chosen is not None:
         return table.priced[chosen]
     if isinstance(table.failure, PassFailedException):
         raise table.failure
     raise PassFailedException(f"{place}: {table.failure or 'there is no candidate'}")
+
+
+def ranked(
+    name: str, place: str, candidates: Iterable[Candidate[T]], goal: Goal = LATENCY
+) -> tuple[Found[T], ...]:
+    """Return every candidate that is not refused, the cheapest first; takes none."""
+    with session() as current:
+        table = _Table[T](goal)
+        for index, candidate in enumerate(candidates):
+            table.note(index, candidate.label, candidate.price)
+        current.choices.append(table.choice(name, place, current.within, None))
+    return tuple(sorted(table.priced.values(), key=lambda each: goal.order(each.cost)))
 
 
 class _Table(Generic[T]):
@@ -132,8 +151,14 @@ class _Table(Generic[T]):
 
     def best(self) -> int | None:
         """Return the row of the lowest price, the first of equals, None without one."""
-        costs = {row: self._goal.order(each.cost) for row, each in self.priced.items()}
-        return min(costs, key=lambda row: costs[row], default=None)
+        orders = {row: each.order(self._goal) for row, each in self.priced.items()}
+        return min(orders, key=lambda row: orders[row], default=None)
+
+    def choice(
+        self, name: str, place: str, within: tuple[str, ...], chosen: int | None
+    ) -> Choice:
+        """Return the record of the choice, in which the row `chosen` was taken."""
+        return Choice(name, place, within, tuple(self.rows.values()), chosen)
 
 
 def _price(candidate: Candidate[T], goal: Goal) -> Found[T]:

@@ -37,7 +37,7 @@ class Choice:
     """The candidates of outer choices that were being tried, outermost first."""
     rows: tuple[Row, ...]
     chosen: int | None
-    """The row that was taken, None if no candidate has a price."""
+    """The row that was taken, None if none was."""
 
 
 @dataclass

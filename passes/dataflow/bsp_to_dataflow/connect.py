@@ -67,7 +67,10 @@ class ConnectPass(ModulePass):
     """Whether `fused` makes one kernel of a producer and its consumer."""
 
     tiles: str | None = None
-    """What kernels compute at a time: `KERNEL: M=64 N=128; ..`, or `auto`."""
+    """
+    What kernels compute at a time, `KERNEL: M=64 N=128; ..`, with launch numbers or
+    without; or `auto`.
+    """
 
     inputs: Literal["copied", "symmetric"] = "copied"
     """Whether kernels copy inputs to symmetric memory, or find them there: `pull`."""

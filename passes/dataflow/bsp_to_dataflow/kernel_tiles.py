@@ -14,6 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.kernel import summarize
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound.dims import joined_extents
@@ -21,9 +22,11 @@ from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.schedule.plan_string import PLAN, PlanEntry, Rows, parse_plan
+from comet.passes.schedule.plan_string import PLAN, PlanEntry, parse_plan
 from comet.passes.schedule.retile import retile_node, set_loops
-from comet.passes.schedule.tile.gpu import finish_kernel, tilings
+from comet.passes.schedule.tile.gpu import finish_kernel
+from comet.passes.schedule.tile.gpu.space import tilings_that_fit
+from comet.passes.search import ranked
 
 WORTH_TRYING = 2.0
 """How much slower than the best a kernel alone may be with tiles that are tried."""
@@ -31,19 +34,21 @@ WORTH_TRYING = 2.0
 
 @dataclass(frozen=True)
 class KernelTiles:
-    """The tiles of one kernel."""
+    """The tiles and launch numbers of one kernel."""
 
-    kernel: KernelOp
     node: SpatialOp
     tiles: Mapping[str, int]
     """The extent of a tile along each dimension that the kernel's nodes loop over."""
+    launch: Mapping[str, int]
+    """The launch numbers that are given; others are the best for these tiles."""
 
 
 def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
     """
     Return the tiles that `KERNEL: M=64 N=128; ..` gives to kernels of a program.
 
-    Raises `PassFailedException` for a kernel, or a dimension, that is not there.
+    Launch numbers may follow, as in a plan. Raises `PassFailedException` for a kernel,
+    or a dimension, that is not there.
     """
     kernels = {kernel.sym_name.data: kernel for kernel in program.kernels()}
     nodes = {name: computing_node(kernel) for name, kernel in kernels.items()}
@@ -57,13 +62,13 @@ def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
                 f"that computes; there are {known}"
             )
         looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
-        for dim, _ in entry.numbers:
+        for dim, _ in entry.loops:
             if dim not in looped:
                 raise PassFailedException(
                     f"bsp-to-dataflow: tiles cut {dim}, over which @{entry.name} does "
                     f"not loop; it does over {', '.join(looped)}"
                 )
-        plans.append(KernelTiles(kernels[entry.name], node, dict(entry.numbers)))
+        plans.append(KernelTiles(node, dict(entry.loops), entry.launch))
     return tuple(plans)
 
 
@@ -80,14 +85,14 @@ def _nodes(node: SpatialOp) -> Iterator[NodeOp]:
 def apply_tiles(
     function: FuncOp, plans: Sequence[KernelTiles], system: SystemOp
 ) -> None:
-    """Give kernels other tiles, and the launch numbers that are best for these."""
-    levels = gpu_levels(system)
+    """Give kernels other tiles, and launch numbers."""
+    levels, gpu = gpu_levels(system), device_of(system)
     for plan in plans:
         for op in _nodes(plan.node):
             set_loops(op, _rows(op, plan.tiles))
         retile_node(plan.node)
         plan.node.launch = None
-        finish_kernel(plan.node, levels, device_of(system))
+        finish_kernel(plan.node, levels, gpu, plan.launch)
     if plans:
         # What the function says of its tiles holds no longer.
         function.attributes.pop(PLAN, None)
@@ -110,18 +115,15 @@ def other_tiles(kernel: KernelOp, system: SystemOp) -> Iterator[PlanEntry]:
 
     For each extent of a tile along each dimension of its grid these are the fastest.
     """
-    node = computing_node(kernel)
+    node, gpu, name = computing_node(kernel), device_of(system), kernel.sym_name.data
     if node is None:
         return
-    levels = gpu_levels(system)
-    found = sorted(
-        tilings(node, levels, device_of(system)), key=lambda tiling: tiling.seconds
-    )
+    summary = summarize(node, gpu_levels(system), gpu)
+    if (priced := tilings_that_fit(summary, gpu)) is None:
+        return
+    found = ranked("other tiles", f"@{name}", priced.candidates(summary.grid))
     looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
-    seen: set[Rows] = set()
-    for tiling in found:
-        rows = tuple((dim, tiling.blocks[dim]) for dim in looped)
-        if rows in seen or tiling.seconds > WORTH_TRYING * found[0].seconds:
-            continue
-        seen.add(rows)
-        yield PlanEntry(kernel.sym_name.data, rows)
+    for tiling in (each.made for each in found):
+        if tiling.seconds <= WORTH_TRYING * found[0].made.seconds:
+            rows = tuple((dim, tiling.blocks[dim]) for dim in looped)
+            yield PlanEntry(name, (*rows, *tiling.launch.numbers.items()))

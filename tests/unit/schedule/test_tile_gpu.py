@@ -1,5 +1,6 @@
 """Tiles on GPUs: powers of two that fit, plans that are obeyed, meaning kept."""
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -25,7 +26,9 @@ from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.schedule.plan_string import PLAN, parse_plan
-from comet.passes.schedule.tile.gpu import best_tiling, grid_nodes, tilings
+from comet.passes.schedule.tile.gpu import best_tiling, grid_nodes
+from comet.passes.schedule.tile.gpu.space import tilings_that_fit
+from comet.passes.search import ranked, session
 
 TWO_LOOPS = "strategy=partial between=recompute"
 
@@ -124,8 +127,12 @@ def test_no_tiling_that_is_worth_trying_has_such_a_loop(hardware: str) -> None:
     levels = gpu_levels(system)
     (function,) = compute_functions(module)
     (node,) = grid_nodes(function)
-    found = list(tilings(node, levels, device_of(system)))
-    assert {tiling.blocks["D"] for tiling in found} == {128}
+    gpu = device_of(system)
+    summary = summarize(node, levels, gpu)
+    priced = tilings_that_fit(summary, gpu)
+    assert priced is not None
+    found = ranked("other tiles", "@o", priced.candidates(summary.grid))
+    assert {each.made.blocks["D"] for each in found} == {128}
 
 
 def test_rows_of_short_depths_are_a_last_resort() -> None:
@@ -160,16 +167,40 @@ def test_products_of_several_waves_run_in_groups() -> None:
     assert group(8192) == 8
 
 
-def test_launch_numbers_written_by_hand_stay() -> None:
+def fused_with_launch(numbers: str) -> str:
+    """Return a fused program whose kernel has launch numbers written by hand."""
     text = SOFTMAX.format(M=64, N=48, K=32)
     fused = run_passes(parse_module(text), f"{H200},decompose,fuse{{strategy=full}}")
-    launch = "#schedule.launch<warps = 16, stages = 1, group = 1>"
-    marked = str(fused).replace(
+    launch = f"#schedule.launch<{numbers}>"
+    return str(fused).replace(
         "comet.cost =", f"schedule.launch = {launch}, comet.cost ="
     )
-    module = run_passes(parse_module(marked), "tile")
+
+
+def launch_after(text: str, passes: str) -> str:
+    module = run_passes(parse_module(text), passes)
     (node,) = (op for op in module.walk() if isinstance(op, SpatialOp))
-    assert str(node.launch) == launch
+    assert node.launch is not None
+    return " ".join(f"{name}={n}" for name, n in node.launch.numbers.items())
+
+
+def test_launch_numbers_written_by_hand_stay_where_the_plan_has_none() -> None:
+    marked = fused_with_launch("warps = 16, stages = 1, group = 1")
+    given = launch_after(marked, 'tile{factors="p: M=4 stages=2"}')
+    assert given == "warps=16 stages=2 group=1"
+
+
+def test_the_plan_that_fuse_writes_is_obeyed() -> None:
+    """It has launch numbers too, which no search looks for again."""
+    written = fused_with_launch("warps = 16, stages = 1, group = 1")
+    (plan,) = re.findall('comet.plan = "(.*?)"', written)
+    (kernel, *_) = (entry for entry in parse_plan(plan) if entry.launch)
+    assert list(kernel.launch) == ["warps", "stages", "group"]
+    other = plan.replace(f"stages={kernel.launch['stages']}", "stages=1")
+    assert "stages=1 " in launch_after(written.replace(plan, other), "tile")
+    with session() as searched:
+        launch_after(written, "tile")
+    assert not searched.choices
 
 
 def product_summary(depth: int) -> KernelSummary:

@@ -27,6 +27,7 @@ from comet.passes.search import (
     Goal,
     Objective,
     cheapest,
+    ranked,
     session,
     vary,
 )
@@ -52,6 +53,25 @@ def refused(label: str, reason: str) -> Candidate[str]:
 def test_of_equals_the_first_is_taken():
     candidates = [priced("a", 3, 2), priced("b", 2, 2), priced("c", 2, 2)]
     assert cheapest("choice", "@f", candidates).made == "b"
+
+
+def test_a_rank_decides_instead_of_the_cost():
+    def candidate(label: str, latency: float, rank: float) -> Candidate[str]:
+        return Candidate(label, lambda: Found(label, Cost(latency), rank=rank))
+
+    candidates = [candidate("a", 1, 3), candidate("b", 2, 2), candidate("c", 3, 2)]
+    assert cheapest("choice", "@f", candidates).made == "b"
+    assert [found.made for found in ranked("choice", "@f", candidates)] == [*"abc"]
+
+
+def test_what_is_not_refused_is_ranked():
+    candidates = [priced("a", 3), refused("b", "no room"), priced("c", 2)]
+    with session() as searched:
+        found = ranked("choice", "@f", candidates)
+    assert [each.made for each in found] == ["c", "a"]
+    (choice,) = searched.choices
+    assert choice.chosen is None
+    assert [row.limit for row in choice.rows] == ["compute", "no room", "compute"]
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,12 @@ def test_kernels_of_gpus_are_explained_in_microseconds(
         r"^strategy for @ag_gemm\n  candidate +us  limited by$", printed, re.M
     )
     assert re.search(r"^\* (push|wait|pull|fused|bsp).* \d+\.\d{3}  ", printed, re.M)
+    assert re.search(
+        r"^tiles for @c, with .*\n(.*\n)*\* M=\d+ N=\d+ K=\d+ warps=\d+ stages=\d+ ",
+        printed,
+        re.M,
+    )
+    assert "\nother tiles for @ag_gemm_c_kernel\n" in printed
 
 
 def test_a_refusal_is_explained_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured):

@@ -9,7 +9,7 @@ func.func @shares(%a: tensor<32x16xf16, #compound.dims<M, K>>, %b: tensor<16x64x
   func.return %p : tensor<32x64xf32, #compound.dims<M, N>>
 }
 
-// CHECK:        func.func @shares(%a: tensor<32x16xf16, #compound.dims<M, K @HBM>>, %b: tensor<16x64xf16, #compound.dims<K, N @HBM>>) -> tensor<32x64xf32, #compound.dims<M, N @HBM>> attributes {{{comet.plan = "c: M=[0-9]+ N=[0-9]+; c_k: K=[0-9]+; p: M=[0-9]+"}}} {
+// CHECK:        func.func @shares(%a: tensor<32x16xf16, #compound.dims<M, K @HBM>>, %b: tensor<16x64xf16, #compound.dims<K, N @HBM>>) -> tensor<32x64xf32, #compound.dims<M, N @HBM>> attributes {{{comet.plan = "c: M=[0-9]+ N=[0-9]+ warps=[0-9]+ stages=[0-9]+ group=[0-9]+; c_k: K=[0-9]+; p: M=[0-9]+ warps=[0-9]+ stages=[0-9]+ group=[0-9]+"}}} {
 // CHECK-NEXT:     %c = schedule.spatial @c on grid [g0: M = 1, g1: N = 1] ins(%a, %b : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @HBM>>) attributes {comet.cost = #cost.estimate<paper, ns{{, latency = [0-9]+}}>} {
 // CHECK-NEXT:     ^bb0(%a_1: tensor<32x16xf16, #compound.dims<M, K @HBM>>, %b_1: tensor<16x64xf16, #compound.dims<K, N @HBM>>):
 // CHECK-NEXT:       %c_1 = schedule.temporal @c_k [K = 1] ins(%a_1, %b_1 : tensor<32x16xf16, #compound.dims<M, K @HBM>>, tensor<16x64xf16, #compound.dims<K, N @HBM>>) outs(tensor<32x64xf32, #compound.dims<M, N @REG>>) combine ["add"] {

@@ -1,0 +1,213 @@
+"""
+The space of tilings of a GPU kernel: block sizes, warps and stages, priced as arrays.
+
+Blocks are powers of two, as Triton wants them; one dimension has one block size in a
+kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.gpu.capacity import LaunchNumbers, fits
+from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.summary import KernelSummary, power_of_two
+from comet.cost.gpu.tiling import price, rank
+from comet.cost.reals import Real
+from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.tl.math import MIN_DOT_EXTENT
+from comet.passes.search import Candidate, Cost, Found
+
+GROUP = 8
+"""L2 swizzle: programs along the first grid axis that run together, where that pays."""
+
+Sizes: TypeAlias = Mapping[str, Sequence[int]]
+"""What is tried for each dimension, or for each launch number."""
+
+STAGES = (3, 4, 2, 1)
+LAUNCHES: Sizes = {"warps": (4, 8), "stages": STAGES}
+"""What is tried; of equals the first is taken."""
+LARGE_LAUNCHES: Sizes = {"warps": (16,), "stages": STAGES}
+"""Tried where no other fits: more warps leave each thread fewer registers."""
+
+DOT_BLOCKS = (16, 32, 64, 128, 256)
+DOT_DEPTHS = (32, 64)
+"""Blocks of summed dimensions: longer ones take registers and save little."""
+SHORT_DEPTHS = (16,)
+"""Tried where no other fits: a row of it is half of what memory moves at a time."""
+WHOLE_DEPTH = 128
+"""
+The longest dimension that is summed at once if its loop is in another one, unless
+that fits nowhere: with a loop inside, as over the numbers of a head, no loads of the
+outer loop run ahead.
+"""
+EXACT_DOT_DEPTHS = (16, 32)
+"""The same for f32, whose products are unrolled: longer blocks spill registers."""
+GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
+LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
+
+
+@dataclass(frozen=True)
+class KernelTiling:
+    """The choice for one kernel, and what it is expected to cost."""
+
+    blocks: Mapping[str, int]
+    """The block size (elements) of each dimension."""
+    launch: LaunchAttr
+    seconds: float
+    """The time of one launch, starting it included."""
+    limit: str
+    """What takes the most of it."""
+    rank: float
+    """What tilings are ordered by: the time, and a little of what overlaps."""
+
+
+class PricedTilings:
+    """All combinations of block sizes, warps and stages, with the price of each."""
+
+    def __init__(self, summary: KernelSummary, sizes: Sizes, gpu: Device):
+        rows = np.array(list(product(*sizes.values())), dtype=float)
+        self._summary, self._sizes, self._gpu = summary, sizes, gpu
+        self._columns = dict(zip(sizes, rows.T, strict=True))
+        numbers = LaunchNumbers(self._columns["warps"], self._columns["stages"])
+        self._time = price(summary, self._columns, numbers, gpu)
+        fitting = np.greater(fits(summary, self._columns, numbers, gpu), 0)
+        order = rank(self._time, summary.programs(self._columns), gpu)
+        self._ranks = np.where(fitting, order, np.inf)
+
+    def any_fits(self) -> bool:
+        """Return whether one of them fits the GPU."""
+        return bool(np.isfinite(self._ranks).any())
+
+    def candidates(self, names: Sequence[str]) -> Iterator[Candidate[KernelTiling]]:
+        """Yield the best tiling for each value of each number of these names."""
+        dims = (*self._summary.grid, *self._summary.loops)
+        seen: set[int] = set()
+        for name in names:
+            for number in self._sizes[name]:
+                row = self._best_with(name, number)
+                if row is None:
+                    yield Candidate(f"{name}={number}", _refused)
+                elif row not in seen:
+                    seen.add(row)
+                    tiling = self._tiling(row)
+                    numbers = {dim: tiling.blocks[dim] for dim in dims}
+                    numbers |= tiling.launch.numbers
+                    label = " ".join(f"{key}={n}" for key, n in numbers.items())
+                    yield Candidate(label, partial(_found, tiling))
+
+    def varied(self) -> Sequence[str]:
+        """Return the block sizes of the grid; if these are fixed, other numbers."""
+        for names in (self._summary.grid, self._summary.loops):
+            if any(len(self._sizes[name]) > 1 for name in names):
+                return names
+        return tuple(LAUNCHES)
+
+    def _best_with(self, name: str, number: int) -> int | None:
+        """Return the best row with one number, None if none of these fits."""
+        ranks = np.where(self._columns[name] == number, self._ranks, np.inf)
+        best = int(np.argmin(ranks))
+        return best if np.isfinite(ranks[best]) else None
+
+    def _tiling(self, row: int) -> KernelTiling:
+        def at(values: Real) -> float:
+            return float(np.broadcast_to(values, self._ranks.shape)[row])
+
+        blocks = {name: int(column[row]) for name, column in self._columns.items()}
+        warps, stages = blocks.pop("warps"), blocks.pop("stages")
+        parts = {name: at(part) for name, part in self._time.parts.items()}
+        return KernelTiling(
+            blocks,
+            LaunchAttr(warps, stages, l2_swizzle(self._summary, blocks, self._gpu)),
+            at(self._time.seconds),
+            max(parts, key=lambda name: parts[name]),
+            at(self._ranks),
+        )
+
+
+def _found(tiling: KernelTiling) -> Found[KernelTiling]:
+    return Found(tiling, Cost(tiling.seconds), tiling.limit, tiling.rank)
+
+
+def _refused() -> Found[KernelTiling]:
+    raise PassFailedException("does not fit registers or shared memory")
+
+
+def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | None:
+    """Return the tilings that are tried for a kernel, None where none of them fits."""
+    for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
+        sizes = {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
+        if (found := launches_that_fit(summary, sizes, {}, gpu)) is not None:
+            return found
+    return None
+
+
+def launches_that_fit(
+    summary: KernelSummary, blocks: Sizes, given: Mapping[str, int], gpu: Device
+) -> PricedTilings | None:
+    """
+    Return `blocks` with the num_warps and num_stages that are tried.
+
+    Those that are `given` are not varied. Returns None where nothing fits.
+    """
+    for launches in (LAUNCHES, LARGE_LAUNCHES):
+        tried = {n: (given[n],) if n in given else s for n, s in launches.items()}
+        if (found := PricedTilings(summary, {**blocks, **tried}, gpu)).any_fits():
+            return found
+    return None
+
+
+def smallest_blocks(summary: KernelSummary) -> dict[str, int]:
+    """Return the smallest block size that is tried for each dimension."""
+    return {
+        dim: min(block_sizes(summary, dim, SHORT_DEPTHS)) for dim in summary.extents
+    }
+
+
+def block_sizes(
+    summary: KernelSummary, dim: str, depths: Sequence[int] | None = None
+) -> Sequence[int]:
+    """
+    Return the block sizes to try for one dimension, smallest first.
+
+    `depths` are those for what contractions of 16-bit numbers sum. None takes the best,
+    `DOT_DEPTHS`, and the whole of what a loop inside another one sums.
+    """
+    whole = power_of_two(summary.extents[dim])
+    in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
+    if in_dot:
+        whole = max(whole, MIN_DOT_EXTENT)
+    if not in_grid and dim not in summary.loops:
+        return (whole,)
+    if dim in summary.batch_dims:
+        return (1,)
+    sizes = GRID_BLOCKS if in_grid else LOOP_BLOCKS
+    if in_dot:
+        sizes = DOT_BLOCKS
+    if dim in summary.dot_depths:
+        if depths is None and dim in summary.inner_dims and whole <= WHOLE_DEPTH:
+            return (whole,)
+        sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths or DOT_DEPTHS
+    return [size for size in sizes if size <= whole] or [whole]
+
+
+def l2_swizzle(summary: KernelSummary, blocks: Mapping[str, int], gpu: Device) -> int:
+    """
+    Return the L2 swizzle: how many programs along the first grid axis run together.
+
+    Where a product takes several waves, programs near each other on both axes share
+    more of their operands in L2.
+    """
+    trips = [int(summary.trips(dim, blocks)) for dim in summary.grid]
+    split = [count for count in trips if count > 1]
+    one_wave = summary.programs(blocks) <= gpu.multiprocessors
+    if len(split) != 2 or not summary.dots or one_wave:
+        return 1
+    return min(GROUP, split[0])
