@@ -23,6 +23,15 @@ for path in sys.argv[1:]:
     print(json.dumps(report(Request(path, "interpreter", 3))))
 """
 
+COMPILE_MANY = """
+import json, sys
+from dataclasses import asdict
+from comet.runtime.compile_check import all_compiled
+for path in sys.argv[2:]:
+    for result in all_compiled(path, sys.argv[1].split(",")):
+        print(json.dumps({"module": path, **asdict(result)}))
+"""
+
 
 def hardware(name: str) -> str:
     """Return the pass that attaches one of the sample hardware files."""
@@ -84,5 +93,5 @@ def compile_files(
     paths: Sequence[Path], targets: str, import_from: Path | None = None
 ) -> list[dict[str, object]]:
     """The same for files, which may import others from a folder."""
-    arguments = ["-m", "comet.runtime.compile_check", "--targets", targets]
+    arguments = ["-c", COMPILE_MANY, targets]
     return _run(arguments, paths, interpret=False, import_from=import_from)

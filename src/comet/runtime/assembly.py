@@ -185,10 +185,7 @@ def _released(events: Sequence[Event]) -> Iterator[tuple[list[Event], list[Event
 
 def faults(code: Code) -> tuple[str, ...]:
     """Return why a kernel would be wrong, or not run, in one sentence each."""
-    found: dict[str, None] = {}
-    for rule in FAULTS:
-        found |= dict.fromkeys(rule(code))
-    return tuple(found)
+    return _found(FAULTS, code)
 
 
 ATOMIC = re.compile(r"tt\.atomic_(?:rmw \w+,|cas) (\w+), (\w+)")
@@ -264,6 +261,13 @@ def _too_large(code: Code) -> Iterator[str]:
 
 
 Rule = Callable[[Code], Iterator[str]]
+
+
+def _found(rules: Sequence[Rule], code: Code) -> tuple[str, ...]:
+    """Return what rules say of a kernel, the same sentence once."""
+    return tuple(dict.fromkeys(text for rule in rules for text in rule(code)))
+
+
 FAULTS: Sequence[Rule] = (
     _weak_atomics,
     _lost_orders,
@@ -278,10 +282,7 @@ FAULTS: Sequence[Rule] = (
 
 def slow_paths(code: Code) -> tuple[str, ...]:
     """Return what makes a kernel slower than it need be, in one sentence each."""
-    found: dict[str, None] = {}
-    for rule in SLOW_PATHS:
-        found |= dict.fromkeys(rule(code))
-    return tuple(found)
+    return _found(SLOW_PATHS, code)
 
 
 @dataclass

@@ -1,10 +1,8 @@
 """
 Compiles the kernels of emitted modules for GPUs that this machine need not have.
 
-`comet-run MODULE.py --compile` does it for users; `python -m
-comet.runtime.compile_check [--targets sm_90,gfx942] MODULE.py ...` prints one JSON
-object for each kernel and target. The process must not interpret (TRITON_INTERPRET
-unset or 0).
+`comet-run MODULE.py --compile` does it for users. The process must not interpret
+(TRITON_INTERPRET unset or 0).
 """
 
 # Triton has no type stubs, and many functions used here have no types at all.
@@ -12,16 +10,12 @@ unset or 0).
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import re
 import subprocess
-import sys
 import tempfile
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +32,7 @@ from comet.runtime.assembly import GPUS, Code, faults, slow_paths
 from comet.runtime.check_ranks import IdleRank, local_shape
 from comet.runtime.coresidency import DEVICES
 from comet.runtime.program import RankProgram, Tensor, load_module, program_of
-from comet.runtime.virtual import ROOM, NoDevice, VirtualRanks
+from comet.runtime.virtual import ROOM, Device, VirtualRanks
 
 TARGETS: Mapping[str, GPUTarget] = {
     "sm_90": GPUTarget("cuda", 90, 32),
@@ -128,17 +122,6 @@ class _Recorder:
         return note
 
 
-class _RecordingRank(IdleRank):
-    """A rank that records its launches."""
-
-    def __init__(self, world: int, launches: list[ranks.KernelCall]):
-        super().__init__(world)
-        self._launches = launches
-
-    def launch_together(self, *launches: ranks.KernelCall) -> None:
-        self._launches.extend(launches)
-
-
 def _requested(launch: ranks.KernelCall) -> RequestedLaunch:
     """Return what a launch requests from the compiler."""
     kernel: Any = launch.kernel
@@ -172,13 +155,13 @@ def planned_launches(path: str, together: bool = False) -> list[ranks.KernelCall
     """
     module = load_module(path)
     program = program_of(module, path)
-    launches: list[ranks.KernelCall] = []
     if isinstance(program, RankProgram) and together:
         return _of_all_ranks(program)
     if isinstance(program, RankProgram):
-        plan = program.plan(_RecordingRank(program.ranks, launches))
-        plan(*_without_data(program.arguments, program.ranks))
-        return launches
+        rank = IdleRank(program.ranks)
+        program.plan(rank)(*_without_data(program.arguments, program.ranks))
+        return rank.queued
+    launches: list[ranks.KernelCall] = []
     for name, value in vars(module).items():
         if isinstance(value, JITFunction) and value.__module__ == module.__name__:
             setattr(module, name, _Recorder(value, launches))
@@ -188,7 +171,7 @@ def planned_launches(path: str, together: bool = False) -> list[ranks.KernelCall
 
 def _of_all_ranks(program: RankProgram) -> list[ranks.KernelCall]:
     """Return launches that work for all ranks."""
-    group = VirtualRanks(program.ranks, ROOM, NoDevice())
+    group = VirtualRanks(program.ranks, ROOM, Device())
     for rank in group.ranks:
         program.plan(rank)(*_without_data(program.arguments, program.ranks))
     return group.merged_launches()
@@ -299,24 +282,3 @@ def all_compiled(
         done.append(launch)
         for target in targets:
             yield compiled(launch, target)
-
-
-def main() -> int:
-    """Compile the modules named on the command line; return the exit code."""
-    parser = ArgumentParser(prog="compile_check")
-    parser.add_argument("--targets", default=",".join(TARGETS))
-    parser.add_argument("--together", action="store_true", help="all ranks on one GPU")
-    parser.add_argument("modules", nargs="+")
-    args = parser.parse_args()
-    if os.environ.get("TRITON_INTERPRET", "0") == "1":
-        print("compile_check: error: TRITON_INTERPRET is set", file=sys.stderr)
-        return 1
-    for path in args.modules:
-        targets = args.targets.split(",")
-        for result in all_compiled(path, targets, together=args.together):
-            print(json.dumps({"module": path, **asdict(result)}))
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

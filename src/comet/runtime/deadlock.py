@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from comet.runtime.memory import MemoryMap
+from comet.runtime.memory import MemoryMap, Operation
 
 SHOWN = 24
 """The most programs that a report names."""
@@ -15,16 +15,13 @@ SHOWN = 24
 class Waiting:
     """A program or host that cannot continue, and what it waits for."""
 
-    rank: int
-    program: str
-    """The kernel and the index of the program in its grid, or the host."""
-    location: str
-    """File and line."""
+    operation: Operation
+    """The rank, the program or host, and its location."""
     reason: str
 
     def __str__(self) -> str:
         """Return its line of the report."""
-        return f"rank {self.rank}, {self.program}, {self.location}: {self.reason}"
+        return f"{self.operation}: {self.reason}"
 
 
 class DeadlockError(Exception):

@@ -23,7 +23,7 @@ from comet.runtime.check_ranks import Epochs, Host, heap_bytes, run_epochs
 from comet.runtime.gpu import Launcher, captured
 from comet.runtime.heap import Heap
 from comet.runtime.peer_memory import PeerMemory, peer_memory
-from comet.runtime.ranks import KernelCall, Rank, SymmetryError
+from comet.runtime.ranks import KernelCall, Rank, heaps_differ
 from comet.runtime.request import TORCHRUN
 
 TIMEOUT = timedelta(minutes=2)
@@ -96,10 +96,7 @@ class DistributedRank(Rank):
         dist.all_gather(hashes, own)
         for rank, other in enumerate(hashes):
             if not torch.equal(own, other):
-                raise SymmetryError(
-                    f"the heaps of ranks {self.rank} and {rank} differ; every rank has "
-                    "to allocate the same, in the same order"
-                )
+                raise heaps_differ(self.rank, rank)
 
 
 @contextmanager

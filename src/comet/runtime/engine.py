@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 import torch
 
 from comet.runtime.cooperative import Conductor, Task
-from comet.runtime.deadlock import Waiting, flag_name
+from comet.runtime.deadlock import DeadlockError, Waiting, flag_name
 from comet.runtime.flags import flag_value
-from comet.runtime.interpreted import Kernel
+from comet.runtime.interpreted import Kernel, observed
 from comet.runtime.memory import (
     Access,
     Kind,
     MemoryMap,
+    Operation,
     OutOfBoundsError,
     addresses_of,
 )
 from comet.runtime.progress import PROGRESS, Stage
-from comet.runtime.races import Operation, RaceDetector, RaceError
+from comet.runtime.races import RaceDetector, RaceError
 from comet.runtime.ranks import KernelCall
 
 SPINS = 500
@@ -127,6 +128,11 @@ class Engine:
         self.conductor.add(host)
         return host
 
+    def run(self) -> None:
+        """Run the hosts and their kernels to completion; raise the first error."""
+        with observed(self):
+            self.conductor.run()
+
     def launch(self, host: Actor, launches: Sequence[KernelCall]) -> None:
         """Run kernels to completion; the host waits."""
         kernels = [Kernel(launch) for launch in launches]
@@ -176,15 +182,15 @@ class Engine:
         launching = {rank for rank, _ in self._groups}
         actors = sorted(self.conductor.tasks, key=lambda actor: actor.rank)
         entries = [
-            Waiting(actor.rank, actor.name, actor.location, actor.reason())
+            Waiting(actor.operation(), actor.reason())
             for actor in actors
             if actor.kernel is not None or actor.rank not in launching
         ]
-        for rank, group in self._groups:
+        for _, group in self._groups:
             if group.queue:
                 first = group.queue[0]
                 reason = f"has no room yet, nor have {len(group.queue) - 1} after it"
-                entries.append(Waiting(rank, first.name, first.location, reason))
+                entries.append(Waiting(first.operation(), reason))
         return entries
 
     def before(self, access: Access) -> None:
@@ -312,7 +318,19 @@ class Engine:
         return self._random.lognormvariate(0.0, SPREAD)
 
     def _error(self, actor: Actor, location: str, what: str) -> ProgramError:
-        return ProgramError(f"rank {actor.rank}, {actor.name}, {location}: {what}")
+        return ProgramError(f"{Operation(actor.rank, actor.name, location)}: {what}")
+
+
+def watched_engine(seed: int, resident: int | None, *, races: bool) -> Engine:
+    """Return an engine for all ranks that finds deadlocks and, if `races`, races."""
+    memory = MemoryMap()
+    detector = RaceDetector(memory) if races else None
+
+    def stuck() -> None:
+        raise DeadlockError(engine.waiting(), "deadlock: no program can go on")
+
+    engine = Engine(seed, stuck, detector, memory, resident)
+    return engine
 
 
 def _looks_after_waiting(actor: Actor, access: Access) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 
 from comet.runtime.coresidency import waits_for_itself
-from comet.runtime.heap import Allocation
 from comet.runtime.ranks import KernelCall
+from comet.runtime.virtual import Device
 
 COOPERATIVE = {"launch_cooperative_grid": True}
 """Triton's option for a launch whose programs all run at the same time."""
@@ -45,7 +45,7 @@ class Launcher:
         start(*launch.arguments, **launch.keywords)
 
 
-class Gpu(Launcher):
+class Gpu(Launcher, Device):
     """The current GPU of this process, for all ranks."""
 
     name = "cuda"
@@ -53,13 +53,6 @@ class Gpu(Launcher):
     def __init__(self) -> None:
         super().__init__()
         self.write_through = ".wt" if torch.version.hip else ""
-
-    def memory(self, size: int) -> torch.Tensor:
-        """Return bytes of device memory."""
-        return torch.empty(size, dtype=torch.uint8, device=self.name)
-
-    def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
-        """Note nothing."""
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
         """Return what replays a graph of the launches."""

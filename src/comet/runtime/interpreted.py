@@ -148,25 +148,20 @@ def _active(pointers: Any, mask: Any) -> tuple[np.ndarray, int]:
     return addresses[np.broadcast_to(admitted, addresses.shape)], width
 
 
-def _watched_load(original: Callable[..., Any], observer: Observer) -> Any:
-    def load(pointers: Any, mask: Any, *rest: Any, **keywords: Any) -> Any:
-        access = Access(Kind.READ, *_active(pointers, mask))
-        observer.before(access)
-        result = original(pointers, mask, *rest, **keywords)
-        observer.after(access)
-        return result
+def _watched(kind: Kind, mask: int) -> Callable[[Callable[..., Any], Observer], Any]:
+    """Watch loads or stores, whose mask is the argument of that number."""
 
-    return load
+    def watch(original: Callable[..., Any], observer: Observer) -> Any:
+        def access(*arguments: Any, **keywords: Any) -> Any:
+            seen = Access(kind, *_active(arguments[0], arguments[mask]))
+            observer.before(seen)
+            result = original(*arguments, **keywords)
+            observer.after(seen)
+            return result
 
+        return access
 
-def _watched_store(original: Callable[..., Any], observer: Observer) -> Any:
-    def store(pointers: Any, value: Any, mask: Any, *rest: Any) -> None:
-        access = Access(Kind.WRITE, *_active(pointers, mask))
-        observer.before(access)
-        original(pointers, value, mask, *rest)
-        observer.after(access)
-
-    return store
+    return watch
 
 
 def _atomic(addresses: np.ndarray, width: int, writes: bool, order: Any, scope: Any):
@@ -254,8 +249,8 @@ NEUTRAL_ZERO = ("ADD", "FADD", "OR", "XOR")
 """The atomics that write nothing if the value is zero, as a poll does."""
 
 WATCHED = {
-    "create_masked_load": _watched_load,
-    "create_masked_store": _watched_store,
+    "create_masked_load": _watched(Kind.READ, 1),
+    "create_masked_store": _watched(Kind.WRITE, 2),
     "create_atomic_rmw": _watched_rmw,
     "create_atomic_cas": _watched_cas,
     "create_barrier": _watched_barrier,

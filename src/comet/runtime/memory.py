@@ -75,6 +75,21 @@ class Access:
         return int(where[0] if where.size == 1 else where.max()) + self.width
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A memory operation, for reports."""
+
+    rank: int
+    program: str
+    """The kernel and the index of the program in its grid, or the host."""
+    location: str
+    """File and line."""
+
+    def __str__(self) -> str:
+        """Return the operation in a phrase."""
+        return f"rank {self.rank}, {self.program}, {self.location}"
+
+
 @dataclass(frozen=True, eq=False)
 class Region:
     """An allocation: in a rank's symmetric heap, or a tensor of one rank."""

@@ -25,9 +25,8 @@ from comet.runtime.deadlock import DeadlockError
 from comet.runtime.engine import Engine
 from comet.runtime.engine_rank import EngineRank
 from comet.runtime.heap import HEAP_BYTES
-from comet.runtime.interpreted import observed
 from comet.runtime.memory import MemoryMap
-from comet.runtime.ranks import Rank, SymmetryError, T
+from comet.runtime.ranks import Rank, T, heaps_differ
 
 SHARED = Path("/dev/shm")
 NAP = 50e-6
@@ -83,10 +82,7 @@ class _ProcessRank(EngineRank):
         self._meet(count)
         others = np.flatnonzero(board.hashes != board.hashes[self.rank])
         if others.size:
-            raise SymmetryError(
-                f"the heaps of ranks {self.rank} and {others[0]} differ; "
-                "every rank has to allocate the same, in the same order"
-            )
+            raise heaps_differ(self.rank, others[0])
         board.arrived[self.rank] = count + 1
         self._meet(count + 1)
 
@@ -182,8 +178,7 @@ class _Worker(Generic[T]):
         rank.mapped = range(self._world)
         results: list[T] = []
         rank.add_host(lambda: results.append(self._body(rank)))
-        with observed(engine):
-            engine.conductor.run()
+        engine.run()
         return results[0]
 
     def _heaps(self) -> list[torch.Tensor]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from comet.runtime.memory import Access, Kind, MemoryMap, Region, SyncScope
+from comet.runtime.memory import Access, Kind, MemoryMap, Operation, Region, SyncScope
 
 if TYPE_CHECKING:
     Cells = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -49,21 +49,6 @@ COVERS: Mapping[Kind, frozenset[Kind]] = {
     for new in Kind
 }
 """Earlier accesses that need no more checks: what races with them races with this."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A memory operation, for reports."""
-
-    rank: int
-    program: str
-    """The kernel and the index of the program in its grid, or the host."""
-    location: str
-    """File and line."""
-
-    def __str__(self) -> str:
-        """Return the operation in a phrase."""
-        return f"rank {self.rank}, {self.program}, {self.location}"
 
 
 class RaceError(Exception):

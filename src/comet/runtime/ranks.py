@@ -43,6 +43,14 @@ class SymmetryError(Exception):
     """Ranks did not allocate the same things in the same order."""
 
 
+def heaps_differ(rank: int, other: int) -> SymmetryError:
+    """Return the error of two ranks whose heaps have different hashes."""
+    return SymmetryError(
+        f"the heaps of ranks {rank} and {other} differ; every rank has to allocate the "
+        "same, in the same order"
+    )
+
+
 def expect_same_allocations(logs: Sequence[Sequence[Allocation]]) -> None:
     """Raise `SymmetryError` if a rank's allocations differ from those of rank 0."""
     for rank, log in enumerate(logs):

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from comet.runtime.deadlock import DeadlockError
-from comet.runtime.engine import Engine
+from comet.runtime.engine import Engine, watched_engine
 from comet.runtime.engine_rank import EngineRank
 from comet.runtime.heap import HEAP_BYTES, aligned_bytes
-from comet.runtime.interpreted import observed
-from comet.runtime.memory import MemoryMap
-from comet.runtime.races import RaceDetector
 from comet.runtime.ranks import Rank, T, expect_same_allocations
 
 
@@ -73,13 +69,7 @@ def run(
     Raises `DeadlockError`, `RaceError`, `SymmetryError`, `ProgramError`, or what a host
     program raised.
     """
-    memory = MemoryMap()
-    detector = RaceDetector(memory) if races else None
-
-    def stuck() -> None:
-        raise DeadlockError(engine.waiting(), "deadlock: no program can go on")
-
-    engine = Engine(seed, stuck, detector, memory, resident)
+    engine = watched_engine(seed, resident, races=races)
     heaps = [aligned_bytes(heap_bytes) for _ in range(world)]
     ranks = [_ScheduledRank(rank, engine, heaps) for rank in range(world)]
     meeting = _Meeting(ranks, engine)
@@ -87,6 +77,5 @@ def run(
     for rank in ranks:
         rank.meeting = meeting
         rank.add_host(lambda rank=rank: results.update({rank.rank: body(rank)}))
-    with observed(engine):
-        engine.conductor.run()
+    engine.run()
     return [results[rank] for rank in range(world)]

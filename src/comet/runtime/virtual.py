@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 import torch
 
@@ -23,49 +22,26 @@ ROOM = 1 << 54
 """Bytes of a heap that is never full, on a device without memory."""
 
 
-class Device(Protocol):
-    """The device of all ranks."""
+class Device:
+    """The device of all ranks; this one has no memory, and executes nothing."""
 
-    name: str
+    name = "meta"
     """The name in torch."""
-    write_through: str
+    write_through = ""
     """See `Rank`."""
 
     def memory(self, size: int) -> torch.Tensor:
         """Return `size` bytes, aligned to at least 16."""
-        ...
+        return torch.empty(size, dtype=torch.uint8, device=self.name)
 
     def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
         """Handle a new allocation in a rank's heap."""
-        ...
 
     def launch(self, launch: KernelCall) -> None:
         """Run a kernel after all earlier ones have ended."""
-        ...
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
         """Return a function that repeats these launches without their host programs."""
-        ...
-
-
-class NoDevice:
-    """A device without memory that executes nothing: shows what a plan launches."""
-
-    name = "meta"
-    write_through = ""
-
-    def memory(self, size: int) -> torch.Tensor:
-        """Return bytes without data."""
-        return torch.empty(size, dtype=torch.uint8, device="meta")
-
-    def allocated(self, rank: int, tensor: torch.Tensor, entry: Allocation) -> None:
-        """Do nothing."""
-
-    def launch(self, launch: KernelCall) -> None:
-        """Do nothing."""
-
-    def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """Return the launches, which do nothing."""
         return launches
 
 
@@ -194,7 +170,7 @@ def _agree(values: Sequence[object], bases: Sequence[int]) -> bool:
 
 def heap_bytes_of_all(host: Host) -> int:
     """Return the bytes of a rank's heap if all its tensors are in it."""
-    ranks = VirtualRanks(host.program.ranks, ROOM, NoDevice())
+    ranks = VirtualRanks(host.program.ranks, ROOM, Device())
     host.session(ranks.ranks[0])
     return max(ranks.ranks[0].heap.used, 1)
 

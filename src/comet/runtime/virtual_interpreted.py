@@ -12,17 +12,14 @@ from collections.abc import Callable
 import torch
 
 from comet.runtime.check_ranks import Epochs, Host
-from comet.runtime.deadlock import DeadlockError
-from comet.runtime.engine import Actor, Engine
+from comet.runtime.engine import Actor, Engine, watched_engine
 from comet.runtime.heap import Allocation, aligned_bytes
-from comet.runtime.interpreted import observed
-from comet.runtime.memory import MemoryMap, Region
-from comet.runtime.races import RaceDetector
+from comet.runtime.memory import Region
 from comet.runtime.ranks import KernelCall, T
-from comet.runtime.virtual import check_on
+from comet.runtime.virtual import Device, check_on
 
 
-class InterpretedDevice:
+class InterpretedDevice(Device):
     """
     Runs the programs of a launch as tasks of an engine.
 
@@ -30,7 +27,6 @@ class InterpretedDevice:
     """
 
     name = "cpu"
-    write_through = ""
     actor: Actor
     """The host program of all ranks."""
 
@@ -90,18 +86,11 @@ def on_device(
     At most `resident` programs of a launch run at the same time, in their order.
     Raises `DeadlockError`, `RaceError`, `ProgramError`, or what the function raises.
     """
-    memory = MemoryMap()
-    detector = RaceDetector(memory) if races else None
-
-    def stuck() -> None:
-        raise DeadlockError(engine.waiting(), "deadlock: no program can go on")
-
-    engine = Engine(seed, stuck, detector, memory, resident)
+    engine = watched_engine(seed, resident, races=races)
     device = InterpretedDevice(engine)
     results: list[T] = []
     device.actor = engine.add_host(0, lambda: results.append(body(device)))
-    with observed(engine):
-        engine.conductor.run()
+    engine.run()
     return results[0]
 
 
@@ -114,8 +103,6 @@ def run(
     `graph`: all launches but the first are repeated without the host program.
     Raises `SymmetryError`, or what `on_device` does.
     """
-
-    def body(device: InterpretedDevice) -> list[Epochs]:
-        return check_on(device, host, graph=graph)
-
-    return on_device(body, seed=seed, resident=resident)
+    return on_device(
+        lambda device: check_on(device, host, graph=graph), seed=seed, resident=resident
+    )

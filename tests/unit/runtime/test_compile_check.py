@@ -44,52 +44,22 @@ def test_spills_are_seen(tmp_path: Path):
     assert all(bool(kernel["slow"]) == bool(kernel["spills"]) for kernel in usage)
 
 
-def test_interpreting_process_is_refused(tmp_path: Path):
-    environment = dict(os.environ, TRITON_INTERPRET="1")
-    done = subprocess.run(
-        [sys.executable, "-m", "comet.runtime.compile_check", "module.py"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stderr == "compile_check: error: TRITON_INTERPRET is set\n"
-
-
-def test_one_json_object_a_line(tmp_path: Path):
-    path = tmp_path / "module.py"
-    path.write_text(emitted(schedule("welford", SIZES, TILES), LOWER))
-    done = subprocess.run(
-        [sys.executable, "-m", "comet.runtime.compile_check", str(path)],
-        env=dict(os.environ, TRITON_INTERPRET="0"),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    keys = ["module", "kernel", "target", "registers", "spills", "shared"]
-    keys += ["matrix", "programs", "resident", "faults", "slow"]
-    assert [list(json.loads(line)) for line in done.stdout.splitlines()] == [keys] * 2
-
-
 def test_the_launches_of_one_gpu_hold_the_programs_of_all_ranks(tmp_path: Path):
     options = "triton-distributed{ranks=3 pattern=push}"
     text = SHARED_TEXTS["ag_gemm"].format(M=32, N=48, K=48)
     path = tmp_path / "module.py"
     path.write_text(emitted(text, f"{H200X8},{options}"))
-    command = [sys.executable, "-m", "comet.runtime.compile_check"]
-    command += ["--targets", "sm_90", str(path)]
-    environment = {**os.environ, "TRITON_DEFAULT_FP_FUSION": "1"}
+    command = [sys.executable, "-m", "comet.tools.comet_run", str(path), "--json"]
+    command += ["--compile", "sm_90"]
     programs: list[list[int]] = []
-    for together in ([], ["--together"]):
+    for together in ([], ["--backend", "gpu"]):
         done = subprocess.run(
             [*command, *together],
-            env=environment,
             capture_output=True,
             text=True,
             check=True,
         )
-        kernels = [json.loads(line) for line in done.stdout.splitlines()]
+        kernels = json.loads(done.stdout)["kernels"]
         assert not any(kernel["faults"] for kernel in kernels)
         assert all(kernel["resident"] % 132 == 0 for kernel in kernels)
         programs.append([kernel["programs"] for kernel in kernels])

@@ -9,11 +9,12 @@ from comet.runtime.memory import (
     Access,
     Kind,
     MemoryMap,
+    Operation,
     OutOfBoundsError,
     Region,
     SyncScope,
 )
-from comet.runtime.races import CONFLICTS, Operation, RaceDetector, RaceError
+from comet.runtime.races import CONFLICTS, RaceDetector, RaceError
 
 BOX, FLAG = 0x1000, 0x2000
 READ, WRITE = Kind.READ, Kind.WRITE

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comet.runtime.memory import Access, Kind, MemoryMap, Region
-from comet.runtime.races import CONFLICTS, Operation, RaceDetector, RaceError
+from comet.runtime.memory import Access, Kind, MemoryMap, Operation, Region
+from comet.runtime.races import CONFLICTS, RaceDetector, RaceError
 
 THREADS = 3
 CELLS, FLAGS = 0x1000, 0x2000

@@ -18,7 +18,7 @@ from comet.runtime.gpu import COOPERATIVE, Gpu
 from comet.runtime.program import load_module
 from comet.runtime.ranks import KernelCall, SymmetryError
 from comet.runtime.request import Request
-from comet.runtime.virtual import NoDevice, VirtualRanks, merged
+from comet.runtime.virtual import Device, VirtualRanks, merged
 
 PATTERNS = {"ag_gemm": ("bsp", "wait", "pull", "push", "fused")}
 IN_PLACE = "pull inputs=symmetric"
@@ -224,21 +224,21 @@ def test_a_kernel_that_does_not_know_its_rank_is_refused() -> None:
 
 
 def test_ranks_launch_equally_often() -> None:
-    ranks = VirtualRanks(2, 4096, NoDevice())
+    ranks = VirtualRanks(2, 4096, Device())
     ranks.ranks[1].launch_together(launches()[1])
     with pytest.raises(SymmetryError, match="different numbers of kernels"):
         ranks.merged_launches()
 
 
 def test_ranks_allocate_the_same() -> None:
-    ranks = VirtualRanks(2, 4096, NoDevice())
+    ranks = VirtualRanks(2, 4096, Device())
     ranks.ranks[1].heap.zeros((3,), torch.int32, "flags")
     with pytest.raises(SymmetryError, match="rank 0 allocated 0 tensors, rank 1 1"):
         ranks.merged_launches()
 
 
 def test_nobody_reads_what_is_not_launched_yet() -> None:
-    rank = VirtualRanks(2, 4096, NoDevice()).ranks[0]
+    rank = VirtualRanks(2, 4096, Device()).ranks[0]
     tensor = rank.zeros((3,), torch.float32)
     rank.launch_together(launches()[0])
     with pytest.raises(ValueError, match="before all ranks have launched"):
