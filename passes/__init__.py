@@ -30,6 +30,8 @@ PASSES = {
     "annotate-cost": "annotate_cost:AnnotateCostPass",
     "materialize-copies": "schedule.materialize_copies:MaterializeCopiesPass",
     "hoist-copies": "schedule.hoist_copies:HoistCopiesPass",
+    "pad-blocks": "triton.pad_blocks:PadBlocksPass",
+    "map-grid": "triton.map_grid:MapGridPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",
     "lower-to-comet": "comet.lower_to_comet:LowerToCometPass",
     "raise-comet": "comet.raise_comet:RaiseCometPass",

@@ -40,10 +40,12 @@ from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.analysis import verify_combiners
 from comet.dialects.schedule.attributes import (
     BindingAttr,
+    BlocksAttr,
     Combiner,
     LaunchAttr,
     LoopAttr,
     LoopList,
+    ProgramsAttr,
 )
 from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.node import (
@@ -214,7 +216,8 @@ class SpatialOp(NodeOp):
     extent, or 1 (idle), and instances get tiles of ceil(extent / factors), of which the
     last ones may be short or empty. On a grid the factor is the number of programs,
     ceil(extent / tile); of two loops over one dimension, the first makes even parts.
-    `merge` combines the `fold` results of two instances.
+    `merge` combines the `fold` results of two instances. In a kernel `blocks` are what
+    the tiles are padded to, `programs` those of the launch grid.
 
     ```mlir
     %d = schedule.spatial @d_kx_ky on @edge [kx: N = 2, ky: N = 2]
@@ -224,7 +227,7 @@ class SpatialOp(NodeOp):
       %d1 = compound.reduce max %c1 : ...
       schedule.yield %d1 : tensor<8xf16, #compound.dims<M @OB>>
     }
-    %h = schedule.spatial @h on grid [g0: M = 8] ins(..) outs(..) {..}
+    %h = schedule.spatial @h on grid [g0: M = 8] blocks <M: 3 -> 4> ins(..) {..}
     ```
     """
 
@@ -236,14 +239,17 @@ class SpatialOp(NodeOp):
     mesh = opt_prop_def(FlatSymbolRefAttr)
     body = region_def("single_block")
     merge = opt_region_def("single_block")
+    blocks = opt_prop_def(BlocksAttr)
+    programs = opt_prop_def(ProgramsAttr)
     launch = opt_attr_def(LaunchAttr, attr_name="schedule.launch")
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove(), SpatialAxes())
     custom_directives = (LoopList,)
     assembly_format = (
-        "($node_name^)? `on` ($mesh^) : (`grid`)? custom<LoopList>($loops) `ins` `(` "
-        "$ins `:` type($ins) `)` (`with` `(` $with_args^ `:` type($with_args) `)`)? "
-        "`outs` `(` type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword "
-        "$body (`merge` $merge^)?"
+        "($node_name^)? `on` ($mesh^) : (`grid`)? custom<LoopList>($loops) "
+        "(`blocks` $blocks^)? (`programs` $programs^)? `ins` `(` $ins `:` type($ins) "
+        "`)` (`with` `(` $with_args^ `:` type($with_args) `)`)? `outs` `(` "
+        "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body "
+        "(`merge` $merge^)?"
     )
 
     def __init__(
@@ -324,7 +330,38 @@ class SpatialOp(NodeOp):
     def verify_(self) -> None:
         verify_node(self)
         self._verify_merge()
+        self._verify_programs()
         _verify_tree(self)
+
+    def _verify_programs(self) -> None:
+        """Check that blocks and programs are of a launch grid, and of all loops."""
+        if self.on_mesh and (self.blocks or self.programs):
+            raise VerifyException(
+                f"'{self.name}' op on a mesh has no blocks and programs: these are of "
+                "a launch grid"
+            )
+        if self.programs is None:
+            return
+        programs, blocks = self.programs, self.blocks or BlocksAttr({})
+        if len(programs.counts) != len(self.loops):
+            raise VerifyException(
+                f"'{self.name}' op has {len(self.loops)} loops, and programs for "
+                f"{len(programs.counts)}"
+            )
+        cuts = self.cuts()
+        if programs.swizzle > 1 and [c.factor > 1 for c in cuts].count(True) != 2:
+            raise VerifyException(
+                f"'{self.name}' op has a swizzle, but not two loops that it is for"
+            )
+        rows = zip(cuts, programs.counts, programs.slices, strict=True)
+        for cut, count, extent in rows:
+            block = blocks.size(cut.dim, cut.tile)
+            fits = count <= cut.factor and count * extent >= cut.extent
+            if not fits or extent not in (cut.tile, block):
+                raise VerifyException(
+                    f"'{self.name}' op has {count} programs of {extent} elements for "
+                    f"{cut.factor} tiles of {cut.dim} = {cut.tile} in blocks of {block}"
+                )
 
     def _verify_merge(self) -> None:
         """Check that `merge` takes two sets of `fold` results and gives one."""
@@ -361,5 +398,5 @@ class SpatialOp(NodeOp):
 Schedule = Dialect(
     "schedule",
     [CopyOp, SpatialOp, TemporalOp, YieldOp],
-    [LoopAttr, BindingAttr, LaunchAttr],
+    [LoopAttr, BindingAttr, BlocksAttr, LaunchAttr, ProgramsAttr],
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import auto
+from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.dialects.utils import EnumAttribute
@@ -27,6 +28,9 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.compound.dims import LAUNCH_NUMBERS
+
+GRID_AXES = 3
+"""The axes of a launch grid on a GPU."""
 
 
 @irdl_attr_definition
@@ -239,3 +243,162 @@ class LaunchAttr(ParametrizedAttribute):
         with printer.in_angle_brackets():
             numbers = (f"{key} = {number}" for key, number in self.numbers.items())
             printer.print_string(", ".join(numbers))
+
+
+@irdl_attr_definition
+class BlocksAttr(ParametrizedAttribute):
+    """
+    The blocks of a kernel on a GPU: the power of two that each tile is padded to.
+
+    A tile is a dimension and its extent; tiles that are alike have one block.
+
+    ```mlir
+    #schedule.blocks<M: 3 -> 4, K: 8 -> 16, K: 32 -> 32>
+    ```
+    """
+
+    name = "schedule.blocks"
+
+    dims: ArrayAttr[StringAttr] = param_def()
+    tiles: ArrayAttr[IntAttr] = param_def()
+    padded: ArrayAttr[IntAttr] = param_def()
+
+    def __init__(self, sizes: Mapping[tuple[str, int], int]):
+        super().__init__(
+            ArrayAttr(StringAttr(dim) for dim, _ in sizes),
+            ArrayAttr(IntAttr(tile) for _, tile in sizes),
+            ArrayAttr(IntAttr(size) for size in sizes.values()),
+        )
+
+    @property
+    def sizes(self) -> dict[tuple[str, int], int]:
+        """The block size of each dimension and tile extent, in elements."""
+        rows = zip(self.dims, self.tiles, self.padded, strict=True)
+        return {(dim.data, tile.data): size.data for dim, tile, size in rows}
+
+    def size(self, dim: str, tile: int) -> int:
+        """Return the block of a tile; one that is never on the chip has none."""
+        return self.sizes.get((dim, tile), tile)
+
+    def verify(self) -> None:
+        for (dim, tile), size in self.sizes.items():
+            if tile < 1 or size < tile or size & (size - 1):
+                raise VerifyException(
+                    f"a block of {size} elements for a tile of {dim} = {tile}; write "
+                    "a power of two that is at least the tile"
+                )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        sizes: dict[tuple[str, int], int] = {}
+
+        def parse_size() -> None:
+            dim = parser.parse_identifier("dimension name expected")
+            parser.parse_punctuation(":")
+            tile = parser.parse_integer()
+            parser.parse_punctuation("->")
+            sizes[dim, tile] = parser.parse_integer()
+
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_size)
+        return cls(sizes).parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            sizes = self.sizes.items()
+            texts = (f"{dim}: {tile} -> {size}" for (dim, tile), size in sizes)
+            printer.print_string(", ".join(texts))
+
+
+@irdl_attr_definition
+class ProgramsAttr(ParametrizedAttribute):
+    """
+    The programs of a grid node: for each of its loops how many, of how many elements
+    each, and on which axis of the launch grid.
+
+    Loops on one axis share its programs, the last loop advances fastest. `swizzle` is
+    the number of programs along the first loop that run before the second advances.
+
+    ```mlir
+    #schedule.programs<8 of 128 on 1, 6 of 64 on 0, swizzle 4>
+    ```
+    """
+
+    name = "schedule.programs"
+
+    counts_: ArrayAttr[IntAttr] = param_def()
+    slices_: ArrayAttr[IntAttr] = param_def()
+    axes_: ArrayAttr[IntAttr] = param_def()
+    swizzle_: IntAttr = param_def()
+
+    def __init__(
+        self,
+        counts: Sequence[int],
+        slices: Sequence[int],
+        axes: Sequence[int],
+        swizzle: int = 1,
+    ):
+        rows = (ArrayAttr(map(IntAttr, numbers)) for numbers in (counts, slices, axes))
+        super().__init__(*rows, IntAttr(swizzle))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many programs each loop has."""
+        return tuple(count.data for count in self.counts_)
+
+    @property
+    def slices(self) -> tuple[int, ...]:
+        """The elements of its dimension that a program has, for each loop."""
+        return tuple(extent.data for extent in self.slices_)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axis of the launch grid, for each loop."""
+        return tuple(axis.data for axis in self.axes_)
+
+    @property
+    def swizzle(self) -> int:
+        """The L2 swizzle: programs along the first loop that run together."""
+        return self.swizzle_.data
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The extents of the launch grid."""
+        rows = tuple(zip(self.axes, self.counts, strict=True))
+        axes = range(max((*self.axes, 0)) + 1)
+        return tuple(prod(n for axis, n in rows if axis == own) for own in axes)
+
+    def verify(self) -> None:
+        if min((*self.counts, *self.slices, self.swizzle)) < 1:
+            raise VerifyException("programs, their elements and swizzles are positive")
+        if not set(self.axes) <= set(range(GRID_AXES)):
+            raise VerifyException(
+                f"a launch grid has axes 0 to {GRID_AXES - 1}, not {max(self.axes)}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        rows: list[tuple[int, int, int]] = []
+        swizzle = 1
+
+        def parse_row() -> None:
+            nonlocal swizzle
+            if parser.parse_optional_keyword("swizzle") is not None:
+                swizzle = parser.parse_integer()
+                return
+            count = parser.parse_integer()
+            parser.parse_keyword("of")
+            extent = parser.parse_integer()
+            parser.parse_keyword("on")
+            rows.append((count, extent, parser.parse_integer()))
+
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_row)
+        counts, slices, axes = ([row[column] for row in rows] for column in range(3))
+        return cls(counts, slices, axes, swizzle).parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        rows = zip(self.counts, self.slices, self.axes, strict=True)
+        texts = [f"{count} of {extent} on {axis}" for count, extent, axis in rows]
+        if self.swizzle > 1:
+            texts.append(f"swizzle {self.swizzle}")
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(texts))

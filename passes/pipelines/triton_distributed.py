@@ -53,6 +53,8 @@ from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
 from comet.passes.sharding.shardings import select_mesh
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
+from comet.passes.triton.map_grid import MapGridPass
+from comet.passes.triton.pad_blocks import PadBlocksPass
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,8 @@ class TritonDistributedPass(Pipeline):
         if self.to == "tl":
             yield MaterializeCopiesPass()
             yield HoistCopiesPass()
+            yield PadBlocksPass()
+            yield MapGridPass()
             yield LowerToTritonPass()
 
 

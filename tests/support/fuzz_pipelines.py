@@ -112,8 +112,8 @@ def _kernels(random: Random) -> Specs:
 
 def _copies(random: Random) -> Specs:
     """Return passes before `lower-to-triton`, which does without them too."""
-    copies = ("materialize-copies", "hoist-copies")
-    return copies[: random.choice((0, 1, 2, 2))]
+    passes = ("materialize-copies", "hoist-copies", "pad-blocks", "map-grid")
+    return passes[: random.choice((0, 1, 2, 3, 4, 4))]
 
 
 def in_one(random: Random, dims: Sequence[str]) -> tuple[Specs, str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -22,6 +23,8 @@ from comet.passes.schedule.hoist_copies import hoist
 from comet.passes.schedule.materialize_copies import has_transfers, materialize
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel
 from comet.passes.triton.lower_to_triton.program import find_program, lower_program
+from comet.passes.triton.map_grid import map_grids
+from comet.passes.triton.pad_blocks import pad_blocks
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,7 @@ class LowerToTritonPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every function that is no reference."""
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
-            if has_transfers(function):
-                materialize(function)
-                hoist(function)
+            prepare(function)
             found = find_program(function)
             lowered = [
                 lower_kernel(kernel, found.ranks) for kernel in found.program.kernels()
@@ -43,3 +44,12 @@ class LowerToTritonPass(ModulePass):
             for made in lowered:
                 op.body.block.insert_op_before(made.kernel, function)
             lower_program(found, lowered)
+
+
+def prepare(function: FuncOp) -> None:
+    """Decide what the passes before have not: copies, blocks, programs."""
+    if has_transfers(function):
+        materialize(function)
+        hoist(function)
+    pad_blocks(function)
+    map_grids(function)

@@ -20,8 +20,9 @@ from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
 from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.loop_slices import LoopSlice
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
-from comet.passes.triton.lower_to_triton.slices import DimSlice, LoopSlice, inner_slice
+from comet.passes.triton.lower_to_triton.slices import DimSlice, inner_slice
 from comet.passes.triton.lower_to_triton.values import (
     MAX_INDEX,
     Buffer,
@@ -163,7 +164,7 @@ def owned_slice(
         shard = scope.constexprs.extent(row.dim, row.tile)
         hint = f"start_{row.dim.lower()}"
         first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, shard), hint)
-    whole, last = replace(row, split=True), row.tile * (ranks_of(scope).world - 1)
+    whole, last = replace(row, is_bounded=True), row.tile * (ranks_of(scope).world - 1)
     inside = inner_slice(part, whole, first, scope.prologue, last < part.length)
     return replace(inside, unit=0), Owner(peer, first)
 

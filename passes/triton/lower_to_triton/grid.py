@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
@@ -16,7 +15,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.triton.lower_to_triton.blocks import BlockPlan
+from comet.passes.triton.loop_slices import LoopSlice, loop_slices
 from comet.passes.triton.lower_to_triton.channels import (
     Awaited,
     Received,
@@ -28,12 +27,7 @@ from comet.passes.triton.lower_to_triton.channels import (
     wait_for_own_rank,
 )
 from comet.passes.triton.lower_to_triton.nodes import BodyLowering
-from comet.passes.triton.lower_to_triton.slices import (
-    LoopSlice,
-    inner_slice,
-    loop_slices,
-    step_of,
-)
+from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.values import Buffer, GridIndex, Scope, both
 
 
@@ -45,17 +39,13 @@ class Grid:
     targets: Sequence[Buffer]
     owned: Sequence[str] = ()
     """Dimensions whose first loop runs over the ranks that sent or receive them."""
-    exact: bool = False
-    """Whether there are exactly as many programs as the loops say: all signal."""
     first: Sequence[Received] = ()
     """This rank's messages that have to be there before anything is loaded."""
 
 
-def lower_grid(
-    node: SpatialOp, scope: Scope, grid: Grid, body: BodyLowering
-) -> list[int]:
+def lower_grid(node: SpatialOp, scope: Scope, grid: Grid, body: BodyLowering) -> None:
     """
-    Write the grid node that is a kernel; return the extents of its launch grid.
+    Write the grid node that is a kernel.
 
     Raises `PassFailedException` where programs would have to combine their results.
     """
@@ -65,7 +55,7 @@ def lower_grid(
                 f"lower-to-triton: programs of the grid combine {result.type} by "
                 f"{combiner}; split the dimension in a temporal loop instead"
             )
-    extents = _place_on_grid(node, scope, grid)
+    _place_on_grid(node, scope, grid)
     awaited = Awaited()
     for received in grid.first:
         wait_for_own_rank(scope, awaited.once(received, ranks_of(scope).rank))
@@ -76,7 +66,6 @@ def lower_grid(
         for value, target in zip(node.outs, grid.targets, strict=True)
     ]
     body.lower_body(node, scope, targets)
-    return extents
 
 
 def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None:
@@ -127,95 +116,73 @@ def _arrived(
     return from_all(scope, awaited.once(buffer, None))
 
 
-def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> list[int]:
-    """Give every program its slices; return the extents of the launch grid."""
+def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> None:
+    """Give every program its slices."""
+    assert node.programs is not None
     loops = loop_slices(node)
-    counts = program_counts(node, scope.constexprs.plan, grid.owned, grid.exact)
-    group = 1 if node.launch is None else node.launch.group
-    if len(loops) == 2 and group > 1:
-        programs, extents = _grouped(loops, counts, group, scope)
-    elif scope.program is not None:
-        programs, extents = _flat(counts, scope.program, scope), [prod(counts)]
-    else:
-        programs, extents = _programs(counts, scope)
+    rows = zip(node.loops, node.programs.counts, node.programs.axes, strict=True)
+    sliced = [(count, axis) for loop, count, axis in rows if loop.factor > 1]
+    counts, axes = [count for count, _ in sliced], [axis for _, axis in sliced]
+    indices = _indices(counts, axes, scope)
+    if node.programs.swizzle > 1:
+        indices = _swizzled(indices, loops, counts, node.programs.swizzle, scope)
     scope.grid = [
-        GridIndex(loop.dim, program, count)
-        for loop, program, count in zip(loops, programs, counts, strict=True)
+        GridIndex(loop.dim, index, count)
+        for loop, index, count in zip(loops, indices, counts, strict=True)
     ]
-    for loop, program in zip(loops, programs, strict=True):
+    for loop, index in zip(loops, indices, strict=True):
         if loop.dim in grid.owned and loop.dim not in scope.owners:
-            _place_owner(loop, program, scope, grid)
+            _place_owner(loop, index, scope, grid)
         else:
-            _place(loop, program, scope, grid)
-    return extents or [1]
+            _place(loop, index, scope)
 
 
-def _grouped(
-    loops: Sequence[LoopSlice], counts: list[int], group: int, scope: Scope
-) -> tuple[list[SSAValue], list[int]]:
-    """Return the indices along two rows, of which `group` of the first go together."""
-    home, (rows, columns) = scope.prologue, counts
-    if scope.program is not None:
-        (row, column), extents = _flat(counts, scope.program, scope), [rows * columns]
-    else:
-        # The last axis of the launch grid advances slowest.
-        row, column = (home.add(tl.ProgramIdOp(axis)) for axis in (1, 0))
-        extents = [columns, rows]
+def _indices(
+    counts: Sequence[int], axes: Sequence[int], scope: Scope
+) -> list[SSAValue]:
+    """Return the index of the program along each loop."""
+    indices: dict[int, SSAValue] = {}
+    for axis in sorted(set(axes)):
+        own = [loop for loop, other in enumerate(axes) if other == axis]
+        found = _along_axis(axis, [counts[loop] for loop in own], scope)
+        indices |= dict(zip(own, found, strict=True))
+    return [indices[loop] for loop in range(len(axes))]
+
+
+def _swizzled(
+    indices: Sequence[SSAValue],
+    loops: Sequence[LoopSlice],
+    counts: Sequence[int],
+    group: int,
+    scope: Scope,
+) -> list[SSAValue]:
+    """Return the indices along two loops, of which `group` of the first go together."""
+    (row, column), (rows, columns) = indices, counts
     swizzle = tl.Swizzle2dOp(row, column, (rows, columns), group)
-    home.add(swizzle)
+    scope.prologue.add(swizzle)
     for result, loop in zip(swizzle.results, loops, strict=True):
         result.name_hint = f"pid_{loop.dim.lower()}"
-    return list(swizzle.results), extents
+    return list(swizzle.results)
 
 
-def _flat(counts: list[int], program: SSAValue, scope: Scope) -> list[SSAValue]:
-    """Return the indices along all rows of a launch with one axis, the last fastest."""
-    home, left = scope.prologue, program
-    indices: list[SSAValue] = []
+def _along_axis(axis: int, counts: list[int], scope: Scope) -> list[SSAValue]:
+    """Return the indices along the loops on one axis, of which the last is fastest."""
+    home, program = scope.prologue, scope.program
+    if program is not None and axis > 0:
+        raise PassFailedException(
+            f"lower-to-triton: programs are on axis {axis} of the launch grid, and "
+            "kernels of several ranks have axis 0 only; write `on 0` for all loops"
+        )
+    if program is None:
+        program = home.add(tl.ProgramIdOp(axis))
+    left, indices = program, list[SSAValue]()
     for count in reversed(counts[1:]):
         if left is not program:
             left.name_hint = "rest"
         extent = home.add(tl.ConstantOp.of(count, i32))
         indices.append(home.add(tl.BinaryOp(BinaryKind.MOD, left, extent)))
         left = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, left, extent))
-    return [left, *reversed(indices)] if counts else []
-
-
-def _programs(counts: list[int], scope: Scope) -> tuple[list[SSAValue], list[int]]:
-    """
-    Return the program's index along each row, and the extents of the launch grid.
-
-    A launch grid has three axes: the first rows share the first one if there are more,
-    the last of these advancing fastest.
-    """
-    home = scope.prologue
-    if not counts:
-        return [], []
-    shared = max(1, len(counts) - 2)
-    axes = 1 + len(counts[shared:])
-    first, *others = [home.add(tl.ProgramIdOp(axis)) for axis in range(axes)]
-    indices: list[SSAValue] = []
-    for count in reversed(counts[1:shared]):
-        extent = home.add(tl.ConstantOp.of(count, i32))
-        indices.append(home.add(tl.BinaryOp(BinaryKind.MOD, first, extent)))
-        first = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, first, extent))
-    grid = [prod(counts[:shared]), *counts[shared:]]
-    return [first, *reversed(indices), *others], grid
-
-
-def program_counts(
-    node: SpatialOp, plan: BlockPlan, owned: Sequence[str], exact: bool
-) -> list[int]:
-    """Return how many slices each row makes: blocks may exceed the tiles."""
-    counts: list[int] = []
-    wholes, left = dict(plan.extents), set(owned)
-    for loop in loop_slices(node):
-        length = loop.length(plan.block(loop.dim, loop.tile))
-        whole, wholes[loop.dim] = wholes[loop.dim], loop.tile
-        is_fixed = exact or loop.dim in left
-        counts.append(loop.factor if is_fixed else -(-whole // length))
-        left.discard(loop.dim)
-    return counts
+    return [left, *reversed(indices)]
 
 
 def _place_owner(loop: LoopSlice, program: SSAValue, scope: Scope, grid: Grid) -> None:
@@ -226,16 +193,14 @@ def _place_owner(loop: LoopSlice, program: SSAValue, scope: Scope, grid: Grid) -
     scope.slices[loop.dim], scope.owners[loop.dim] = part, owner
 
 
-def _place(loop: LoopSlice, program: SSAValue, scope: Scope, grid: Grid) -> None:
+def _place(loop: LoopSlice, program: SSAValue, scope: Scope) -> None:
     """Bind the slice of a dimension that belongs to a program."""
     part, home = scope.slices[loop.dim], scope.prologue
-    block = scope.constexprs.plan.block(loop.dim, loop.tile)
-    if grid.exact and block != loop.tile:
-        loop = replace(loop, split=True)
     start = program
     if loop.tile > 1:
         product = tl.BinaryOp(BinaryKind.MUL, program, step_of(part, loop, home.add))
-        start = home.add(product, f"start_{loop.dim.lower()}" if loop.split else None)
+        hint = f"start_{loop.dim.lower()}" if loop.is_bounded else None
+        start = home.add(product, hint)
     if part.start is not None:
         start = home.add(tl.BinaryOp(BinaryKind.ADD, part.start, start))
     if loop.tile == 1:

@@ -34,17 +34,13 @@ from comet.dialects.dataflow.transfer import (
     WaitOp,
 )
 from comet.dialects.schedule import CopyOp, SpatialOp
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
 from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.dataflow.kernel_locals import awaited_first
-from comet.passes.triton.lower_to_triton.blocks import (
-    BlockPlan,
-    memory_level,
-    plan_blocks,
-)
+from comet.passes.triton.loop_slices import blocks_of
 from comet.passes.triton.lower_to_triton.channels import Received
-from comet.passes.triton.lower_to_triton.grid import Grid, lower_grid, program_counts
+from comet.passes.triton.lower_to_triton.grid import Grid, lower_grid
 from comet.passes.triton.lower_to_triton.memory import (
     KernelMemory,
     check_signal,
@@ -60,6 +56,8 @@ from comet.passes.triton.lower_to_triton.ranks import (
 from comet.passes.triton.lower_to_triton.sends import signal
 from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Prologue
 from comet.passes.triton.lower_to_triton.values import Scope
+from comet.passes.triton.map_grid import signals_of
+from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 
 BESIDE = (EpochOp, IndexOp, PullOp, PushOp, ReadOp, RenameOp, SignalOp, StageOp, WaitOp)
 """What is in a kernel beside its nodes."""
@@ -83,7 +81,6 @@ class Part:
     """One node of a kernel; some programs do it, later ones do the next."""
 
     node: SpatialOp
-    plan: BlockPlan
     signals: tuple[SignalOp, ...]
     sources: tuple[str, ...] = ()
     """Dimensions whose first loop runs over the ranks that sent them."""
@@ -98,8 +95,7 @@ class Part:
     @property
     def programs(self) -> int:
         """How many programs do the node."""
-        counts = program_counts(self.node, self.plan, self.owned, bool(self.signals))
-        return prod(counts)
+        return prod(grid_of(self.node))
 
 
 def lower_kernel(kernel: dataflow.KernelOp, world: int) -> LoweredKernel:
@@ -140,26 +136,18 @@ def _parts(kernel: dataflow.KernelOp, world: int) -> list[Part]:
     return [_part(kernel, node, world) for node in grids]
 
 
+def grid_of(node: SpatialOp) -> tuple[int, ...]:
+    """Return the extents of the launch grid of a node, as `map-grid` has written it."""
+    assert node.programs is not None
+    return node.programs.grid
+
+
 def _part(kernel: dataflow.KernelOp, node: SpatialOp, world: int) -> Part:
-    plan, signals = plan_blocks(node), _signals(kernel, node)
+    signals = signals_of(kernel, node)
     if world == 1:
-        return Part(node, plan, signals)
+        return Part(node, signals)
     sources, destinations = source_dims(kernel, node), destination_dims(kernel, node)
-    return Part(node, plan, signals, sources, destinations)
-
-
-def _signals(kernel: dataflow.KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:
-    """Return the signals of what a node gives to channels."""
-    given = {
-        op.channel
-        for op in kernel.body.block.ops
-        if isinstance(op, PushOp | StageOp) and op.value in node.outs
-    }
-    return tuple(
-        op
-        for op in kernel.body.block.ops
-        if isinstance(op, SignalOp) and op.channel in given
-    )
+    return Part(node, signals, sources, destinations)
 
 
 @dataclass(frozen=True)
@@ -204,10 +192,10 @@ class _KernelLowering:
         self._kernel, self._made = kernel, made
         self.extents: dict[str, int] = {}
         for part in parts:
-            for dim, extent in part.plan.extents.items():
+            for dim, extent in kernel_extents(part.node).items():
                 self.extents[dim] = max(extent, self.extents.get(dim, 0))
         home = Prologue(made.body.block)
-        self._constexprs = Constexprs(made, BlockPlan(self.extents, {}), self.extents)
+        self._constexprs = Constexprs(made, BlocksAttr({}), self.extents)
         self._ranks: RankParameters | None = None
         if world > 1:
             self._ranks = rank_parameters(made, world, home, self._constexprs)
@@ -223,7 +211,8 @@ class _KernelLowering:
         block, ranks = self._made.body.block, self._ranks
         if ranks is None:
             (part,) = parts
-            return self._lower_part(part, block, Prologue(block), None)
+            self._lower_part(part, block, Prologue(block), None)
+            return list(grid_of(part.node))
         first = Programs(block, ranks.home.insertion_point(), ranks.program)
         programs = sum(part.programs for part in parts)
         if signalled := _signals_of_inputs(self._kernel):
@@ -263,13 +252,14 @@ class _KernelLowering:
 
     def _lower_part(
         self, part: Part, block: Block, home: Prologue, program: SSAValue | None
-    ) -> list[int]:
-        """Write a node and its signals; return the extents of its launch grid."""
-        node, plan, memory = part.node, part.plan, self.memory
+    ) -> None:
+        """Write a node and its signals."""
+        node, memory = part.node, self.memory
+        extents = kernel_extents(node)
         scope = self._scope(part, block, home, program)
         body = BodyLowering(
             memory_level(node),
-            lambda scope, value: memory.allocate(scope, value, plan.extents),
+            lambda scope, value: memory.allocate(scope, value, extents),
             part.sources,
         )
         first = (memory.buffers[value] for value in awaited_first(node))
@@ -277,27 +267,25 @@ class _KernelLowering:
             [memory.buffers[value] for value in node.ins],
             [memory.target(value) for value in node.outs],
             part.owned,
-            bool(part.signals),
             [buffer for buffer in first if isinstance(buffer, Received)],
         )
-        extents = lower_grid(node, scope, grid, body)
+        lower_grid(node, scope, grid, body)
         for op in part.signals:
             check_signal(op)
             signal(scope, memory.channel(op.channel), memory.flags(op.flags, op))
-        return extents
 
     def _scope(
         self, part: Part, block: Block, home: Prologue, program: SSAValue | None
     ) -> Scope:
         """Return the scope of a node's body, in which every slice is whole."""
         assert block.last_op is not None
-        constexprs = self._constexprs.of_part(part.plan)
+        constexprs = self._constexprs.of_part(blocks_of(part.node))
         # What programs have of all ranks in turn is whole.
         shards = self._kernel.shard_extents
         totals = {dim: shards[dim] for dim in shards if dim not in part.owned}
         slices = {
-            dim: self._whole(dim, totals.get(dim), constexprs, home)
-            for dim in part.plan.extents
+            dim: self._whole(dim, extent, totals.get(dim), constexprs, home)
+            for dim, extent in kernel_extents(part.node).items()
         }
         builder = Builder(InsertPoint.before(block.last_op))
         return Scope(
@@ -305,11 +293,15 @@ class _KernelLowering:
         )
 
     def _whole(
-        self, dim: str, total: int | None, constexprs: Constexprs, home: Prologue
+        self,
+        dim: str,
+        extent: int,
+        total: int | None,
+        constexprs: Constexprs,
+        home: Prologue,
     ) -> DimSlice:
         """Return the slice that is a whole dimension, or this rank's shard of it."""
-        extent = constexprs.plan.extents[dim]
-        block = constexprs.plan.block(dim, extent)
+        block = constexprs.blocks.size(dim, extent)
         size = constexprs.extent(dim, extent)
         whole = DimSlice(dim, extent, block, True, None, size, home, constexprs)
         ranks = self._ranks

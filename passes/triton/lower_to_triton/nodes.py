@@ -24,6 +24,7 @@ from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.loops import is_innermost
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.triton.loop_slices import LoopSlice, loop_slices
 from comet.passes.triton.lower_to_triton.accumulators import (
     is_continued,
     is_fused,
@@ -43,12 +44,7 @@ from comet.passes.triton.lower_to_triton.ops import (
     lower_contract,
     lower_op,
 )
-from comet.passes.triton.lower_to_triton.slices import (
-    LoopSlice,
-    inner_slice,
-    loop_slices,
-    step_of,
-)
+from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.values import (
     Buffer,
     Scope,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.dialects.builtin import (
@@ -31,7 +32,9 @@ from comet.dialects.compound import (
     RenameOp,
     YieldOp,
 )
-from comet.dialects.compound.dims import element_type_of, names_of
+from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.schedule.attributes import BlocksAttr
+from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.dialects.tl.types import (
     BinaryKind,
     Precision,
@@ -39,7 +42,6 @@ from comet.dialects.tl.types import (
     element_of,
 )
 from comet.dialects.tl.types import ReduceKind as BlockReduceKind
-from comet.passes.triton.lower_to_triton.blocks import DotForm, dot_form
 from comet.passes.triton.lower_to_triton.thread_locality import (
     breaks_thread_locality,
 )
@@ -121,6 +123,30 @@ def narrowed(
     return value
 
 
+@dataclass(frozen=True)
+class DotForm:
+    """A contraction of two matrices: rows x summed, summed x columns."""
+
+    rows: str
+    columns: str
+    summed: str
+
+
+def dot_form(op: ContractOp, blocks: BlocksAttr) -> DotForm | None:
+    """Return how a contraction of blocks is a dot of matrices, None if it is none."""
+    lhs, rhs, out = (
+        {dim for dim, tile in extents_of(value).items() if blocks.size(dim, tile) > 1}
+        for value in (op.lhs, op.rhs, op.result)
+    )
+    rows, columns, summed = lhs - rhs, rhs - lhs, lhs & rhs
+    is_product = len(rows) == len(columns) == len(summed) == 1 and not summed & out
+    tiles = (extents_of(op.lhs) | extents_of(op.rhs)).items()
+    sizes = [blocks.size(dim, tile) for dim, tile in tiles if dim in lhs | rhs]
+    if not is_product or min(sizes) < MIN_DOT_EXTENT:
+        return None
+    return DotForm(rows.pop(), columns.pop(), summed.pop())
+
+
 def lower_contract(op: ContractOp, scope: Scope, acc: SSAValue | None = None) -> Tile:
     """
     Write a contraction; where given, `acc` is added to it.
@@ -129,7 +155,7 @@ def lower_contract(op: ContractOp, scope: Scope, acc: SSAValue | None = None) ->
     """
     check_size(names_of(op.result), scope)
     comment = f"compound.contract over {', '.join(op.contracted) or 'nothing'}"
-    form = dot_form(op, scope.constexprs.plan.extents)
+    form = dot_form(op, scope.constexprs.blocks)
     axes = scope.axes(names_of(op.result))
     fused = None
     if form is None:

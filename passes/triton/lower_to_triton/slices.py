@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from comet.dialects import tl
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.triton.lower_to_triton.blocks import BlockPlan
+from comet.passes.triton.loop_slices import LoopSlice
 
 
 class Prologue:
@@ -54,14 +54,14 @@ class Constexprs:
     """The compile-time parameters of a kernel; made as they are asked for."""
 
     kernel: tl.KernelOp
-    plan: BlockPlan
+    blocks: BlocksAttr
     whole: Mapping[str, int]
     """The largest extent of each dimension in the kernel, in elements."""
     _values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
-    def of_part(self, plan: BlockPlan) -> Constexprs:
+    def of_part(self, blocks: BlocksAttr) -> Constexprs:
         """Return the parameters for another node of the same kernel."""
-        return Constexprs(self.kernel, plan, self.whole, self._values)
+        return Constexprs(self.kernel, blocks, self.whole, self._values)
 
     def named(self, name: str, value: int) -> SSAValue:
         """Return the parameter called `name`; the value too, if nodes differ in it."""
@@ -89,8 +89,14 @@ class Constexprs:
         return self.named(f"{dim}_SHARD" if size < whole else f"{dim}_ALL", size)
 
     def block(self, dim: str, size: int) -> SSAValue:
-        """Return the parameter that holds a block size of `dim`."""
-        return self.named(self.plan.block_name(dim, size), size)
+        """
+        Return the parameter that holds a block size of `dim`.
+
+        The largest one of the node is BLOCK_N, one of 32 elements then BLOCK_N_32.
+        """
+        sizes = [size for (d, _), size in self.blocks.sizes.items() if d == dim]
+        is_largest = size >= max(sizes, default=0)
+        return self.named(f"BLOCK_{dim}" + ("" if is_largest else f"_{size}"), size)
 
 
 @dataclass
@@ -177,43 +183,6 @@ class DimSlice:
         return add(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
 
 
-@dataclass(frozen=True)
-class LoopSlice:
-    """One loop of a node: how it slices its dimension."""
-
-    dim: str
-    factor: int
-    tile: int
-    """The extent of a slice, in elements."""
-    split: bool
-    """Whether a later loop, or a node inside, splits the slice further."""
-
-    def length(self, block: int) -> int:
-        """Return the elements that a slice has: where nothing splits it, the block."""
-        return self.tile if self.split else block
-
-
-def loop_slices(node: NodeOp) -> list[LoopSlice]:
-    """Return the rows of a node that slice something, in order."""
-    cuts = [cut for cut in node.cuts() if cut.factor > 1]
-    return [
-        LoopSlice(
-            cut.dim, cut.factor, cut.tile, again or is_split_inside(node, cut.dim)
-        )
-        for index, cut in enumerate(cuts)
-        for again in [any(later.dim == cut.dim for later in cuts[index + 1 :])]
-    ]
-
-
-def is_split_inside(node: NodeOp, dim: str) -> bool:
-    """Whether a node in the body splits `dim` further."""
-    return any(
-        inner.factors.get(dim, 1) > 1
-        for inner in node.body.walk()
-        if isinstance(inner, NodeOp)
-    )
-
-
 def inner_slice(
     outer: DimSlice,
     row: LoopSlice,
@@ -226,12 +195,11 @@ def inner_slice(
 
     `bounded` says that no slice starts beyond the end of `outer`.
     """
-    block = outer.constexprs.plan.block(row.dim, row.tile)
-    length = row.length(block)
+    length = row.length
     # A loop ends, and a grid too, before a slice of one element would be empty.
     full = bounded and (length == 1 or (outer.full and outer.length % length == 0))
     stop = outer.stop
-    if row.split:
+    if row.is_bounded:
         size = home.add(tl.ConstantOp.of(length, i32))
         stop = home.add(tl.BinaryOp(BinaryKind.ADD, start, size))
         if not full:
@@ -241,7 +209,7 @@ def inner_slice(
     return replace(
         outer,
         length=length,
-        block=block,
+        block=row.block,
         full=full,
         start=start,
         stop=stop,
@@ -256,7 +224,6 @@ def step_of(
     part: DimSlice, row: LoopSlice, add: Callable[[Operation], SSAValue]
 ) -> SSAValue:
     """Return the distance of neighbouring slices: a constexpr, or a number to add."""
-    block = part.constexprs.plan.block(row.dim, row.tile)
-    if row.split or block == 1:
+    if row.is_bounded or row.block == 1:
         return add(tl.ConstantOp.of(row.tile, i32))
-    return part.constexprs.block(row.dim, block)
+    return part.constexprs.block(row.dim, row.block)

@@ -27,6 +27,8 @@ func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 // CHECK-ALL:     IR Dump After annotate-cost
 // CHECK-ALL:     IR Dump After materialize-copies
 // CHECK-ALL:     IR Dump After hoist-copies
+// CHECK-ALL:     IR Dump After pad-blocks
+// CHECK-ALL:     IR Dump After map-grid
 // CHECK-ALL:     IR Dump After lower-to-triton
 // CHECK-ALL-NOT: IR Dump
 
@@ -41,6 +43,8 @@ func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 // CHECK-BETWEEN:     IR after annotate-cost:
 // CHECK-BETWEEN:     IR after materialize-copies:
 // CHECK-BETWEEN:     IR after hoist-copies:
+// CHECK-BETWEEN:     IR after pad-blocks:
+// CHECK-BETWEEN:     IR after map-grid:
 // CHECK-BETWEEN-NOT: IR after
 
 // CHECK-TIME: Pass attach-hardware took {{[0-9.e-]+}} seconds

@@ -20,9 +20,11 @@ from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import (
     BindingAttr,
     BindingKind,
+    BlocksAttr,
     Combiner,
     LaunchAttr,
     LoopAttr,
+    ProgramsAttr,
 )
 from comet.dialects.schedule.node import NodeOp
 from comet.interpreter import run
@@ -39,6 +41,9 @@ TILE_ROWS = tensor({"M": 8}, f16, "OB")
         LoopAttr("N", 2),
         LoopAttr("N", 2, "cx"),
         LaunchAttr(8, 2, 4),
+        BlocksAttr({("M", 3): 4, ("K", 8): 16, ("K", 32): 32}),
+        ProgramsAttr((8, 6), (128, 64), (1, 0), 4),
+        ProgramsAttr((), (), ()),
         BindingAttr(BindingKind.PIPELINE),
     ],
 )
@@ -51,6 +56,7 @@ def test_attribute_fields():
     assert (loop.axis, loop.dim, loop.factor) == ("cx", "N", 2)
     assert LoopAttr("N", 2).axis is None
     assert (launch.warps, launch.stages, launch.group) == (8, 2, 4)
+    assert ProgramsAttr((8, 6, 2), (1, 4, 4), (0, 0, 1)).grid == (48, 2)
 
 
 def row_maximum(tile: Attribute = TILE, rows: Attribute = TILE_ROWS) -> Region:

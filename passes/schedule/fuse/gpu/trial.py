@@ -29,8 +29,6 @@ from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
-from comet.passes.schedule.hoist_copies import hoist
-from comet.passes.schedule.materialize_copies import materialize
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile import apply_plan
@@ -42,6 +40,7 @@ from comet.passes.schedule.tile.gpu import (
     plan_with,
 )
 from comet.passes.schedule.tile_tree import InsertionScope, Spatial, build, chunks_of
+from comet.passes.triton.lower_to_triton import prepare
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
 
@@ -146,8 +145,7 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
     try:
         apply_plan(func, plan_with({copy: tiling}), system)
         outline(func, plan_launches(func))
-        materialize(func)
-        hoist(func)
+        prepare(func)
         for op in list(func.walk()):
             # No other kernels would change the element types.
             if isinstance(op, KernelOp) and unwritable(op) is None:

@@ -10,6 +10,26 @@
 
 // -----
 
+// CHECK: a block of 6 elements for a tile of M = 5; write a power of two that is at least the tile
+"test.op"() {blocks = #schedule.blocks<N: 4 -> 4, M: 5 -> 6>} : () -> ()
+
+// -----
+
+// CHECK: a block of 4 elements for a tile of M = 5; write a power of two that is at least the tile
+"test.op"() {blocks = #schedule.blocks<M: 5 -> 4>} : () -> ()
+
+// -----
+
+// CHECK: programs, their elements and swizzles are positive
+"test.op"() {programs = #schedule.programs<2 of 0 on 0>} : () -> ()
+
+// -----
+
+// CHECK: a launch grid has axes 0 to 2, not 3
+"test.op"() {programs = #schedule.programs<2 of 4 on 0, 8 of 1 on 3, swizzle 2>} : () -> ()
+
+// -----
+
 // CHECK: warps is a power of two, got 3
 "test.op"() {launch = #schedule.launch<warps = 3, stages = 1, group = 1>} : () -> ()
 
@@ -623,4 +643,83 @@ collective.mesh @m {x = 2, y = 3}
 %m = schedule.spatial on grid [g0: M = 2] ins(%c : !C) with(%e : !dataflow.epoch) outs(!C) {
 ^bb0(%t: !t, %f: !dataflow.flags<2, []>):
   schedule.yield %t : !t
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<8x6xf16, #compound.dims<M, N @OB>>
+collective.mesh @edge {x = 2} at {x = "GB"}
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.spatial' op on a mesh has no blocks and programs: these are of a launch grid
+  %r = schedule.spatial on @edge [x: N = 2] blocks <M: 8 -> 8> ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    schedule.yield %t : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<3x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.spatial' op has 1 loops, and programs for 2
+  %r = schedule.spatial on grid [g0: M = 2] blocks <M: 3 -> 4, N: 12 -> 16> programs <2 of 4 on 0, 1 of 1 on 1> ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    schedule.yield %t : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<3x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.spatial' op has 3 programs of 4 elements for 2 tiles of M = 3 in blocks of 4
+  %r = schedule.spatial on grid [g0: M = 2] blocks <M: 3 -> 4, N: 12 -> 16> programs <3 of 4 on 0> ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    schedule.yield %t : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<3x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.spatial' op has 2 programs of 5 elements for 2 tiles of M = 3 in blocks of 4
+  %r = schedule.spatial on grid [g0: M = 2] blocks <M: 3 -> 4, N: 12 -> 16> programs <2 of 5 on 0> ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    schedule.yield %t : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<3x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.spatial' op has 1 programs of 4 elements for 2 tiles of M = 3 in blocks of 4
+  %r = schedule.spatial on grid [g0: M = 2] blocks <M: 3 -> 4, N: 12 -> 16> programs <1 of 4 on 0> ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    schedule.yield %t : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<3x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.spatial' op has a swizzle, but not two loops that it is for
+  %r = schedule.spatial on grid [g0: M = 2] blocks <M: 3 -> 4, N: 12 -> 16> programs <2 of 3 on 0, swizzle 2> ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    schedule.yield %t : !t
+  }
+  func.return %r : !C
 }

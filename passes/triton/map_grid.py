@@ -1,0 +1,118 @@
+"""
+`map-grid`: which programs of the launch grid do the tiles of a kernel.
+
+Each loop of a grid node gets a number of programs, the elements that each of them has,
+and an axis of the launch grid. A launch grid has three axes; the kernels of several
+ranks have one, so that one launch can hold the programs of all ranks, and those of
+several nodes. An L2 swizzle is written where the node has two loops and its launch asks
+for groups.
+
+Takes functions at the schedule or the dataflow level, with blocks: programs have whole
+blocks, unless loops inside split these, or peers count the tiles. What is written there
+already stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.dataflow import KernelOp, PushOp, SignalOp, StageOp
+from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
+from comet.passes.analysis.levels import IRLevel, functions_at, spmd_region
+from comet.passes.triton.loop_slices import all_loops
+from comet.passes.triton.pad_blocks import kernel_extents, pad_blocks
+
+
+@dataclass(frozen=True)
+class MapGridPass(ModulePass):
+    """Give the loops of grid nodes programs of the launch grid."""
+
+    name = "map-grid"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Write the programs of every kernel that is no reference's."""
+        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+        for function in functions_at(op, self.name, *levels, copies=True):
+            pad_blocks(function)
+            map_grids(function)
+
+
+def map_grids(function: FuncOp) -> None:
+    """Write the programs of every grid node in `function` that has none."""
+    on_ranks = rank_count(function) > 1
+    for op in function.walk():
+        if isinstance(op, SpatialOp) and op.is_grid and op.programs is None:
+            op.programs = grid_programs(op, on_ranks)
+
+
+def rank_count(function: FuncOp) -> int:
+    """Return the number of ranks that run the programs of `function`."""
+    region = spmd_region(function)
+    if region is None:
+        return 1
+    mesh = lookup_mesh(region, region.mesh.string_value())
+    return prod(mesh.axis_extents.values())
+
+
+def grid_programs(node: SpatialOp, on_ranks: bool) -> ProgramsAttr:
+    """Return the programs of a grid node with blocks."""
+    loops, exact, whole = all_loops(node), exact_loops(node), kernel_extents(node)
+    counts: list[int] = []
+    slices: list[int] = []
+    for index, loop in enumerate(loops):
+        is_exact = index in exact
+        slices.append(loop.tile if is_exact else loop.length)
+        counts.append(loop.factor if is_exact else -(-whole[loop.dim] // slices[-1]))
+        whole[loop.dim] = loop.tile
+    slicing = [index for index, loop in enumerate(loops) if loop.factor > 1]
+    group = 1 if node.launch is None or len(slicing) != 2 else node.launch.group
+    axes = [0] * len(loops)
+    if not on_ranks:
+        for index, axis in zip(slicing, _axes(len(slicing), group), strict=True):
+            axes[index] = axis
+    return ProgramsAttr(counts, slices, axes, group)
+
+
+def _axes(loops: int, group: int) -> list[int]:
+    """Return the axes of so many loops; the last axis advances slowest."""
+    if group > 1:
+        return [1, 0]
+    shared = max(0, loops - GRID_AXES)
+    return [*[0] * shared, *range(loops - shared)]
+
+
+def exact_loops(node: SpatialOp) -> set[int]:
+    """
+    Return the loops whose programs have one tile each, and not a larger block.
+
+    These are all loops of a node whose tiles peers count, and loops over ranks.
+    """
+    kernel = node.parent_op()
+    if not isinstance(kernel, KernelOp):
+        return set()
+    if signals_of(kernel, node):
+        return set(range(len(node.loops)))
+    dims = [loop.dim for loop in node.loops]
+    over_ranks = (*source_dims(kernel, node), *destination_dims(kernel, node))
+    return {dims.index(dim) for dim in over_ranks if dim in dims}
+
+
+def signals_of(kernel: KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:
+    """Return the signals of what a node stores to channels."""
+    ops = list(kernel.body.block.ops)
+    stored = {
+        op.channel
+        for op in ops
+        if isinstance(op, PushOp | StageOp) and op.value in node.outs
+    }
+    signals = (op for op in ops if isinstance(op, SignalOp))
+    return tuple(op for op in signals if op.channel in stored)

@@ -1,0 +1,118 @@
+"""
+`pad-blocks`: the power-of-two block that each tile of a kernel is padded to.
+
+Triton's blocks have power-of-two extents, and `tl.dot` takes none below 16. A tile
+becomes the smallest block that holds it. Takes functions at the schedule or the
+dataflow level; the grid node that is a kernel gets the blocks of all tiles that are on
+the chip. What is written there already stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from comet.cost.gpu.summary import power_of_two
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    joined_extents,
+    level_of,
+    names_of,
+)
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import BlocksAttr
+from comet.dialects.schedule.node import NodeOp
+from comet.dialects.tl.math import MIN_DOT_EXTENT
+from comet.passes.analysis.levels import IRLevel, functions_at
+
+
+@dataclass(frozen=True)
+class PadBlocksPass(ModulePass):
+    """Pad the tiles of kernels to powers of two."""
+
+    name = "pad-blocks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Write the blocks of every kernel that is no reference's."""
+        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+        for function in functions_at(op, self.name, *levels, copies=True):
+            pad_blocks(function)
+
+
+def pad_blocks(function: FuncOp) -> None:
+    """Write the blocks of every kernel in `function` that has none."""
+    for op in function.walk():
+        if isinstance(op, SpatialOp) and op.is_grid and op.blocks is None:
+            op.blocks = BlocksAttr(block_sizes(op))
+
+
+def block_sizes(node: SpatialOp) -> dict[tuple[str, int], int]:
+    """Return the block of each dimension and tile extent in a grid node."""
+    memory, whole = memory_level(node), kernel_extents(node)
+    tiles: dict[tuple[str, int], int] = {}
+    minimum: dict[tuple[str, int], int] = {}
+    for op in node.walk():
+        for value in _tiles_of(op):
+            if level_of(value) != memory:
+                tiles |= {
+                    key: power_of_two(key[1]) for key in extents_of(value).items()
+                }
+        if isinstance(op, ContractOp):
+            minimum |= dict.fromkeys(_dot_tiles(op, whole), MIN_DOT_EXTENT)
+    return {key: max(size, minimum.get(key, 1)) for key, size in tiles.items()}
+
+
+def memory_level(node: SpatialOp) -> str | None:
+    """Return the level of device memory: where the results of a grid node live."""
+    return level_of(node.outs[0])
+
+
+def kernel_extents(node: SpatialOp) -> dict[str, int]:
+    """Return the extent of every dimension that enters or leaves the grid node."""
+    return joined_extents((*node.ins, *node.outs))
+
+
+def _tiles_of(op: Operation) -> tuple[SSAValue, ...]:
+    """The values that an operation defines, or takes in at its border."""
+    return op.tiles if isinstance(op, NodeOp) else tuple(op.results)
+
+
+def _dot_tiles(op: ContractOp, whole: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """
+    Yield the dimensions and extents of the tiles that a contraction takes as matrices.
+
+    Those of one element do not count, but a dimension that is no larger in `whole` may
+    stand for the rows or columns of a vector. Nothing is yielded for what is no product
+    of two matrices.
+    """
+    lhs, rhs, out = (
+        {dim for dim, extent in extents_of(value).items() if extent > 1}
+        for value in (op.lhs, op.rhs, op.result)
+    )
+    rows = lhs - rhs or _single(op.lhs, op.rhs, whole)
+    columns = rhs - lhs or _single(op.rhs, op.lhs, whole)
+    summed = (lhs & rhs) - out
+    if (len(rows), len(columns), len(summed)) == (1, 1, 1) and not lhs & rhs & out:
+        extents = extents_of(op.lhs) | extents_of(op.rhs)
+        yield from ((dim, extents[dim]) for dim in rows | columns | summed)
+
+
+def _single(value: SSAValue, other: SSAValue, whole: Mapping[str, int]) -> set[str]:
+    """
+    Return the dimension in which an operand is a vector, if it is worth padding.
+
+    Triton pipelines loads for a dot, and none for a sum of products. Those of f32 are
+    computed one by one, so that padding would be as much work again for every row.
+    """
+    if isinstance(element_type_of(value), Float32Type):
+        return set()
+    own = [dim for dim in names_of(value) if dim not in names_of(other)]
+    return set([dim for dim in own if whole.get(dim) == 1][-1:])
