@@ -109,8 +109,8 @@ class PricedPlan:
         ]
         whole = taxes_of(timeline.segments, timeline.ranks)
         rows.append(_row("total", whole, _kilobytes(sum(left.values()))))
-        shares = (_part(number, whole.total) for number in _numbers(whole))
-        return [*rows, ("share", *shares, "")]
+        fractions = (_part(number, whole.total) for number in _numbers(whole))
+        return [*rows, ("fraction", *fractions, "")]
 
 
 def programs_of(module: ModuleOp) -> list[ProgramOp]:

@@ -175,12 +175,12 @@ def device_of(system: SystemOp) -> Device:
             tile_registers_f32=count("tile_registers_f32"),
             thread_registers=count("thread_registers"),
             register_multiple=figure("register_multiple"),
-            register_share=figure("register_share"),
-            shared_share=figure("shared_share"),
+            register_fraction=figure("register_fraction"),
+            shared_fraction=figure("shared_fraction"),
             shared_operand_rows=count("shared_operand_rows"),
             copy_bytes=count("copy_bytes"),
             free_load_bytes=count("free_load_bytes"),
-            exposed_share=figure("exposed_share"),
+            exposed_fraction=figure("exposed_fraction"),
         ),
     )
 

@@ -103,7 +103,7 @@ def fits(
     per_thread = rules.tile_registers_f32 if exact else rules.tile_registers
     limit = np.minimum(
         gpu.warp_threads * numbers.warps * (REGISTER * per_thread),
-        rules.register_share * gpu.register_bytes,
+        rules.register_fraction * gpu.register_bytes,
     )
-    room = holds(summary, blocks, numbers, gpu, rules.shared_share)
+    room = holds(summary, blocks, numbers, gpu, rules.shared_fraction)
     return np.less_equal(register_need(summary, blocks, gpu), limit) * room

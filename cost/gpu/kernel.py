@@ -33,8 +33,8 @@ class Compiled:
     """The fewest registers of a thread."""
     register_multiple: float
     """Registers that a program takes in all, as a multiple of its tiles'."""
-    register_share: float
-    shared_share: float
+    register_fraction: float
+    shared_fraction: float
     """
     Fractions of a multiprocessor's memories that the tiles of one program may fill.
     """
@@ -46,7 +46,7 @@ class Compiled:
     """Loads of at least so many bytes go to shared memory past the registers."""
     free_load_bytes: int
     """Loads of at least so many bytes per thread need no registers for addresses."""
-    exposed_share: float
+    exposed_fraction: float
     """
     Fraction of what overlaps by which choices are ranked whose slowest part takes
     equally long.

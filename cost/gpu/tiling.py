@@ -92,4 +92,4 @@ def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     """
     parts = tuple(time.parts.values())
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)
-    return time.seconds + gpu.compiled.exposed_share * hidden + programs / gpu.clock
+    return time.seconds + gpu.compiled.exposed_fraction * hidden + programs / gpu.clock

@@ -56,7 +56,7 @@ def _positive_for(names: Sequence[str]) -> Rule:
 AMOUNT = Rule("a number that is not negative", _number(lambda n: n >= 0))
 RATE = Rule("a positive number", _number(lambda n: n > 0))
 COUNT = Rule("a positive integer", lambda v: isinstance(v, int) and RATE.holds(v))
-SHARE = Rule("a number above 0 and at most 1", _number(lambda n: 0 < n <= 1))
+FRACTION = Rule("a number above 0 and at most 1", _number(lambda n: 0 < n <= 1))
 MULTIPLE = Rule("a number of at least 1", _number(lambda n: n >= 1))
 RATES, COSTS = _positive_for(ELEMENT_TYPES), _positive_for(FUNCTIONS)
 MESH = Rule(
@@ -190,10 +190,10 @@ GPU: Rules = {
     "tile_registers_f32": COUNT,
     "thread_registers": COUNT,
     "register_multiple": MULTIPLE,
-    "register_share": SHARE,
-    "shared_share": SHARE,
+    "register_fraction": FRACTION,
+    "shared_fraction": FRACTION,
     "shared_operand_rows": COUNT,
-    "exposed_share": SHARE,
+    "exposed_fraction": FRACTION,
 }
 """
 Figures of one GPU, in the units of data sheets; docs/tools.md says what they are.
@@ -227,25 +227,33 @@ GPU_DEFAULTS: Fields = {
     "tile_registers_f32": 72,  # assumed, from what Triton compiles for sm_90
     "thread_registers": 32,  # assumed
     "register_multiple": 1.5,  # assumed
-    "register_share": 0.55,  # assumed, from what Triton compiles for sm_90
-    "shared_share": 0.75,  # assumed, from what Triton compiles for sm_90
+    "register_fraction": 0.55,  # assumed, from what Triton compiles for sm_90
+    "shared_fraction": 0.75,  # assumed, from what Triton compiles for sm_90
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
-    "exposed_share": 0.1,  # assumed
+    "exposed_fraction": 0.1,  # assumed
 }
 """
-What files of GPUs mean that lack a field, with its source or the word assumed.
+Defaults of the fields of a GPU, each with its source or the word assumed.
 
-Others follow from the file: `remote_load_us` is the sum of `load_latency_us` and
-`link_latency_us`, `remote_caches` are the multiprocessors, `graph_launch_us` is
+Other defaults follow from the file: `remote_load_us` is the sum of `load_latency_us`
+and `link_latency_us`, `remote_caches` is `multiprocessors`, `graph_launch_us` is
 `launch_us`.
 """
 
 
+RENAMED = {
+    "exposed_share": "exposed_fraction",
+    "register_share": "register_fraction",
+    "shared_share": "shared_fraction",
+}
+"""The new name of each old field, for errors; an old name is no alias."""
+
+
 def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
     """
-    Yield the name of each field that breaks its rule or has none, with a sentence.
+    Yield a sentence for each field that breaks its rule or has none, and its name.
 
-    The name is None where a field is missing.
+    The name is None if a required field is missing.
     """
     for name in fields:
         if name not in rules:
@@ -260,7 +268,9 @@ def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
 
 
 def _nearest(name: str, rules: Rules) -> str:
-    """Return the known field that may be meant, or all that there are."""
+    """Return the known field that may be meant, or all known fields."""
+    if name in RENAMED:
+        return f"it is called '{RENAMED[name]}' now"
     by_lower = {known.lower(): known for known in rules}
     if close := get_close_matches(name.lower(), by_lower, n=1):
         return f"did you mean '{by_lower[close[0]]}'?"
@@ -269,9 +279,9 @@ def _nearest(name: str, rules: Rules) -> str:
 
 def mesh_shape(link: Fields) -> tuple[int, int]:
     """
-    Return how the instances of a node are laid out (columns, rows).
+    Return the mesh of the instances of a node: columns, rows.
 
-    `link` is what the node's attributes say; `mesh` counts before `meshX` and `meshY`,
+    `link` is the node's attributes; `mesh` takes precedence over `meshX` and `meshY`,
     as in the COMET tool.
     """
     match link.get("mesh"):

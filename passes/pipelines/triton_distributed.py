@@ -45,7 +45,7 @@ from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.search.goal import Goal
 from comet.passes.sharding.boundary import says_sharding
-from comet.passes.sharding.dim_axes import Share, assign_axes, dims_in, parse_dims
+from comet.passes.sharding.dim_axes import ShardedDim, assign_axes, dims_in, parse_dims
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
@@ -167,8 +167,8 @@ class TritonDistributedPass(Pipeline):
         """
         mesh = select_mesh(self.name, module, None)
         dims = parse_dims(self.dim)
-        shares = assign_axes(self.name, module, mesh, dims, uneven=True)
-        if (found := unsupported_collective(ctx, module, shares)) is not None:
+        sharded = assign_axes(self.name, module, mesh, dims, uneven=True)
+        if (found := unsupported_collective(ctx, module, sharded)) is not None:
             axes = tuple(mesh.axis_extents)
             others = [
                 f"dim={dim}"
@@ -177,12 +177,12 @@ class TritonDistributedPass(Pipeline):
             ]
             way_out = f"use {' or '.join(others)}" if others else "use one rank"
             raise PassFailedException(
-                f"{self.name}: ranks that share {' and '.join(d for d, _ in shares)} "
+                f"{self.name}: ranks that share {' and '.join(d for d, _ in sharded)} "
                 f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
                 f"GPUs do not carry out; {way_out}, or say the shards of each op by "
                 "collective.shard"
             )
-        yield from (DistributePass(dim, axes) for dim, axes in shares)
+        yield from (DistributePass(dim, axes) for dim, axes in sharded)
 
     def _split(
         self, module: ModuleOp, then: Sequence[ModulePass]
@@ -241,7 +241,7 @@ class TritonDistributedPass(Pipeline):
 
 
 def unsupported_collective(
-    ctx: Context, module: ModuleOp, shares: Sequence[Share]
+    ctx: Context, module: ModuleOp, sharded: Sequence[ShardedDim]
 ) -> CollectiveOp | None:
     """
     Return a collective that `shares` would need and GPUs do not carry out, if any.
@@ -251,7 +251,7 @@ def unsupported_collective(
     carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
     trial = module.clone()
     try:
-        for dim, axes in shares:
+        for dim, axes in sharded:
             DistributePass(dim, axes).apply(ctx, trial)
         InsertCollectivesPass().apply(ctx, trial)
     except PassFailedException:  # these passes say it themselves

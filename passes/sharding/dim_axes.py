@@ -1,9 +1,9 @@
 """
-The option `dim` of the pipelines: which dimensions the instances of a mesh share.
+The option `dim` of the pipelines: which dimensions are sharded over the instances.
 
-`H,M` names dimensions, each of which takes as many of the outermost axes left as
-divide it. `M:cx,cy;N:kx,ky` says the axes as well, major first. Entries of both forms
-may be in one option, with `;` between them.
+`H,M` names dimensions; each takes the remaining mesh axes, outermost first, as far as
+they divide it. `M:cx,cy;N:kx,ky` names the axes, too, the major one first. One option
+may have entries of both forms, with `;` between them.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.functions import compute_functions
 
-Share: TypeAlias = tuple[str, tuple[str, ...]]
-"""A dimension, and the mesh axes that share it."""
+ShardedDim: TypeAlias = tuple[str, tuple[str, ...]]
+"""A dimension, and the mesh axes that it is sharded over."""
 
 
 @dataclass(frozen=True)
 class DimAxes:
-    """One dimension of the option, and its mesh axes if the option says them."""
+    """One dimension of the option, with its mesh axes if the option names them."""
 
     dim: str
     axes: tuple[str, ...] | None = None
-    """Major first; None for as many of the outermost axes left as divide it."""
+    """Major first; None for the remaining axes, outermost first, that divide it."""
 
 
 def parse_dims(words: Iterable[str]) -> tuple[DimAxes, ...]:
     """
-    Return what the option says; `words` are what is between its commas.
+    Parse the option, of which `words` are the texts between commas.
 
     Raises PassFailedException for an entry of another form, and for a dimension or an
     axis that is named twice.
@@ -80,18 +80,18 @@ def assign_axes(
     dims: Sequence[DimAxes],
     *,
     uneven: bool = False,
-) -> tuple[Share, ...]:
+) -> tuple[ShardedDim, ...]:
     """
-    Return the mesh axes that share each of `dims`, without those that none shares.
+    Return those of `dims` that are sharded, each with its mesh axes.
 
-    Where shards may be `uneven`, named axes need not divide their dimension, and the
-    last dimension takes all axes that are left. Raises PassFailedException in the name
-    of a pass for a dimension that `module` does not have, an axis that `mesh` does not
-    have, and axes that do not divide their dimension.
+    If shards may be `uneven`, named axes need not divide their dimension, and the last
+    dimension takes all remaining axes. Raises PassFailedException in the name of a pass
+    for a dimension that `module` does not have, an axis that `mesh` does not have, and
+    axes that do not divide their dimension.
     """
-    said = {axis for each in dims for axis in each.axes or ()}
-    left = tuple(axis for axis in mesh.axis_extents if axis not in said)
-    shards: list[Share] = []
+    named = {axis for each in dims for axis in each.axes or ()}
+    left = tuple(axis for axis in mesh.axis_extents if axis not in named)
+    shards: list[ShardedDim] = []
     for each in dims:
         extents = _extents(name, module, each.dim)
         if each.axes is not None:
@@ -133,13 +133,13 @@ def _check_axes(name: str, mesh: MeshOp, dim: DimAxes, extents: Sequence[int]) -
 
 
 def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
-    """Return the extents that values of `module` have along `dim`, at least one."""
+    """Return the extents of the values of `module` along `dim`, at least one."""
     extents = [extents_of(v)[dim] for v in values_of(module) if dim in names_of(v)]
     if not extents:
         known = ", ".join(dims_in(module))
-        others = f"there are {known}" if known else "the program computes along none"
+        others = f"there are {known}" if known else "the program has none"
         raise PassFailedException(
-            f"{name}: there is no dimension {dim} to share; {others}"
+            f"{name}: there is no dimension {dim} to shard; {others}"
         )
     return extents
 

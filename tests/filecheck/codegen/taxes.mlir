@@ -10,7 +10,7 @@ func.func @f(%a: tensor<256x128xf16>, %b: tensor<128x512xf16>) -> tensor<256x512
 // CHECK:      step {{ *}} busy {{ *}} launch {{ *}} synchronization {{ *}} locality {{ *}} total {{ *}} intermediates
 // CHECK-NEXT: f_c_kernel {{ *}} {{[0-9.]+}} us {{ *}} 4.00 us {{ *}} 0.00 us {{ *}} {{[0-9.]+}} us {{ *}} {{[0-9.]+}} us {{ *}} {{[0-9.,]+}} kB
 // CHECK:      total
-// CHECK-NEXT: share {{.*}} 100.0 %
+// CHECK-NEXT: fraction {{.*}} 100.0 %
 // CHECK:      by the model of the three taxes (docs/multi-gpu-model.md), without energy
 
 // CHECK-TRACE:      {"traceEvents": [{"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "@f on 1 rank of @h200x1"}}

@@ -55,7 +55,7 @@ def test_a_row_for_each_step():
     lines = table(priced("bsp")).splitlines()[:-2]
     names = [re.split(r"  +", line)[0] for line in lines[2:]]
     steps = ["barrier 1", "gather", "barrier 2", "gemm"]
-    assert names == ["step", *steps, "total", "share"]
+    assert names == ["step", *steps, "total", "fraction"]
     assert lines[3].split("  ")[-1].strip() == "0.0 kB"
     shares = re.findall(r"([\d.]+) %", lines[-1])
     assert sum(map(float, shares[:-1])) == pytest.approx(100, abs=0.3)

@@ -136,8 +136,8 @@ def gpu(**fields: Field) -> GpuOp:
 
 
 def test_a_figure_that_a_file_lacks_is_the_default():
-    assert gpu().figures["register_share"] == 0.55
-    assert gpu(register_share=0.5).figures["register_share"] == 0.5
+    assert gpu().figures["register_fraction"] == 0.55
+    assert gpu(register_fraction=0.5).figures["register_fraction"] == 0.5
 
 
 def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
@@ -150,9 +150,9 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
 @pytest.mark.parametrize(
     ("field", "value", "wanted"),
     [
-        ("register_share", 0, "above 0 and at most 1"),
-        ("shared_share", 1.5, "above 0 and at most 1"),
-        ("exposed_share", "much", "above 0 and at most 1"),
+        ("register_fraction", 0, "above 0 and at most 1"),
+        ("shared_fraction", 1.5, "above 0 and at most 1"),
+        ("exposed_fraction", "much", "above 0 and at most 1"),
         ("register_multiple", 0.5, "at least 1"),
         ("warps", 0, "a positive integer"),
         ("load_latency_us", 0, "a positive number"),
@@ -164,6 +164,12 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
 def test_figures_out_of_range_are_rejected(field: str, value: Field, wanted: str):
     with pytest.raises(VerifyException, match=f"'{field}' is .*{wanted}"):
         gpu(**{field: value}).verify_()
+
+
+def test_an_old_field_gives_its_new_name():
+    message = "'register_share', it is called 'register_fraction' now"
+    with pytest.raises(VerifyException, match=message):
+        gpu(register_share=0.5).verify_()
 
 
 def test_a_missing_level_names_those_there_are():

@@ -189,7 +189,7 @@ def test_rejects(options: str, message: str):
 def test_an_unknown_dimension_is_rejected():
     module = parse_module(graph_text("gemm_softmax", (8, 4, 64)))
     with pytest.raises(
-        PassFailedException, match="no dimension Q to share; there are M, K, N"
+        PassFailedException, match="no dimension Q to shard; there are M, K, N"
     ):
         run_passes(module, f"{edge},comet-accelerator{{dim=Q}}")
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.sharding.dim_axes import DimAxes, Share, assign_axes, parse_dims
+from comet.passes.sharding.dim_axes import DimAxes, ShardedDim, assign_axes, parse_dims
 from comet.passes.sharding.shardings import select_mesh
 
 EDGE = hardware("edge.yaml")
@@ -25,7 +25,9 @@ def elementary(text: str) -> ModuleOp:
     return run_passes(parse_module(text), f"{EDGE},decompose{{accumulator=input}}")
 
 
-def shares(module: ModuleOp, option: str, *, uneven: bool = False) -> tuple[Share, ...]:
+def shares(
+    module: ModuleOp, option: str, *, uneven: bool = False
+) -> tuple[ShardedDim, ...]:
     mesh = select_mesh("test", module, None)
     return assign_axes("test", module, mesh, parse_dims((option,)), uneven=uneven)
 
@@ -99,7 +101,7 @@ def test_every_extent_of_the_dimension_counts():
     ],
 )
 def test_dimensions_share_the_axes_in_turn(
-    option: str, extents: Mapping[str, int], expected: tuple[Share, ...]
+    option: str, extents: Mapping[str, int], expected: tuple[ShardedDim, ...]
 ):
     assert shares(elementary(ATTENTION.text(extents)), option) == expected
 
@@ -109,7 +111,7 @@ def test_dimensions_share_the_axes_in_turn(
     [
         ("N:cz", "names the axis cz, and the axes of mesh @edge are cx, cy, kx, ky"),
         ("N:cx,cy,kx,ky", "the 16 instances along cx, cy, kx, ky do not divide N = 8"),
-        ("Q:cx", "there is no dimension Q to share; there are M, K, N"),
+        ("Q:cx", "there is no dimension Q to shard; there are M, K, N"),
     ],
 )
 def test_what_the_mesh_or_the_program_lacks_is_rejected(option: str, message: str):
@@ -124,7 +126,7 @@ def test_a_program_without_dimensions_has_none_to_share():
   %b = compound.map neg %a : {number} -> {number}
   func.return %b : {number}
 }}"""
-    with pytest.raises(PassFailedException, match="the program computes along none"):
+    with pytest.raises(PassFailedException, match="the program has none"):
         shares(elementary(text), "M")
 
 
