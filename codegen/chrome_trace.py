@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from comet.cost.gpu.taxes import SHARE
+from comet.cost.gpu.taxes import TIME_KIND
 from comet.cost.gpu.timeline import Segment, Timeline
 
 Event: TypeAlias = "dict[str, str | int | float | dict[str, str]]"
@@ -48,7 +48,7 @@ def _event(segment: Segment, process: int, start: int, end: int) -> Event:
         "dur": (end - start) / 1000,
         "pid": process,
         "tid": segment.rank,
-        "args": {"step": segment.step, "counts as": SHARE[segment.kind]},
+        "args": {"step": segment.step, "counts as": TIME_KIND[segment.kind]},
     }
 
 

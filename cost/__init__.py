@@ -6,21 +6,21 @@ Import the submodule you need (this package itself imports nothing):
 * `model.price(problem, hardware, model="paper") -> Estimate` prices one mapping;
 * `model.price_many(mappings, hardware, model="paper") -> Prices` prices many mappings
   of one template at once, in numpy arrays;
-* `model.room_many(mappings, hardware)` says which of them the COMET tool has room for;
+* `model.room_many(mappings, hardware)` says which of them fit by the COMET tool's rule;
 * `from_ir.mapping.estimate_module(module, model="paper") -> Estimate` prices the
-  mapping in a module of `comet` ops with an `arch.system`; `problem_of(module)` beside
-  it and `from_ir.hardware.hardware_of(system)` give what the models take;
+    mapping in a module of `comet` ops with an `arch.system`; `problem_of(module)` and
+    `from_ir.hardware.hardware_of(system)` return what the models take;
 * `from_ir.kernel.summarize(node, levels)` and `from_ir.program.plan_of(program,
   system)` read what GPUs run, `from_ir.capacity.demands(block, sizes)` what is alive;
-* `legality.check_live(problem, hardware)` raises `CostError` for what the format cannot
-  mean or a buffer cannot hold;
+* `legality.check_live(problem, hardware)` raises `CostError` for what the format does
+  not allow or a buffer cannot hold;
 * `gpu.kernel_time(work, device) -> KernelTime` prices one launch of a GPU kernel.
 
-`estimate.Estimate` carries `latency` (cycles), `energy` (pJ), `compulsory_stalls`,
+`estimate.Estimate` has `latency` (cycles), `energy` (pJ), `compulsory_stalls`,
 `optional_stalls` and `memory_window` (cycles), `nodes` (a `NodeEstimate` per mapping
-node, by position in the document) and `energy_by_level` (pJ). `CostError` is one
+node, by position in the document) and `energy_by_level` (pJ). A `CostError` is one
 sentence.
 
-Models: `tool` is the COMET tool bit for bit, `paper` the same model with its defects
-mended, `ideal` perfect overlap without fill, drain or network.
+Models: `tool` is the COMET tool bit for bit, `paper` the same model without its
+defects, `ideal` perfect overlap without fill, drain or network.
 """

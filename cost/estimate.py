@@ -1,4 +1,4 @@
-"""What a model answers: latency, energy and where the stalls are."""
+"""The result of a model: latency, energy and stalls."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Literal, TypeAlias
 
 ModelName: TypeAlias = Literal["tool", "paper", "ideal"]
 """
-`tool`: the COMET tool bit for bit. `paper`: the same, mended. `ideal`: perfect overlap,
-no network.
+`tool`: the COMET tool bit for bit. `paper`: the same without its defects. `ideal`:
+perfect overlap, no network.
 """
 
 
 def energy_scope(model: str, *, network_energy: bool = True) -> str:
-    """Say of an energy whether networks are in it; `ideal` knows none."""
+    """Say whether an energy includes networks; those of `ideal` never do."""
     included = network_energy and model != "ideal"
     return f"{'with' if included else 'without'} the energy of networks"
 
@@ -29,16 +29,16 @@ class CostError(Exception):
     def __init__(self, message: str, node: int | None = None):
         super().__init__(message)
         self.node = node
-        """The node of the mapping that is at fault, counted as in `NodeEstimate`."""
+        """The node of the mapping at fault, numbered as in `NodeEstimate`."""
 
 
 class HardwareError(CostError):
-    """A machine description that lacks a field or contradicts itself."""
+    """A machine description with a missing or contradictory field."""
 
 
 @contextmanager
 def at_node(index: int) -> Generator[None]:
-    """Let a `CostError` of the body name the node, unless it names one already."""
+    """Let a `CostError` of the body name the node, unless it already names one."""
     try:
         yield
     except CostError as error:
@@ -59,7 +59,7 @@ class NodeEstimate:
     cycles: float
     """Cycles of one execution, children included."""
     compulsory_stalls: float = 0
-    """Fill and drain cycles of one execution that nothing can hide."""
+    """Fill and drain cycles of one execution, which nothing can hide."""
     optional_stalls: float = 0
     """Cycles of one execution in which transfers outlast the work they overlap."""
     memory_window: float = 0
@@ -76,7 +76,7 @@ class Estimate:
     latency: float
     """Cycles from start to end."""
     energy: float
-    """pJ, network energy included where the model has it."""
+    """pJ, network energy included if the model has it."""
     compulsory_stalls: float
     """Cycles of the whole run, summed over nodes."""
     optional_stalls: float

@@ -1,8 +1,8 @@
 """
 How siblings are grouped by their bindings.
 
-Neighbours bound sequentially run one after the other and form one group; a node touched
-only by pipeline bindings is a stage of its own; one touched only by parallel or sharing
+Neighbours bound sequentially run one after the other and form one group; a node with
+only pipeline bindings is a stage of its own; a node with only parallel or sharing
 bindings belongs to no group.
 """
 
@@ -25,26 +25,25 @@ class Group:
 
 def binding_kinds(tile: Tile) -> tuple[BindingKind, ...]:
     """
-    The bindings among a tile's children, left to right; empty where there are none.
+    The bindings among a tile's children, left to right; empty if there are none.
     """
     return tuple(b.kind for b in tile.bindings if b is not None)
 
 
 def binding_of(parent: Tile | None, child: Node) -> BindingKind | None:
     """
-    The binding that comes before a child in the file: to its right sibling, or of the
-    last child to its left one.
+    The binding before a child in the file: to its right sibling; for the last child, to
+    its left one.
     """
     if parent is None or not (kinds := binding_kinds(parent)):
         return None
-    place = next(i for i, c in enumerate(parent.children) if c is child)
-    return kinds[min(place, len(kinds) - 1)]
+    position = next(i for i, c in enumerate(parent.children) if c is child)
+    return kinds[min(position, len(kinds) - 1)]
 
 
 def group_children(tile: Tile) -> tuple[Group, ...]:
     """
-    The groups of a tile's children, in the order in which the COMET tool's pipelines
-    visit them.
+    The groups of a tile's children, in the order of the COMET tool's pipelines.
 
     The tool orders stages by address: single collectives, then single tiles, each in
     document order, then fused groups.
@@ -55,9 +54,9 @@ def group_children(tile: Tile) -> tuple[Group, ...]:
     fused = _sequential_runs(tile.children, kinds)
     taken = {id(node) for run in fused for node in run}
     singles: list[Node] = []
-    for place, kind in enumerate(kinds):
+    for position, kind in enumerate(kinds):
         if kind is BindingKind.PIPELINE:
-            for node in tile.children[place : place + 2]:
+            for node in tile.children[position : position + 2]:
                 if id(node) not in taken:
                     singles.append(node)
                     taken.add(id(node))
@@ -72,9 +71,11 @@ def _sequential_runs(
 ) -> list[tuple[Node, ...]]:
     runs: list[tuple[Node, ...]] = []
     run: list[Node] = []
-    for place, kind in enumerate(kinds):
+    for position, kind in enumerate(kinds):
         if kind is BindingKind.SEQUENTIAL:
-            run += [node for node in children[place : place + 2] if node not in run]
+            run += [
+                node for node in children[position : position + 2] if node not in run
+            ]
         elif run:
             runs.append(tuple(run))
             run = []
@@ -83,10 +84,11 @@ def _sequential_runs(
 
 def lanes_of(tile: Tile) -> tuple[tuple[Group, ...], ...]:
     """
-    The groups of a tile's children as lanes that run side by side.
+    The groups of a tile's children as lanes that run in parallel.
 
     Sequential bindings bind tightest and make groups, pipelines join groups into a
-    lane, parallel and sharing bindings part lanes. Every child is in exactly one group.
+    lane, parallel and sharing bindings separate lanes. Every child is in exactly one
+    group.
     """
     kinds = binding_kinds(tile)
     if not kinds:
@@ -129,15 +131,15 @@ def _stage_count(child: Node) -> int:
     return 1
 
 
-def stalls_read(place: int, stages: int, iterations: int) -> int:
+def stalls_read(position: int, stages: int, iterations: int) -> int:
     """
-    How many stalls of the stage at `place` the COMET tool may read.
+    How many stalls of the stage at `position` the COMET tool may read.
 
-    It reads what stages do while the longest one is not running: the last iterations
-    of those after it, and of those before it one for every stage up to it. Only costs
-    tell which is the longest, so this is the most for any.
+    It reads what stages do while the longest one does not run: the last iterations of
+    the stages after it, and for those before it one for every stage up to it. Which
+    stage is the longest depends on costs, so this is the maximum over all stages.
     """
-    return iterations if place else min(iterations, stages - 1)
+    return iterations if position else min(iterations, stages - 1)
 
 
 def tags_of(member: Node) -> frozenset[str]:
@@ -150,10 +152,10 @@ def tags_of(member: Node) -> frozenset[str]:
 
 def charged_level(tile: Tile, member: Node) -> str | None:
     """
-    The level at which the COMET tool charges a child for which `tile` moves nothing.
+    The level at which the COMET tool charges a child that `tile` moves nothing for.
 
-    It is the source of the last entry that leads to a level of the child; None where
-    no entry does.
+    It is the source of the last entry that leads to a level of the child; None if there
+    is no such entry.
     """
     if isinstance(member, Collective):
         levels = {member.level}
@@ -170,8 +172,8 @@ def may_hide(
     """
     Whether a stream may overlap with the work of a group's member (COMET tool).
 
-    A collective never lets it. In a sequential group, or below a node that is itself
-    bound sequentially, a dependent tensor waits for its producer.
+    With a collective it never may. In a sequential group, or below a node that is
+    itself bound sequentially, a dependent tensor waits for its producer.
     """
     if isinstance(member, Collective):
         return False

@@ -1,4 +1,4 @@
-"""What every mapping of a template costs at least, whatever its factors are."""
+"""A lower bound of the cost of every mapping of a template, for any factors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ def root_bound(
     Return the least latency (cycles) and energy (pJ) of the root memory's transfers.
 
     Each tensor that the tree reads from the root memory, or writes there, crosses its
-    port as a whole at least once: tiles are moved again if a loop comes back to them,
-    and never in part. Reads and writes take turns on one bus, otherwise the busier port
-    counts. Transfers may hide all other work, so that nothing is added to them. The
-    model `tool` has no bound: it loses stalls of reads and wraps at 32 bits.
+    port as a whole at least once. Reads and writes take turns on one bus; with two
+    ports the busier one counts. Transfers may hide all other work, so nothing is added.
+    The model `tool` has no bound: it loses stalls of reads and wraps at 32 bits.
     """
     if model == "tool":
         return 0.0, 0.0
@@ -29,7 +28,7 @@ def root_bound(
         if entry.source == root.name:
             axes = problem.projection(entry.tensor, entry.tag)
             writes = problem.writes(entry.tensor, entry.tag)
-            # Axes that add up dimensions overlap: the longest one is there in any case.
+            # Axes that add up dimensions overlap: the longest one is read in any case.
             elements = prod(max(problem.dims[dim] for dim in axis) for axis in axes)
             moved[entry.tensor, writes] = elements * entry.bits / 8
     read = sum(size for (_, writes), size in moved.items() if not writes)

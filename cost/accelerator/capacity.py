@@ -3,8 +3,8 @@ How many bytes the tiles of a mapping need at each memory level.
 
 Two rules: `summed_occupancy` is the COMET tool's, which adds up tile nodes by their
 bindings; `live_occupancy` counts the tensors that are alive at the same time. Sizes
-are numbers, or arrays of many mappings. Neither doubles buffers: `from_ir/capacity.py`
-does, which is the rule of tile trees.
+are numbers, or arrays for many mappings. Neither doubles buffers, as the rule of tile
+trees in `from_ir/capacity.py` does.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from comet.cost.accelerator.problem import (
 from comet.cost.reals import Real, Truth, total
 
 ROOT_MEMORY = "DRAM"
-"""The level that holds everything."""
+"""The level that has room for everything."""
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What one level must hold at one place of the mapping."""
+    """What one level must hold at one node of the mapping."""
 
     level: str
     where: str
     parts: Mapping[str, Real]
-    """Bytes by tensor, of the tiles that meet at that place."""
+    """Bytes by tensor, of the tiles that are there at the same time."""
 
     @property
     def total(self) -> Real:
@@ -74,8 +74,8 @@ def summed_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupan
     """
     The COMET tool's demand of each level, running over temporal nodes in post-order.
 
-    A node bound sequentially takes the maximum with what came before, a pipelined or
-    unbound one adds, a parallel one is forgotten (a defect). An only child takes its
+    A node bound sequentially takes the maximum with the nodes before it, a pipelined or
+    unbound one adds, a parallel one is ignored (a defect). An only child takes its
     parent's binding.
     """
     reached: dict[str, Occupancy] = {}
@@ -112,7 +112,7 @@ def _combine(
 
 
 def _where(larger: Real, before: Occupancy, own: Occupancy) -> str:
-    """Name the place of the larger demand; of many mappings, the later place."""
+    """Name the node of the larger demand; of many mappings, the later node."""
     return before.where if np.ndim(larger) == 0 and larger else own.where
 
 
@@ -155,51 +155,51 @@ def live_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy
     """
     The bytes alive at each level while each temporal node runs.
 
-    A node's own tiles, the tiles that earlier nodes left for later ones, and the tiles
+    These are a node's own tiles, tiles of earlier nodes for later ones, and the tiles
     of nodes that run at the same time.
     """
     tiles = [t for t in walk_tiles(problem.root) if t is not problem.root]
-    places = [t for t in tiles if not t.spatial]
+    nodes = [t for t in tiles if not t.spatial]
     live = _Live(
         problem,
-        places,
-        {t.index: _node_bytes(problem, t, extents[t.index]) for t in places},
+        nodes,
+        {t.index: _node_bytes(problem, t, extents[t.index]) for t in nodes},
         _moved(problem),
     )
-    for place, tile in enumerate(places):
+    for position, tile in enumerate(nodes):
         for level in live.needs[tile.index]:
             parts = dict(live.needs[tile.index][level])
-            for tensor, size in live.carried(place, level):
+            for tensor, size in live.from_earlier(position, level):
                 parts.setdefault(tensor, size)
-            for tensor, size in live.beside(tile, level):
+            for tensor, size in live.at_the_same_time(tile, level):
                 parts[tensor] = np.maximum(parts.get(tensor, 0.0), size)
             yield Occupancy(level, tile.name, parts)
 
 
 @dataclass(frozen=True)
 class _Live:
-    """Which tiles every temporal node needs, and which of them it gets from outside."""
+    """Which tiles every temporal node needs, and which of them come from outside."""
 
     problem: Problem
-    places: list[Tile]
+    nodes: list[Tile]
     needs: Mapping[int, Mapping[str, Mapping[str, Real]]]
     moved: Mapping[int, set[tuple[str, str]]]
 
-    def carried(self, place: int, level: str) -> Iterator[tuple[str, Real]]:
-        """Tiles left at a level by a node before and used, unfilled, by one after."""
+    def from_earlier(self, position: int, level: str) -> Iterator[tuple[str, Real]]:
+        """Tiles of earlier nodes at a level that later nodes use without a new fill."""
         later = {
             tensor
-            for tile in self.places[place + 1 :]
+            for tile in self.nodes[position + 1 :]
             for tensor in self.needs[tile.index].get(level, ())
             if (level, tensor) not in self.moved.get(tile.index, ())
         }
-        for tile in self.places[:place]:
+        for tile in self.nodes[:position]:
             for tensor, size in self.needs[tile.index].get(level, {}).items():
                 if tensor in later:
                     yield tensor, size
 
-    def beside(self, tile: Tile, level: str) -> Iterator[tuple[str, Real]]:
-        """Tiles of nodes that run while `tile` does, under siblings that overlap."""
+    def at_the_same_time(self, tile: Tile, level: str) -> Iterator[tuple[str, Real]]:
+        """Tiles of nodes that run at the same time as `tile`."""
         node, parent = tile, self.problem.parent.get(tile.index)
         while parent is not None:
             kinds = binding_kinds(parent)

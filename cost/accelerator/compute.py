@@ -2,7 +2,7 @@
 How long a unit takes for one tile primitive, and the energy it spends.
 
 Latencies follow the COMET tool: the systolic array after SCALE-Sim (arXiv 1811.02883),
-the vector unit with one instruction per `width` elements. Sizes come as the tile
+the vector unit with one instruction per `width` elements. Sizes are the tile
 primitive's extents, last dimension of the text first.
 """
 
@@ -45,7 +45,7 @@ pJ per element of a vector operation; row reductions take log2(width) of `add` o
 """
 
 ROW_REDUCTIONS = {"rowsum": "add", "rowmax": "max"}
-"""Vector reductions along a row and the operation they repeat."""
+"""Vector reductions along a row, and the operation that they repeat."""
 
 MAC_ENERGY = 0.2296
 """pJ per multiply-accumulate of the systolic array."""
@@ -70,7 +70,7 @@ def systolic_cycles(unit: Unit, extents: Sequence[int], streamed: int) -> int:
     fold of the weights.
 
     Source: SCALE-Sim's 2 R + C + T - 2, as the COMET tool uses it. Raises `CostError`
-    where no extent equals `streamed`.
+    if no extent equals `streamed`.
     """
     held = list(extents)
     if streamed not in held:
@@ -87,7 +87,7 @@ def systolic_cycles(unit: Unit, extents: Sequence[int], streamed: int) -> int:
 
 
 def vector_steps(unit: Unit, kind: str) -> int:
-    """Cycles per vector instruction; raises `CostError` for one a vector unit lacks."""
+    """Cycles per vector instruction; raises `CostError` if the unit has none."""
     if kind in ROW_REDUCTIONS:
         return row_steps(unit.width)
     if (steps := VECTOR_STEPS.get(kind)) is None:
@@ -98,10 +98,10 @@ def vector_steps(unit: Unit, kind: str) -> int:
 
 def vector_cycles(unit: Unit, kind: str, elements: int, reduced: int) -> int:
     """
-    Cycles of a vector operation on `elements`, of which every `reduced` fall into one
+    Cycles of a vector operation on `elements`, of which every `reduced` become one
     (COMET tool, single precision).
 
-    Raises `CostError` for an operation a vector unit lacks.
+    Raises `CostError` for an operation that the vector unit does not have.
     """
     steps = vector_steps(unit, kind)
     return int(
@@ -127,8 +127,7 @@ def leaf_cycles(unit: Unit, leaf: Leaf) -> int:
     """
     Cycles of one tile primitive of `leaf` on `unit`.
 
-    Raises `CostError` for a unit kind there is no model of, and as the unit's own
-    formula does.
+    Raises `CostError` for a unit kind without a model, and as the unit's formula does.
     """
     extents = primitive_extents(leaf)
     match unit.kind:
@@ -165,11 +164,11 @@ def vector_energy(unit: Unit, kind: str) -> float:
 
 def primitive_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
     """
-    Cycles of one tile primitive in the mended model, numbers or arrays.
+    Cycles of one tile primitive in the model `paper`, numbers or arrays.
 
-    As `leaf_cycles`, but the array streams its reduction *dimension*, a vector unit
+    As `leaf_cycles`, except: the array streams its reduction *dimension*, a vector unit
     works on the elements of relevant dimensions whatever the file's reduction factor
-    says, and a GEMM unit rounds its steps up. Raises `CostError` as `leaf_cycles` does.
+    is, and a GEMM unit rounds its steps up. Raises `CostError` as `leaf_cycles` does.
     """
     extents = mappings.primitive(leaf)
     match unit.kind:
@@ -219,9 +218,9 @@ def ideal_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
 
 def primitive_energy(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
     """
-    The pJ of one tile primitive in the mended model: per element, not per lane.
+    The pJ of one tile primitive in the model `paper`: per element, not per lane.
 
-    Units without a model of their own spend the file's compute_energy per primitive.
+    Units without a model take the file's compute_energy per primitive.
     """
     extents = mappings.primitive(leaf)
     if unit.kind == "SystolicArray":
@@ -234,7 +233,7 @@ def primitive_energy(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
 
 
 def throughput(unit: Unit, leaf: Leaf) -> float:
-    """The most elements of an operation's iteration space a unit finishes per cycle."""
+    """The maximum of elements of the iteration space that a unit finishes per cycle."""
     match unit.kind:
         case "SystolicArray":
             return unit.rows * unit.row_arrays * unit.columns * unit.column_arrays

@@ -10,32 +10,32 @@ from typing import TypeAlias
 from comet.cost.accelerator.problem import Entry, Leaf, Node, Problem, Sizes, Tile, walk
 from comet.cost.estimate import CostError
 
-Rows: TypeAlias = tuple[tuple[str, int], ...]
+Loops: TypeAlias = tuple[tuple[str, int], ...]
 """Dimension and factor of each loop of a temporal node, outermost first."""
 
-Nests: TypeAlias = Mapping[tuple[int, str], Rows]
-"""The rows of a temporal node, by its index, for each operation below it."""
+Nests: TypeAlias = Mapping[tuple[int, str], Loops]
+"""The loops of a temporal node, by its index, for each operation below it."""
 
 
-def with_factors(problem: Problem, rows: Nests) -> Problem:
+def with_factors(problem: Problem, loops: Nests) -> Problem:
     """
-    Return `problem` with `rows` for its temporal nodes.
+    Return `problem` with `loops` in its temporal nodes.
 
-    The temporal nodes of `problem` have factor 1 everywhere. Leaves take what is left
-    of their sizes; a factor that does not divide them leaves the rounded-down share.
-    Loops count for the operations that have their dimension. Raises CostError where
-    operations below one node loop in different orders, as a node has one.
+    The temporal nodes of `problem` have factor 1 everywhere. Leaves take what remains
+    of their sizes, rounded down if a factor does not divide. Loops count for the
+    operations that have their dimension. Raises CostError if operations below one node
+    loop in different orders, as a node has one order.
     """
-    return replace(problem, root=_Rewrite(problem, rows).tile(problem.root, ()))
+    return replace(problem, root=_Rewrite(problem, loops).tile(problem.root, ()))
 
 
 @dataclass
 class _Rewrite:
     problem: Problem
-    rows: Nests
+    loops: Nests
 
     def tile(self, tile: Tile, path: tuple[int, ...]) -> Tile:
-        """Return `tile`, and all below it, with rows; `path` holds the nodes above."""
+        """Return `tile` and its descendants with loops; `path` has the nodes above."""
         if tile.spatial:
             children = tuple(self.node(child, path) for child in tile.children)
             return replace(tile, children=children)
@@ -43,59 +43,59 @@ class _Rewrite:
         below = [node.operation for node in walk(tile) if isinstance(node, Leaf)]
         return replace(
             tile,
-            order=_order(tile, [self.rows.get((tile.index, op), ()) for op in below]),
+            order=_order(tile, [self.loops.get((tile.index, op), ()) for op in below]),
             entries=tuple(
-                self.entry(entry, self.rows.get((tile.index, entry.tag), ()))
+                self.entry(entry, self.loops.get((tile.index, entry.tag), ()))
                 for entry in tile.entries
             ),
             children=tuple(self.node(child, inner) for child in tile.children),
         )
 
     def node(self, node: Node, path: tuple[int, ...]) -> Node:
-        """Return a child of a tile below the rows of `path`."""
+        """Return a child of a tile below the loops of `path`."""
         if isinstance(node, Tile):
             return self.tile(node, path)
         return self.leaf(node, path) if isinstance(node, Leaf) else node
 
-    def entry(self, entry: Entry, rows: Rows) -> Entry:
+    def entry(self, entry: Entry, loops: Loops) -> Entry:
         """Return `entry` with the factors of the dimensions that its operation has."""
         op = self.problem.operation.get(entry.tag)
         relevant = set(self.problem.dims if op is None else op.dims)
-        factors = {dim: factor for dim, factor in rows if dim in relevant}
+        factors = {dim: factor for dim, factor in loops if dim in relevant}
         return replace(entry, factors=({**entry.factors[0], **factors},))
 
     def leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Leaf:
-        """Return `leaf` with its part of the sizes."""
+        """Return `leaf` with the sizes that the loops above leave."""
         relevant = set(self.problem.operation[leaf.operation].dims)
-        shares = {
+        factors = {
             dim: prod(
                 factor
                 for tile in path
-                for d, factor in self.rows.get((tile, leaf.operation), ())
+                for d, factor in self.loops.get((tile, leaf.operation), ())
                 if d == dim
             )
             for dim in relevant
         }
-        primitive = dict(_shared(dict(leaf.primitive), shares))
+        primitive = dict(_left(dict(leaf.primitive), factors))
         reduction = (
-            (dim, factor // shares.get(dim, 1)) for dim, factor in leaf.reduction
+            (dim, factor // factors.get(dim, 1)) for dim, factor in leaf.reduction
         )
         return replace(
             leaf,
             primitive=tuple(primitive.items()),
-            steps={t: dict(_shared(sizes, shares)) for t, sizes in leaf.steps.items()},
+            steps={t: dict(_left(sizes, factors)) for t, sizes in leaf.steps.items()},
             reduction=tuple(reduction),
         )
 
 
-def _order(tile: Tile, nests: Sequence[Rows]) -> tuple[str, ...]:
+def _order(tile: Tile, nests: Sequence[Loops]) -> tuple[str, ...]:
     """
     Return the one order, innermost first, that all nests of a node agree with.
 
-    Loops of one iteration count where that is possible.
+    Loops of one iteration are ordered too, if that is possible.
     """
-    every = [[dim for dim, _ in rows] for rows in nests]
-    turning = [[dim for dim, factor in rows if factor > 1] for rows in nests]
+    every = [[dim for dim, _ in loops] for loops in nests]
+    turning = [[dim for dim, factor in loops if factor > 1] for loops in nests]
     outermost = _merged(every) or _merged(turning)
     if outermost is None:
         raise CostError(f"the operations of {tile.name} loop in different orders")
@@ -118,6 +118,6 @@ def _merged(orders: Sequence[Sequence[str]]) -> list[str] | None:
     return merged
 
 
-def _shared(sizes: Sizes, shares: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _left(sizes: Sizes, factors: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     for dim, size in sizes.items():
-        yield dim, max(1, size // shares.get(dim, 1))
+        yield dim, max(1, size // factors.get(dim, 1))

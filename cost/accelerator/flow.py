@@ -1,9 +1,9 @@
 """
-Which tiles flow through a node, in numbers or arrays: what `paper` and `ideal` price.
+Which tiles move through a node, in numbers or arrays: what `paper` and `ideal` price.
 
 A `Flow` is one entry of a node that moves data: its tile, how often it moves during one
-execution of the node, and over how many instances. Factors come from `Mappings`, so
-that one pass over the tree prices one mapping or thousands of mappings of one template.
+execution of the node, and over how many instances. Factors come from `Mappings`, so one
+pass over the tree prices one mapping, or thousands of mappings of one template.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Flow:
     size: Real
     """Elements of one child's tile."""
     iterations: Real
-    """Iterations of the nest, transfers or not."""
+    """Iterations of the nest, with or without a transfer."""
     moves: Real
     """How often a new tile moves."""
     spatial: Real
@@ -72,7 +72,7 @@ class Flow:
 
     @cached_property
     def bytes_moved(self) -> Real:
-        """Bytes that one instance gets or gives in one execution."""
+        """Bytes that one instance receives or sends in one execution."""
         return times(times(self.moves, self.size), self.element_bytes)
 
 
@@ -87,9 +87,9 @@ def elements_of(
 
 def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Real:
     """
-    Iterations of a nest for which a tile stays: its irrelevant innermost loops.
+    Iterations of a nest that use the same tile: its innermost loops without `dims`.
 
-    The product of the loops inside the innermost one that is relevant and turns.
+    The product of the loops inside the innermost relevant loop of more than one trip.
     """
     period: Real = 1.0
     stopped: Truth = False
@@ -119,9 +119,9 @@ def build_flows(mappings: Mappings, hardware: Hardware) -> Flows:
     """
     The flows of every node of the template.
 
-    Raises `CostError` where a spatial entry is missing in the temporal node above it
-    (the COMET tool then reads another entry's counts), and where a collective exchanges
-    what no node before it holds at its level.
+    Raises `CostError` if the temporal node above a spatial entry does not list it (the
+    COMET tool then reads another entry's counts), and if a collective reads what no
+    node before it holds at its level.
     """
     builder = _Builder(mappings, hardware)
     builder.visit(mappings.template.root)
@@ -171,8 +171,8 @@ class _Builder:
             for child in node.children:
                 self.visit(child)
             self.below[node.index] = tuple(self._now(e) for e in node.entries)
-            for place in range(len(node.entries)):
-                self._grow(node, place)
+            for position in range(len(node.entries)):
+                self._grow(node, position)
             self.tiles[node.index] = tuple(self._now(e) for e in node.entries)
             for entry, tile in zip(node.entries, self.tiles[node.index], strict=True):
                 self.held[entry.source, entry.tensor] = tile
@@ -180,7 +180,7 @@ class _Builder:
             self._exchange(node)
 
     def _exchange(self, node: Collective) -> None:
-        """Gathers grow the tile along their dimension, scatters shrink it."""
+        """An all-gather enlarges the tile along its dimension, a scatter divides it."""
         given = self.held.get((node.level, node.input))
         if given is None:
             raise CostError(
@@ -213,15 +213,15 @@ class _Builder:
 
     def _now(self, entry: Entry) -> Extents:
         if entry.key not in self.reached:
-            # A tag that is no operation names a collective: the tile is the producer's.
+            # A tag that is no operation is a collective: the tile is the producer's.
             known = [k for k in self.reached if k[0] == entry.tensor]
             self.reached[entry.key] = dict(self.reached[known[-1]]) if known else {}
         return dict(self.reached[entry.key])
 
-    def _grow(self, tile: Tile, place: int) -> None:
-        extents = self.reached[tile.entries[place].key]
-        for row in range(len(tile.entries[place].factors)):
-            for dim, factor in self.mappings.row(tile, place, row).items():
+    def _grow(self, tile: Tile, position: int) -> None:
+        extents = self.reached[tile.entries[position].key]
+        for row in range(len(tile.entries[position].factors)):
+            for dim, factor in self.mappings.row(tile, position, row).items():
                 before = extents.setdefault(dim, 0.0)
                 if not (isinstance(factor, float) and factor == 1.0):
                     extents[dim] = self.products.times(before, factor)
@@ -237,8 +237,8 @@ def _connect(
     above = {} if parent is None else {f.entry.key: f for f in flows[parent.index]}
     periods: dict[tuple[object, ...], Real] = {}
     flows[tile.index] = tuple(
-        _flow(mappings, builder, tile, place, parent, above, periods)
-        for place in range(len(tile.entries))
+        _flow(mappings, builder, tile, position, parent, above, periods)
+        for position in range(len(tile.entries))
     )
     for child in tile.children:
         if isinstance(child, Tile):
@@ -249,18 +249,18 @@ def _flow(
     mappings: Mappings,
     builder: _Builder,
     tile: Tile,
-    place: int,
+    position: int,
     parent: Tile | None,
     above: Mapping[tuple[str, str], Flow],
     periods: dict[tuple[object, ...], Real],
 ) -> Flow:
-    problem, entry = mappings.template, tile.entries[place]
+    problem, entry = mappings.template, tile.entries[position]
     projection = problem.projection(entry.tensor, entry.tag)
     dims, multiply = relevant(projection), builder.products.of
-    size = elements_of(projection, builder.below[tile.index][place], multiply)
+    size = elements_of(projection, builder.below[tile.index][position], multiply)
     writes = problem.writes(entry.tensor, entry.tag)
     dependent = problem.is_dependent(entry.tensor)
-    rows = [mappings.row(tile, place, row) for row in range(len(entry.factors))]
+    rows = [mappings.row(tile, position, row) for row in range(len(entry.factors))]
     if not tile.spatial:
         count = multiply(f for row in rows for f in row.values())
         moves = ratio(count, _known_reuse(periods, tile.order, rows[0], dims))
@@ -297,8 +297,7 @@ def leaf_steps(mappings: Mappings, leaf: Leaf) -> Real:
     """
     How many tile primitives one iteration of a leaf's loops covers, at least 1.
 
-    Dimensions that matter to the operation and that the primitive leaves out count one
-    by one.
+    Relevant dimensions that the primitive does not have count element by element.
     """
     primitive = mappings.primitive(leaf)
     steps = [mappings.tile_steps(leaf, tensor) for tensor in leaf.tensors]

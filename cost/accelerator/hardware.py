@@ -35,7 +35,7 @@ class Memory:
     shares_ports: bool = False
     """Whether transfers with the parent and with the children use the same ports."""
     one_bus: bool = False
-    """Whether reads and writes share one bandwidth: the file gives a single `bw`."""
+    """Whether reads and writes share one bandwidth: the file has a single `bw`."""
     contiguous: bool = False
     """Whether a direct memory access engine pays the network once, not per tile."""
 
@@ -86,7 +86,7 @@ class Level:
     """Instances below one instance of the parent."""
     total_instances: int
     link: Network | None = None
-    """The network among the instances, where the level has one."""
+    """The network among the instances, if the level has one."""
 
     @property
     def memory(self) -> Memory:
@@ -134,7 +134,7 @@ class Hardware:
         return {level.name: i for i, level in enumerate(self.levels)}
 
     def level(self, name: str) -> Level:
-        """The level of that name; raises `CostError` naming the levels there are."""
+        """The level of that name; raises `CostError` if there is none."""
         if (found := self.by_name.get(name)) is None:
             known = ", ".join(level.name for level in self.levels)
             raise CostError(f"the machine has no level {name!r}; it has {known}")
@@ -142,8 +142,8 @@ class Hardware:
 
     def network(self, source: str, destination: str) -> Network:
         """
-        The network from a level to one of its children; raises `CostError` where there
-        is none.
+        The network from a level to one of its children; raises `CostError` if there is
+        none.
         """
         if (found := self.networks.get((source, destination))) is None:
             raise CostError(

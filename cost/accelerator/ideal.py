@@ -24,11 +24,11 @@ from comet.cost.estimate import Estimate
 from comet.cost.reals import Real, add_to, longest, total
 
 Component: TypeAlias = tuple[str, str]
-"""A level, and what of it is busy: bus, read, write or work."""
+"""A level, and its busy part: bus, read, write or work."""
 
 
 def price(problem: Problem, hardware: Hardware) -> Estimate:
-    """The cost of one mapping; raises `CostError` where it is illegal."""
+    """The cost of one mapping; raises `CostError` if it is illegal."""
     check(problem, hardware)
     mappings = Mappings(problem)
     cost = ideal_cost(mappings, hardware, build_flows(mappings, hardware))
@@ -80,7 +80,8 @@ class IdealCost:
     @property
     def bound(self) -> Real:
         """
-        Cycles that no schedule of these transfers undercuts: the busiest component.
+        A lower bound in cycles for any schedule of these transfers: the busiest
+        component.
         """
         sums: dict[Component, Real] = {}
         for parts in self.busy.values():
@@ -110,7 +111,7 @@ def _add(cost: IdealCost, tag: str, component: Component, cycles: Real) -> None:
 
 
 def _move(cost: IdealCost, hardware: Hardware, flow: Flow, moved: Real) -> None:
-    """A tile leaves or enters the source once however many instances share it."""
+    """A tile leaves or enters the source once, however many instances use it."""
     entry = flow.entry
     memory = hardware.level(entry.source).memory
     near = memory.child_write_bandwidth if flow.writes else memory.child_read_bandwidth

@@ -1,9 +1,9 @@
 """
 What a mapping must obey before it is priced.
 
-The COMET tool leaves most of its rules unchecked and then crashes, hangs or counts
-wrongly; here each is a sentence. `check` covers what every model needs; `check_tool`
-adds the tool's own capacity rule, `check_live` replaces it by liveness.
+The COMET tool does not check most of its rules and then crashes, hangs or counts
+wrongly; here each is an error of one sentence. `check` covers what every model needs;
+`check_tool` adds the tool's own capacity rule, `check_live` replaces it by liveness.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from comet.cost.collectives.formulas import link_network
 from comet.cost.estimate import CostError, at_node
 
 LIMIT = 2**32
-"""What the COMET tool's counts stay below."""
+"""The COMET tool's counts must be below this."""
 
 SMALL = 2**24
-"""Elements whose bytes are below it, whatever their type."""
+"""This many elements fit the counts in bytes, whatever their type."""
 
 
 def check(problem: Problem, hardware: Hardware) -> TileExtents:
@@ -99,13 +99,13 @@ def check_summed(problem: Problem, hardware: Hardware) -> None:
 
 
 def check_live(problem: Problem, hardware: Hardware) -> None:
-    """`check`, and every level's capacity against the values alive in it at a time."""
+    """`check`, and every level's capacity for the values alive at the same time."""
     check_structure(problem, hardware)
     check_sizes(problem, hardware, tile_extents(Mappings(problem), hardware))
 
 
 def check_sizes(problem: Problem, hardware: Hardware, extents: TileExtents) -> None:
-    """That tiles multiply up to the problem, and fit where they are alive."""
+    """Check that tiles multiply up to the problem, and fit while they are alive."""
     check_extents(problem, extents)
     _check_capacity(problem, hardware, live_occupancy(problem, extents))
 
@@ -140,7 +140,7 @@ def _check_tensor(problem: Problem, node: str, does: str, tensor: str) -> None:
 
 
 def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
-    """A bandwidth that the file leaves out is zero, which the tool divides by."""
+    """A bandwidth that the file does not give is zero, and the tool divides by it."""
     network = hardware.network(entry.source, entry.destination)
     near, far = hardware.level(entry.source), hardware.level(entry.destination)
     writes = problem.writes(entry.tensor, entry.tag)
@@ -206,7 +206,7 @@ def _check_collective(
 
 
 def _check_exchange(hardware: Hardware, node: Collective) -> None:
-    """The levels a collective names, and the links at its own."""
+    """Check the levels of a collective, and the links at its own."""
     for name in (node.level, *node.sources, *node.destinations):
         hardware.level(name)
     level = hardware.level(node.level)
@@ -227,7 +227,7 @@ def _check_exchange(hardware: Hardware, node: Collective) -> None:
 
 
 def _check_bindings(tile: Tile) -> None:
-    """What the COMET tool does not survive: no stage at all, a collective it skips."""
+    """Check what makes the COMET tool hang or crash: no stage, a skipped collective."""
     kinds = binding_kinds(tile)
     if not kinds:
         return
@@ -248,7 +248,7 @@ def _check_bindings(tile: Tile) -> None:
 
 def _check_charged(tile: Tile) -> None:
     """
-    The COMET tool charges a stage that a spatial node moves nothing for to the level
+    The COMET tool charges a stage for which a spatial node moves nothing to the level
     from which the node fills one of the stage's levels, and crashes if there is none.
     """
     if not tile.spatial:
@@ -269,7 +269,7 @@ def _check_charged(tile: Tile) -> None:
 def _check_stages(problem: Problem, hardware: Hardware) -> None:
     """
     The COMET tool reads stalls of a stage for the iterations of the pipelined node,
-    but a stage has only as many as its own tensors take iterations.
+    but a stage has only as many as its own tensors have iterations.
     """
     pipelines = [tile for tile in walk_tiles(problem.root) if is_pipeline(tile)]
     if not pipelines:
@@ -277,11 +277,11 @@ def _check_stages(problem: Problem, hardware: Hardware) -> None:
     nests = build_nests(problem, hardware)
     for tile in pipelines:
         wanted, stages = nests.iterations(tile), stages_of(tile)
-        for place, stage in enumerate(stages):
+        for position, stage in enumerate(stages):
             if not isinstance(stage, Tile):
                 continue
             found = nests.iterations(stage)
-            if found < stalls_read(place, len(stages), wanted):
+            if found < stalls_read(position, len(stages), wanted):
                 raise CostError(
                     f"{stage.name} makes {found} of the {wanted} iterations of "
                     f"{tile.name}, which overlaps its children, and the COMET tool "
@@ -300,7 +300,7 @@ def _check_counts(problem: Problem, extents: TileExtents) -> None:
         turns = 1 if tile.spatial else max(_turns(entry) for entry in tile.entries)
         iterations[tile.index] = before * turns
         _check_count(tile, "iterations", before * turns)
-        if above is None:  # the root's tiles are cut before anything of them moves
+        if above is None:  # tiles of the root are split before any of them moves
             continue
         for entry, reached in zip(tile.entries, extents[tile.index], strict=True):
             if math.prod(reached.values()) < SMALL:
@@ -325,7 +325,7 @@ def _turns(entry: Entry) -> int:
 
 def check_extents(problem: Problem, extents: TileExtents) -> None:
     """
-    Raises `CostError` where the factors over a root entry's tiles do not multiply up to
+    Raises `CostError` if the factors over a root entry's tiles do not multiply up to
     the problem's extents.
     """
     root = problem.root

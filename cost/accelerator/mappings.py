@@ -52,9 +52,9 @@ class Mappings:
 
     def parts(self, size: int) -> Iterator[Mappings]:
         """
-        The mappings in runs of at most so many, all of about one length.
+        The mappings in parts of at most `size`, all of about the same length.
 
-        Arrays that occur in several places still do. Those of several axes stay whole.
+        Arrays that occur several times still do. Arrays of several axes are not cut.
         """
         arrays = {id(a): a for a in (*self.factors.values(), *self.steps.values())}
         if self.count <= size or any(array.ndim != 1 for array in arrays.values()):
@@ -79,14 +79,14 @@ class Mappings:
     def _tile(self, tile: Tile, index: int) -> Tile:
         children = tuple(self._node(child, index) for child in tile.children)
         entries = tuple(
-            replace(entry, factors=self._rows(tile, place, index))
-            for place, entry in enumerate(tile.entries)
+            replace(entry, factors=self._rows(tile, position, index))
+            for position, entry in enumerate(tile.entries)
         )
         return replace(tile, entries=entries, children=children)
 
-    def _rows(self, tile: Tile, place: int, index: int) -> tuple[Sizes, ...]:
-        rows = range(len(tile.entries[place].factors))
-        return tuple(_element(self.row(tile, place, row), index) for row in rows)
+    def _rows(self, tile: Tile, position: int, index: int) -> tuple[Sizes, ...]:
+        rows = range(len(tile.entries[position].factors))
+        return tuple(_element(self.row(tile, position, row), index) for row in rows)
 
     def _node(self, node: Node, index: int) -> Node:
         if isinstance(node, Tile):
@@ -99,13 +99,13 @@ class Mappings:
         reduction = tuple((d, primitive.get(d, f)) for d, f in node.reduction)
         return replace(node, primitive=order, steps=steps, reduction=reduction)
 
-    def row(self, tile: Tile, place: int, row: int) -> dict[str, Real]:
+    def row(self, tile: Tile, position: int, row: int) -> dict[str, Real]:
         """The factors of one row of one entry."""
-        given = tile.entries[place].factors[row].items()
+        given = tile.entries[position].factors[row].items()
         if not self.factors:
             return {dim: float(factor) for dim, factor in given}
         return {
-            dim: self.factors.get((tile.index, place, row, dim), float(factor))
+            dim: self.factors.get((tile.index, position, row, dim), float(factor))
             for dim, factor in given
         }
 

@@ -28,7 +28,7 @@ Costs: TypeAlias = Callable[[Mappings, Hardware, Flows], tuple[Real, Real]]
 ScalarT = TypeVar("ScalarT", np.float64, np.bool_)
 
 AT_ONCE = 16000
-"""Mappings whose arrays stay within the memory that is kept (see `_keep_memory`)."""
+"""How many mappings are priced at once: their arrays fit reused memory."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> E
     """
     The cost of one mapping under one model.
 
-    Raises `CostError` with one sentence where the mapping is illegal, does not fit, or
-    the model has no answer.
+    Raises `CostError` with one sentence if the mapping is illegal, does not fit, or the
+    model cannot price it.
     """
     match model:
         case "tool":
@@ -63,10 +63,10 @@ def price_many(
     """
     The costs of many mappings of one legal template.
 
-    Only the structure is checked; extents and capacity are for the caller, who finds
-    the latter by `room_many`. Raises `CostError` as `price` does. Model `tool`, whose
-    integer arithmetic has no array form, prices one mapping after the other; what it
-    rejects costs infinitely much.
+    Only the structure is checked; extents and capacity are the caller's task, see
+    `room_many`. Raises `CostError` as `price` does. The model `tool`, whose integer
+    arithmetic has no array form, prices one mapping after the other; an illegal mapping
+    has infinite cost.
     """
     if model == "tool":
         return _one_by_one(mappings, hardware)
@@ -82,7 +82,7 @@ def price_many(
 
 
 def room_many(mappings: Mappings, hardware: Hardware) -> NDArray[np.bool_]:
-    """Which of many mappings of one template fit by the COMET tool's own sums."""
+    """Which of many mappings of one template fit by the COMET tool's capacity rule."""
     parts, room = list(mappings.parts(AT_ONCE)), list[NDArray[np.bool_]]()
     for part in parts:
         needs = summed_occupancy(part.template, tile_extents(part, hardware))
@@ -93,7 +93,7 @@ def room_many(mappings: Mappings, hardware: Hardware) -> NDArray[np.bool_]:
 def _joined(
     parts: Sequence[Mappings], values: Sequence[NDArray[ScalarT]]
 ) -> NDArray[ScalarT]:
-    """What is known of runs of mappings, one element for each mapping."""
+    """Concatenate the results of parts, one element for each mapping."""
     spread = [
         np.broadcast_to(value, part.shape)
         for part, value in zip(parts, values, strict=True)
@@ -104,9 +104,9 @@ def _joined(
 @cache
 def _keep_memory() -> None:
     """
-    Let the C library keep freed memory: it is cleared anew whenever it comes back.
-
-    Freeing a large block makes glibc keep twice as much; elsewhere nothing happens.
+    Let the C library keep freed memory: memory that it returns is cleared when it comes
+    back. Freeing a large block makes glibc keep twice as much; elsewhere nothing
+    happens.
     """
     np.empty(31 << 20, np.uint8)
 

@@ -20,7 +20,7 @@ from comet.cost.estimate import CostError
 from comet.cost.reals import Precision, Real, double
 
 TABLED_MESHES = {(1, 1): 0, (2, 2): 2, (4, 4): 6, (16, 16): 30}
-"""The meshes the COMET tool knows, and the hops of one phase."""
+"""The meshes the COMET tool supports, and the hops of one phase."""
 
 REDUCTION_ENERGY = {"add": 0.11, "max": 0.0025, "mult": 0.64}
 """pJ per element combined in the network."""
@@ -37,10 +37,10 @@ REDUCING = (CollectiveKind.REDUCTION, CollectiveKind.ALL_REDUCE)
 
 def mesh_used(network: Network, instances: int) -> tuple[int, int]:
     """
-    The part of the mesh that `instances` occupy, the smallest square where it fits
-    (COMET tool).
+    The part of the mesh that `instances` occupy, the smallest square if it fits (COMET
+    tool).
 
-    Where only one side is long enough the other is filled whole; the tool takes the
+    If only one side is long enough, the other is filled completely; the tool takes the
     second side in both such cases.
     """
     edge = math.ceil(math.sqrt(instances))
@@ -72,8 +72,8 @@ def hops_to(network: Network, instances: Real) -> Real:
     """
     The hops of one phase over `instances` instances on any mesh, numbers or arrays.
 
-    2 (n - 1) on the smallest square of edge n, as in arXiv 2509.00599. A mesh too
-    narrow for that has its short side filled and the long one as far as needed;
+    2 (n - 1) on the smallest square of edge n, as in arXiv 2509.00599. If the mesh is
+    too narrow for that, its short side is filled and the long one as far as needed;
     instances of several meshes are in a square of squares.
     """
     if isinstance(instances, int | float):
@@ -113,10 +113,9 @@ def network_cycles(
     Cycles to move one tile of `size` elements across the mesh.
 
     Router latency plus queueing of the flits, twice for two-phase kinds, plus combining
-    at 16 elements a cycle. `explicit` tells a collective from an implicit transfer (an
-    explicit scatter splits its tile); `real` fixes the precision, `numpy.float32` for
-    the COMET tool. Source: T_noc of arXiv 2509.00599 with hops and data as the tool has
-    them.
+    at 16 elements a cycle. `explicit` separates a collective from an implicit transfer
+    (an explicit scatter splits its tile); `real` fixes the precision, `numpy.float32`
+    for the COMET tool. Source: T_noc of arXiv 2509.00599 with the tool's hops and data.
     """
     moved = size * hops
     combining = (
@@ -184,8 +183,8 @@ def mesh_bits_energy(
     """
     The pJ to move a tile of `bits` bits across a mesh `rounds` times, unrounded.
 
-    As `network_energy`, for numbers and arrays; nothing on one instance, and every mesh
-    that instances of several fill spends alike.
+    As `network_energy`, for numbers and arrays; zero on one instance. Every mesh of
+    several that the instances fill takes the same energy.
     """
     hops = hops_to(network, instances)
     edge = np.ceil(np.sqrt(instances))

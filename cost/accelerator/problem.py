@@ -145,7 +145,7 @@ class Collective:
     reduction: str | None
     """add, max, mult; None where nothing is reduced."""
     spatial_factor: int
-    """How many instances take part; 0 stands for all sources."""
+    """How many instances take part; 0 means all sources."""
     writes_back: bool
 
     @property

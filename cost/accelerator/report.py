@@ -34,7 +34,7 @@ Cycles by unit and column: CS (compulsory stalls), OS (optional stalls), TMW (wo
 """
 
 REUSE = "reuse and overlap"
-"""The table row of what the other rows count and the run does not spend, or so."""
+"""The table row for what the other rows count but the run does not spend."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Visit:
 
     @cached_property
     def moved(self) -> tuple[Real, ...]:
-        """Bytes that one instance gets or gives of each flow, in all its executions."""
+        """Bytes of each flow that one instance moves in all its executions."""
         return tuple(times(self.runs, flow.bytes_moved) for flow in self.flows)
 
 

@@ -2,7 +2,7 @@
 How much data moves, and how often: tile extents, reuse, and the time of one transfer.
 
 Sources: sections "data movement" of arXiv 2509.00599 and the COMET tool's behaviour.
-Formulas take Python numbers; the ones that say so take numpy arrays as well.
+Formulas take Python numbers; those that say so also take numpy arrays.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from comet.cost.reals import Precision, Real, choose, double, larger, smaller
 
 def elements(projection: Projection, extents: Sizes) -> int:
     """
-    The elements of a tile with the given extents; dimensions that share an axis add up.
-    Extents may be arrays.
+    The elements of a tile with the given extents, which may be arrays; dimensions of
+    one axis add up.
     """
     return math.prod(sum(extents.get(dim, 0) for dim in axis) for axis in projection)
 
@@ -37,8 +37,8 @@ def reuse_period(order: tuple[str, ...], factors: Sizes, dims: frozenset[str]) -
     After how many iterations of a temporal nest (innermost loop first) the tile
     changes.
 
-    The product of the loops inside the innermost loop that is relevant and turns; the
-    whole nest where none is.
+    The product of the loops inside the innermost relevant loop of more than one trip;
+    the whole nest if there is none.
     """
     period = 1
     for dim in order:
@@ -68,11 +68,11 @@ class Movement:
     period: int
     """A tile moves in every `period`-th iteration."""
     unique: int
-    """Distinct tiles that move at once, one where all instances share it."""
+    """Distinct tiles that move at once: one if all instances use it."""
 
     @cached_property
     def moves(self) -> int:
-        """How often a tile really moves."""
+        """How often a tile moves."""
         return math.ceil(self.length / self.period)
 
     @cached_property
@@ -91,8 +91,7 @@ class Movement:
 @dataclass(frozen=True, slots=True)
 class Route:
     """
-    What a transfer runs over: the memory near the root, the network, and the child's
-    side.
+    The path of a transfer: the memory near the root, the network, and the child's side.
     """
 
     source: Memory
@@ -104,8 +103,7 @@ class Route:
     @classmethod
     def of(cls, hardware: Hardware, source: str, destination: str) -> Route:
         """
-        The route between two joined levels; raises `CostError` where no link joins
-        them.
+        The route between two joined levels; raises `CostError` if no link joins them.
         """
         network = hardware.network(source, destination)
         child = hardware.level(destination)
@@ -144,9 +142,9 @@ def memory_cycles(
     Cycles of the two memories at the ends of one transfer, the slower of both.
 
     The source serves min(ports, unique) ports, each no faster than the network; every
-    child takes one tile. Without network support a tile goes out once per instance. A
+    child receives one tile. Without network support a tile is sent once per instance. A
     drained tile that accumulates is read first. With `ported` each port has an equal
-    part of the source's bandwidth (COMET tool), else one port may use all of it.
+    part of the source's bandwidth (COMET tool), otherwise one port may use all of it.
     Source: T_mem = DV / BW of arXiv 2509.00599. Takes numbers and arrays; `real` fixes
     the precision.
     """
@@ -170,14 +168,14 @@ def memory_cycles(
 
 
 def _shared(bandwidth: int, used: Real, ports: int) -> Real:
-    """The bandwidth of the ports used, each with an equal part of the whole."""
+    """The bandwidth of the used ports, each with an equal part of the whole."""
     if ports == 1:
         return bandwidth
     return choose(used < ports, bandwidth // ports * used, bandwidth)
 
 
 def transfer_kind(writes: bool, unique: int) -> CollectiveKind:
-    """The collective that an implicit transfer amounts to on the network."""
+    """The network collective that an implicit transfer is priced as."""
     if writes:
         return CollectiveKind.GATHER
     return CollectiveKind.BROADCAST if unique == 1 else CollectiveKind.SCATTER

@@ -1,15 +1,15 @@
 """
 The time of collectives by algorithm and topology, in closed form.
 
-A message of n bytes over d hops takes latency + d x hop + n / bandwidth; where k
-messages of one step cross the same link they take turns, so the last takes k n /
-bandwidth. Steps follow each other. Sources: Thakur, Rabenseifner and Gropp,
+A message of n bytes over d hops takes latency + d x hop + n / bandwidth. If k messages
+of one step cross the same link they take turns, so the last takes k n / bandwidth.
+Steps follow each other. Sources: Thakur, Rabenseifner and Gropp,
 "Optimization of collective communication operations in MPICH" (2005); Chan, Heimlich,
 Purkayastha and van de Geijn, "Collective communication: theory, practice, and
 experience" (2007). A link-level simulator in the tests agrees with every formula here.
 
 Times are in any one unit, sizes in bytes; the size of a collective is that of the whole
-value: what an all-gather ends with, what an all-reduce reduces, what one rank sends in
+value: the result of an all-gather, the operand of an all-reduce, what one rank sends in
 an all-to-all. Sizes may be numpy arrays. `collective_time` prices one algorithm,
 `cheapest` chooses; both serve GPUs, joined by a `switch`, and the instances of a memory
 level on a mesh.
@@ -34,7 +34,7 @@ _THE: Mapping[Topology, str] = {"full": "a switch", "ring": "a ring", "mesh": "a
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """What joins the ranks of a collective."""
+    """What connects the ranks of a collective."""
 
     topology: Topology
     shape: tuple[int, int]
@@ -44,18 +44,18 @@ class Fabric:
     hop: float
     """For each link on the way."""
     bandwidth: float
-    """Bytes per unit of time through one link, one way."""
+    """Bytes per unit of time through one link in one direction."""
 
     @property
     def ranks(self) -> int:
-        """How many take part."""
+        """The number of ranks."""
         return self.shape[0] * self.shape[1]
 
     def step(self, size: Real, distance: int = 1, sharing: int = 1) -> Real:
         """
         One step of messages over `distance` hops, `sharing` of them per link.
 
-        A message that waits for a link has already covered hops meanwhile.
+        A message that waits for a link covers hops in that time.
         """
         takes = size / self.bandwidth
         waits = (sharing - 1) * np.maximum(takes - self.hop, 0)
@@ -63,9 +63,9 @@ class Fabric:
 
     def exchange(self, apart: int) -> tuple[int, int]:
         """
-        Hops, and messages per link, when ranks `apart` exchange pairwise.
+        Hops, and messages per link, when ranks at distance `apart` exchange pairwise.
 
-        `apart` is a power of two, pairs are aligned to it.
+        `apart` is a power of two; pairs are aligned to it.
         """
         match self.topology:
             case "full":
@@ -77,9 +77,9 @@ class Fabric:
                 along = apart if apart < columns else apart // columns
                 return along, along
 
-    def line(self, place: int) -> Fabric:
+    def line(self, position: int) -> Fabric:
         """One row (0) or column (1) of a mesh, as a line of its own."""
-        return replace(self, topology="mesh", shape=(self.shape[place], 1))
+        return replace(self, topology="mesh", shape=(self.shape[position], 1))
 
     def __str__(self) -> str:
         return f"{_THE[self.topology]} of {self.ranks} ranks"
@@ -87,14 +87,14 @@ class Fabric:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Groups of ranks: one fabric inside each, one among the ranks of equal place."""
+    """Groups of ranks: a fabric in each, and one among the ranks of equal position."""
 
     inner: Fabric
     outer: Fabric
 
     @property
     def ranks(self) -> int:
-        """How many take part."""
+        """The number of ranks."""
         return self.inner.ranks * self.outer.ranks
 
     def __str__(self) -> str:
@@ -102,12 +102,12 @@ class Hierarchy:
 
 
 def switch(ranks: int, latency: float, bandwidth: float) -> Fabric:
-    """Return the fabric of GPUs: each sends to one peer at a time, all alike."""
+    """Return the fabric of GPUs: each sends to one peer at a time, all equally fast."""
     return Fabric("full", (ranks, 1), latency, 0.0, bandwidth)
 
 
 Time: TypeAlias = Callable[[Fabric, "Real"], "Real"]
-"""The time of a collective of so many bytes."""
+"""The time of a collective, by fabric and size in bytes."""
 
 
 def _doublings(ranks: int) -> list[int]:
@@ -116,7 +116,7 @@ def _doublings(ranks: int) -> list[int]:
 
 
 def _ring_distance(fabric: Fabric) -> int:
-    """Hops between neighbours of the ring that an algorithm lays over the fabric."""
+    """Hops between neighbours of an algorithm's ring on the fabric."""
     columns, rows = fabric.shape
     if fabric.topology != "mesh" or fabric.ranks == 2:
         return 1
@@ -186,18 +186,18 @@ def _tree_all_reduce(fabric: Fabric, size: Real) -> Real:
     return 2 * _tree(fabric, size)
 
 
-def _tree_shares(fabric: Fabric, size: Real) -> Real:
-    """A tree that scatters (or gathers): each round passes on half of what is left."""
+def _tree_scatter(fabric: Fabric, size: Real) -> Real:
+    """A tree that scatters (or gathers): each round sends half of what remains."""
     n, result = fabric.ranks, 0.0
-    for place, hops in enumerate(reversed(tree_hops(fabric))):
-        share = min(1 << place, n - (1 << place))
-        result = result + fabric.step(share * size / n, hops)
+    for position, hops in enumerate(reversed(tree_hops(fabric))):
+        part = min(1 << position, n - (1 << position))
+        result = result + fabric.step(part * size / n, hops)
     return result
 
 
 def _scatter_all_gather(fabric: Fabric, size: Real) -> Real:
     """Van de Geijn's broadcast for long messages."""
-    return _tree_shares(fabric, size) + _ring_steps(fabric, size)
+    return _tree_scatter(fabric, size) + _ring_steps(fabric, size)
 
 
 def _direct_root(fabric: Fabric, size: Real) -> Real:
@@ -212,12 +212,12 @@ def _direct_all(fabric: Fabric, size: Real) -> Real:
 
 
 def _direct_all_reduce(fabric: Fabric, size: Real) -> Real:
-    """Every rank combines one shard, for which all send theirs, and sends it to all."""
+    """Every rank receives and reduces one shard, and sends the result to all."""
     return 2 * _direct_all(fabric, size)
 
 
 def _one_shot(fabric: Fabric, size: Real) -> Real:
-    """Every rank sends all it has to every other, and each combines for itself."""
+    """Every rank sends all its data to every other, and each reduces for itself."""
     return fabric.step((fabric.ranks - 1) * size)
 
 
@@ -235,7 +235,7 @@ def _mesh_phases(fabric: Fabric, size: Real) -> Real:
 
 
 def _line_steps(line: Fabric, size: Real) -> Real:
-    """All-gather (or reduce-scatter) along a line: messages pass both ways at once."""
+    """All-gather (or reduce-scatter) along a line: messages move both ways at once."""
     n = line.ranks
     return (n - 1) * line.step(size / n)
 
@@ -245,7 +245,7 @@ def _mesh_all_reduce(fabric: Fabric, size: Real) -> Real:
 
 
 def _ring_exchange(fabric: Fabric, size: Real) -> Real:
-    """All-to-all: a step passes on all that has not arrived yet, to the neighbour."""
+    """All-to-all: each step sends what has not arrived yet to the neighbour."""
     n, distance = fabric.ranks, _ring_distance(fabric)
     return total(fabric.step(left * size / n, distance) for left in range(1, n))
 
@@ -274,8 +274,8 @@ TIMES: Mapping[str, Mapping[str, Time]] = {
     },
     "broadcast": {"tree": _tree, "scatter_all_gather": _scatter_all_gather},
     "reduce": {"tree": _tree},
-    "gather": {"tree": _tree_shares, "direct": _direct_root},
-    "scatter": {"tree": _tree_shares, "direct": _direct_root},
+    "gather": {"tree": _tree_scatter, "direct": _direct_root},
+    "scatter": {"tree": _tree_scatter, "direct": _direct_root},
     "all_to_all": {"pairwise": _pairwise, "ring": _ring_exchange},
 }
 """The time of each kind of collective by algorithm, on one fabric."""
@@ -289,9 +289,9 @@ def _hierarchical(kind: str, groups: Hierarchy, size: Real) -> Real:
     inner, outer = groups.inner, groups.outer
     match kind:
         case "all_reduce":
-            shares = _best(kind, outer, size / inner.ranks)
+            outside = _best(kind, outer, size / inner.ranks)
             inside = _best("reduce_scatter", inner, size)
-            return inside + shares + _best("all_gather", inner, size)
+            return inside + outside + _best("all_gather", inner, size)
         case "all_gather" | "reduce_scatter":
             return _best(kind, inner, size) + _best(kind, outer, size / inner.ranks)
         case "gather" | "scatter":
@@ -312,7 +312,7 @@ def _best(kind: str, fabric: Fabric, size: Real) -> Real:
 
 
 def algorithms_for(kind: str, fabric: Fabric | Hierarchy) -> tuple[str, ...]:
-    """Return the algorithms of a kind of collective that suit the fabric."""
+    """Return the algorithms of a kind of collective that run on the fabric."""
     if isinstance(fabric, Hierarchy):
         return (HIERARCHICAL,)
     return tuple(name for name in TIMES[kind] if _suits(name, fabric))
@@ -336,10 +336,10 @@ def collective_time(
     """
     Return the time of a collective of `size` bytes over all ranks of `fabric`.
 
-    `kind` is a key of `TIMES`, as the `collective` ops are called; `algorithm` a key of
-    its entry, or `hierarchical`, which is the only one on a `Hierarchy`. One rank has
-    nothing to do. Raises `CostError` for an algorithm that the kind has not or that
-    does not suit the fabric.
+    `kind` is a key of `TIMES`, the name of the `collective` op; `algorithm` a key of
+    its entry, or `hierarchical`, which is the only one on a `Hierarchy`. It is 0 for
+    one rank. Raises `CostError` for an algorithm that the kind does not have or that
+    does not run on the fabric.
     """
     if fabric.ranks == 1:
         return 0 * size
@@ -360,7 +360,7 @@ def cheapest(
     """
     Return the fastest algorithm for a collective of `size` bytes, and its time.
 
-    There is none on one rank, where nothing is sent.
+    There is no algorithm for one rank, which sends nothing.
     """
     if fabric.ranks == 1:
         return None, 0.0

@@ -1,7 +1,7 @@
 """
 The time and energy of collectives among the instances of one level, formulas by kind.
 
-Memory time is what the levels' link ports need, network time what the mesh adds
+Memory time is that of the levels' link ports, network time that of the mesh
 (`cost.noc`). Sources: the COMET tool, and section "collectives" of arXiv 2509.00599.
 Tile sizes may be numpy arrays.
 """
@@ -26,18 +26,18 @@ class CollectiveTraffic:
 
     kind: CollectiveKind
     read_bytes: Real
-    """Bytes of the tile one instance gives."""
+    """Bytes of the tile that one instance sends."""
     written_bytes: Real
-    """Bytes of the tile one instance ends with (of a gather: of the whole)."""
+    """Bytes of the tile that one instance ends with (of a gather: of the whole)."""
     sources: int
     destinations: int
     factor: int
-    """Transfers that follow each other where the network helps not (spatial_factor)."""
+    """Sequential transfers without network support (spatial_factor)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What the link ports of a level can do, in bytes per cycle."""
+    """The rates of a level's link ports, in bytes per cycle."""
 
     read: int
     write: int
@@ -53,7 +53,7 @@ class Ports:
 
 
 def link_network(level: Level) -> Network:
-    """The network among a level's instances; raises `CostError` where it has none."""
+    """The network among a level's instances; raises `CostError` if it has none."""
     if level.link is None:
         raise CostError(
             f"a collective runs at {level.name}, whose instances no link joins; set "
@@ -68,8 +68,8 @@ def exchange_cycles(
     """
     Cycles of a collective at one level, each instance moving every tile once.
 
-    The sum of T_col_mem and T_col_noc of arXiv 2509.00599; nothing for one instance.
-    Raises `CostError` where no link joins the instances.
+    The sum of T_col_mem and T_col_noc of arXiv 2509.00599; zero for one instance.
+    Raises `CostError` if no link joins the instances.
     """
     network = link_network(level)
     if exchange.sources < 2:
@@ -94,10 +94,10 @@ def memory_cycles(
     linear: bool = False,
 ) -> Real:
     """
-    Cycles the link ports of one level need for a collective.
+    Cycles of the link ports of one level for a collective.
 
-    As the COMET tool has it, all-gather and all-reduce are quadratic in the instances;
-    with `linear` each instance moves every tile once (arXiv 2509.00599, equation of
+    In the COMET tool, all-gather and all-reduce are quadratic in the instances; with
+    `linear` each instance moves every tile once (arXiv 2509.00599, equation of
     T_col_mem). Raises `CostError` for a gather or scatter with one partner.
     """
     formulas: dict[CollectiveKind, Callable[[CollectiveTraffic, Ports, bool], Real]] = {
@@ -112,7 +112,7 @@ def memory_cycles(
 
 
 def _broadcast(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
-    """Reads repeat per destination where the network cannot copy."""
+    """Reads repeat per destination unless the network can multicast."""
     del linear
     copies = 1 if ports.network.broadcast else x.destinations
     into = np.ceil(x.read_bytes / ports.write)
@@ -120,7 +120,7 @@ def _broadcast(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
 
 
 def _reduction(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
-    """One write per source but the root's own, and one pass to combine."""
+    """One write per source but the root's own, and one pass to reduce."""
     del linear
     out, into = x.read_bytes / ports.read, x.read_bytes / ports.write
     if ports.network.reduction:

@@ -21,7 +21,7 @@ from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import views
 
 Bytes: TypeAlias = "int | NDArray[np.int64]"
-"""A number of bytes, or one for each of several candidates."""
+"""A number of bytes, or an array with one for each candidate."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def iterations(node: NodeOp) -> int:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large values are and how often nodes repeat, by default as the IR says."""
+    """The sizes of values and the iterations of nodes, by default those of the IR."""
 
     bytes_of: Callable[[SSAValue], Bytes] = value_bytes
     iterations: Callable[[NodeOp], Bytes] = iterations
@@ -70,7 +70,7 @@ def overflow(block: Block, system: SystemOp, sizes: Sizes) -> Demand | None:
 
 
 def spare_bytes(block: Block, system: SystemOp, sizes: Sizes) -> Bytes:
-    """Return what the fullest level has left; negative where something does not fit."""
+    """Return the least free space of any level in bytes; negative if one overflows."""
     spare: Bytes = max((level.capacity or 0 for level in system.levels), default=0)
     for demand, room in _limited(block, system, sizes):
         spare = np.minimum(spare, room - demand.total)
@@ -114,12 +114,11 @@ class _Walk:
         self, block: Block, outer: Held, viewed: AbstractSet[SSAValue], buffers: Bytes
     ) -> Iterator[Demand]:
         """
-        Yield the demands of the ops in `block`, on top of what outer blocks hold.
+        Yield the demands of the ops in `block`, in addition to those of outer blocks.
 
-        `viewed` are part of values that outer blocks hold already; the first value of
-        an iter_arg that is overwritten is where the result will be. Tiles that come in
-        from another level take two buffers where a loop repeats, so that transfers can
-        overlap.
+        `viewed` are parts of values that outer blocks hold; the first value of an
+        iter_arg that is overwritten is in the memory of the result. Tiles from another
+        level take two buffers if a loop repeats, so that transfers can overlap.
         """
         size_of = self.sizes.bytes_of
         own: Held = {a: buffers * size_of(a) for a in block.args if a not in viewed}
@@ -136,8 +135,8 @@ class _Walk:
 
     def result(self, result: OpResult) -> Bytes:
         """Return the bytes of a result in one instance of its level."""
-        if (carried := _result_of_init_arg(result)) is not None:
-            return self.result(carried)
+        if (end := _result_of_init_arg(result)) is not None:
+            return self.result(end)
         node, size_of = result.owner, self.sizes.bytes_of
         share = node.yielded[result.index] if isinstance(node, NodeOp) else result
         if share is result or level_of(share) != level_of(result):
@@ -150,16 +149,20 @@ class _Walk:
 
 
 def _result_of_init_arg(result: OpResult) -> OpResult | None:
-    """Return the result of the loop whose carry starts from `result` alone, if any."""
+    """Return the result of the iter_arg that `result` starts, its only use, if any."""
     for use in result.uses:
-        node, place = use.operation, use.index
-        if isinstance(node, NodeOp) and place >= len(node.ins) and result.has_one_use():
-            return folds(node)[place - len(node.ins)]
+        node, position = use.operation, use.index
+        if (
+            isinstance(node, NodeOp)
+            and position >= len(node.ins)
+            and result.has_one_use()
+        ):
+            return folds(node)[position - len(node.ins)]
     return None
 
 
 def _overwritten(result: OpResult) -> bool:
-    """Return whether `result` is the start of an iter_arg that is updated in place."""
+    """Return whether `result` starts an iter_arg that is updated in place."""
     end = _result_of_init_arg(result)
     if end is None:
         return False

@@ -1,9 +1,9 @@
 """
-What one collective takes on the attached hardware.
+The price of one collective on the attached hardware.
 
 GPUs are joined by a switch and take the fastest algorithm. The COMET files name no
-algorithm, so that accelerators are priced as the model `paper` prices their files; an
-algorithm that is asked for is priced on the mesh of the instances.
+algorithm, so accelerators are priced as the model `paper` prices their files; a
+requested algorithm is priced on the mesh of the instances.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ IN_FILES: dict[str, CollectiveKind] = {
 
 @dataclass(frozen=True)
 class Payload:
-    """The whole value that a collective is about."""
+    """The whole value of a collective."""
 
     elements: int
     element_bytes: float
@@ -64,25 +64,25 @@ class Payload:
 
 
 def payload_of(value: SSAValue, copies: int = 1) -> Payload:
-    """Return the payload that `copies` values of the type of `value` make."""
+    """Return the payload of `copies` values of the type of `value`."""
     elements = prod(extents_of(value).values(), start=copies)
     return Payload(elements, element_type_of(value).bitwidth / 8)
 
 
 @dataclass(frozen=True)
 class Price:
-    """How one collective is carried out, and what it takes."""
+    """How one collective is executed, and what it costs."""
 
     algorithm: Algorithm | None
-    """None leaves it to the target."""
+    """None leaves the choice to the target."""
     figures: Figures | None
-    """None where nothing prices it."""
+    """None if no model prices it."""
     energy: float = 0.0
-    """pJ; 0 where it is not known."""
+    """pJ; 0 if unknown."""
 
     @property
     def time(self) -> float:
-        """The latency; 0 where it is not known."""
+        """The latency; 0 if unknown."""
         return 0.0 if self.figures is None else self.figures.latency
 
 
@@ -93,14 +93,14 @@ class Pricer(Protocol):
         """
         Price a collective, its kind named as in `comet.cost.collectives.algorithms`.
 
-        Raises CostError for an algorithm that does not run there.
+        Raises CostError for an algorithm that does not run on these instances.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Unpriced:
-    """Without hardware: the algorithm that was asked for."""
+    """Without hardware: the requested algorithm, without a price."""
 
     algorithm: Algorithm | None
 
@@ -119,17 +119,17 @@ class ByAlgorithm:
     algorithm: Algorithm | None
 
     def price(self, kind: str, payload: Payload) -> Price:
-        """Return the price by the algorithm; the fastest for kinds that lack it."""
+        """Return the price by the algorithm; the fastest for kinds without it."""
         if kind not in TIMES:
             return Price(None, None)
-        asked = self.algorithm
-        if asked is None or not _has(kind, asked):
+        algorithm = self.algorithm
+        if algorithm is None or not _has(kind, algorithm):
             name, time = cheapest(kind, self.fabric, payload.bytes)
-            asked = None if name is None else Algorithm(name)
+            algorithm = None if name is None else Algorithm(name)
         else:
-            name = str(asked)
+            name = str(algorithm)
             time = float(collective_time(kind, name, self.fabric, payload.bytes))
-        return Price(asked, Figures(Model.PAPER, self.unit, time))
+        return Price(algorithm, Figures(Model.PAPER, self.unit, time))
 
 
 def _has(kind: str, algorithm: Algorithm | None) -> bool:
@@ -144,7 +144,7 @@ class ByFiles:
     ranks: int
 
     def price(self, kind: str, payload: Payload) -> Price:
-        """Return the price; none for what the files cannot say."""
+        """Return the price; none for a collective that the files cannot express."""
         if (named := IN_FILES.get(kind)) is None:
             return Price(None, None)
         share = payload.bytes / self.ranks
@@ -177,9 +177,9 @@ def pricer_for(
     algorithm: Algorithm | None,
 ) -> Pricer:
     """
-    Return what prices collectives over mesh `axes` between buffers of the level `at`.
+    Return the pricer of collectives over mesh `axes` between buffers of the level `at`.
 
-    Raises CostError for hardware whose files lack what a price needs.
+    Raises CostError for hardware files without a field that a price needs.
     """
     if system is None or not set(axes) <= set(system.axes) | {"rank"}:
         return Unpriced(algorithm)
@@ -196,10 +196,11 @@ def pricer_for(
 
 def mesh_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric | Hierarchy:
     """
-    Return what joins the instances along `axes`: a mesh per level, the outermost last.
+    Return the fabric of the instances along `axes`: a mesh per level, the outermost
+    last.
 
-    Buffers that lie below the level of an axis reach its mesh through the links in
-    between, which adds their hops to every message.
+    Buffers below the level of an axis reach its mesh over the links between, which adds
+    their hops to every message.
     """
     levels = dict.fromkeys(system.axis_levels[axis] for axis in axes)
     fabrics = [

@@ -209,8 +209,8 @@ def _channel_name(channel: SSAValue) -> str:
     """Return a name that is the same in all kernels that use the channel."""
     made = program_value(channel)
     block = made.owner.parent if isinstance(made.owner, Operation) else None
-    place = 0 if block is None else list(block.ops).index(_owner(made))
-    return f"{made.name_hint or 'channel'} {place}"
+    position = 0 if block is None else list(block.ops).index(_owner(made))
+    return f"{made.name_hint or 'channel'} {position}"
 
 
 def _owner(value: SSAValue) -> Operation:

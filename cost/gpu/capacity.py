@@ -1,5 +1,5 @@
 """
-What the tiles of a program take of the registers and the shared memory of a GPU.
+How much of a GPU's registers and shared memory the tiles of a program need.
 
 One program runs on one multiprocessor. Sizes are bytes; block sizes and launch numbers
 may be arrays, one element per choice.
@@ -33,9 +33,9 @@ def shared_need(
     """
     Return the bytes of shared memory of one program.
 
-    Tiles of all stages are there but those that are worked on, which are in registers
-    unless the matrix instruction reads shared memory. A tile that is loaded before the
-    loop is always worked on.
+    Tiles of all stages count, except those that are being computed on: these are in
+    registers unless the matrix instruction reads shared memory. A tile that is loaded
+    before the loop is always being computed on.
     """
     loading = np.maximum(stages - 1, 1)
     working = reads_shared(summary, blocks, gpu)
@@ -43,7 +43,7 @@ def shared_need(
 
 
 def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
-    """Return 1 where matrix instructions take groups of rows from shared memory."""
+    """Return 1 if matrix instructions read rows from shared memory, else 0."""
     if summary.dot_type == "f32":
         return 0.0
     least = gpu.compiled.shared_operand_rows
@@ -54,11 +54,11 @@ def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
 
 def register_need(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     """
-    Return the bytes of registers that the tiles of one program take.
+    Return the bytes of registers that the tiles of one program need.
 
-    Operands of a contraction pass through registers unless the instruction reads
-    shared memory; those that are loaded before its loop stay there. Narrow loads take
-    registers too, on their way to shared memory.
+    Operands of a contraction pass through registers unless the instruction reads shared
+    memory; those that are loaded before its loop remain there. Narrow loads also need
+    registers, on their way to shared memory.
     """
     narrow = summary.peak(summary.narrow, blocks)
     alive = summary.peak(summary.registers, blocks)
@@ -77,9 +77,9 @@ def holds(
     share: float = 1.0,
 ) -> Real:
     """
-    Return 1 where one multiprocessor holds what is alive in a program, else 0.
+    Return 1 if one multiprocessor holds what is alive in a program, else 0.
 
-    Tiles may take `share` of its shared memory.
+    Tiles may use the fraction `share` of its shared memory.
     """
     crowded = summary.peak(summary.crowded, blocks)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
@@ -94,9 +94,9 @@ def fits(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
     """
-    Return 1 where a multiprocessor also has room for what the compiler adds, else 0.
+    Return 1 if a multiprocessor also has room for what the compiler adds, else 0.
 
-    That is room beside the tiles: for addresses, masks, and what is kept twice.
+    The compiler adds addresses, masks, and copies.
     """
     rules = gpu.compiled
     exact = summary.dot_type == "f32" and bool(summary.dots)

@@ -1,4 +1,4 @@
-"""Which loops change a tile: those that its copy has to be in, the others not."""
+"""In which loops the copy of a tile must be: those that change the tile."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def loops_around(
     tile: Collection[str], loops: Sequence[tuple[str, Real]]
 ) -> list[Truth]:
     """
-    Say of each loop whether the copy of a tile has to be in it.
+    Return, for each loop, whether the copy of a tile must be inside it.
 
     `tile` has the dimensions of the tile; `loops` are dimensions and trip counts,
     outermost first. A loop of several trips changes a tile that has its dimension; a
-    copy is in all loops that change its tile, and in those around them. It is
-    loop-invariant in the others, and can be before them.
+    copy is inside all loops that change its tile, and inside the loops around these. It
+    is loop-invariant in the others, and can be hoisted before them.
     """
     changed: Truth = False
     around: list[Truth] = []

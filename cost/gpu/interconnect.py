@@ -1,5 +1,5 @@
 """
-What joins the GPUs of a node, and what reaching over it costs one kernel.
+The links between the GPUs of a node, and what one kernel pays to use them.
 
 Loads and stores of a peer's memory, not whole collectives (`algorithms.py`). Times are
 seconds, rates bytes per second; sizes may be numpy arrays.
@@ -22,48 +22,48 @@ class Interconnect:
 
     ranks: int
     bandwidth: float
-    """What one GPU sends, and receives, through all its links together."""
+    """The rate at which one GPU sends, and receives, over all its links together."""
     links: int
-    """Equal links, one to each peer; 1 where a switch joins all at the full rate."""
+    """Equal links, one to each peer; 1 for a switch that joins all at the full rate."""
     latency: float
-    """Until a store is in a peer's memory."""
+    """From a store until it is in a peer's memory."""
     load_latency: float
     """From a load of a peer's memory to its use."""
     signal: float
-    """From setting a flag at a peer to its being seen there."""
+    """From setting a flag at a peer until the peer sees it."""
     barrier: float
     """A barrier of all ranks that arrive together."""
     caches: int
-    """Parts of a GPU that each fetch a peer's bytes for themselves and keep them."""
+    """Parts of a GPU that each fetch and cache a peer's bytes separately."""
     flag_bytes: int
-    """What the links carry to set a flag."""
+    """The bytes on the links to set a flag."""
 
     def rate(self, peers: int) -> float:
-        """Bytes per second to or from so many peers at the same time."""
+        """Bytes per second to or from `peers` peers at the same time."""
         return self.bandwidth * min(max(peers, 1), self.links) / self.links
 
     @property
     def peers(self) -> int:
-        """The other ranks."""
+        """The number of other ranks."""
         return self.ranks - 1
 
     @property
     def fabric(self) -> Fabric:
-        """The same for the formulas of collectives."""
+        """The same fabric for the formulas of collectives."""
         return switch(self.ranks, self.latency, self.rate(self.peers))
 
 
 def send_time(message: Real, net: Interconnect) -> Real:
-    """Return the seconds in which one message goes to every peer, over all links."""
+    """Return the seconds to send one message to every peer, over all links."""
     return net.peers * message / net.rate(net.peers)
 
 
 def remote_traffic(message: Real, again: Real, waves: Real, net: Interconnect) -> Real:
     """
-    Return the bytes that loads of all peers' messages bring over the links.
+    Return the bytes on the links for loads of all peers' messages.
 
     `again` programs load the same bytes. Those that run together and share a cache
-    fetch them once; nothing outlives a wave.
+    fetch them once; no byte remains cached after its wave.
     """
     return net.peers * message * np.minimum(again, waves * net.caches)
 
@@ -74,8 +74,8 @@ def source_latency(
     """
     Return the load latency of a kernel whose loop visits one source after another.
 
-    The software pipeline fills anew for each source. Loads of a peer's memory take
-    longer, where `remote`; those of the own shard do not.
+    The software pipeline fills again for each source. Loads of a peer's memory
+    (`remote`) have a longer latency; those of the own shard do not.
     """
     rounds = np.maximum(work.rounds / net.ranks, 1)
     filled = 1 + (rounds - 1) / np.maximum(work.stages, 1)
@@ -84,11 +84,11 @@ def source_latency(
 
 
 def with_latency(time: KernelTime, latency: Real) -> KernelTime:
-    """Return the same kernel with other load latency."""
+    """Return the time of the same kernel with another load latency."""
     return replace(time, latency=latency)
 
 
 def body_time(time: KernelTime, link: Real = 0.0) -> Real:
-    """Return the seconds of a kernel without its launch; `link` limits it as well."""
+    """Return the seconds of a kernel without its launch, at least `link`."""
     parts = (*time.parts.values(), link)
     return np.where(np.greater(time.fits, 0), longest(parts) + time.control, np.inf)

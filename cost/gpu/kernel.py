@@ -20,19 +20,19 @@ from comet.cost.reals import Real, longest
 
 @dataclass(frozen=True)
 class Compiled:
-    """What Triton's compiler makes of tiles; `dialects.arch.schema` has the sources."""
+    """How Triton compiles tiles; `dialects.arch.schema` has the sources."""
 
     tile_registers: int
     """
-    Registers that a thread may fill with tiles; the rest of its 255 are for addresses,
-    masks and what the compiler keeps twice.
+    Registers of a thread for tiles; the rest of its 255 are for addresses, masks and
+    copies that the compiler makes.
     """
     tile_registers_f32: int
-    """The same for f32, whose products a thread computes from operands of its own."""
+    """The same for f32, whose products a thread computes from its own operands."""
     thread_registers: int
-    """The fewest registers of a thread."""
+    """The minimum of registers of a thread."""
     register_multiple: float
-    """Registers that a program takes in all, as a multiple of its tiles'."""
+    """Registers of a program, as a multiple of those of its tiles."""
     register_fraction: float
     shared_fraction: float
     """
@@ -43,19 +43,19 @@ class Compiled:
     With at least this many rows, matrix instructions read operands from shared memory.
     """
     copy_bytes: int
-    """Loads of at least so many bytes go to shared memory past the registers."""
+    """Loads of at least this many bytes go to shared memory without registers."""
     free_load_bytes: int
-    """Loads of at least so many bytes per thread need no registers for addresses."""
+    """Loads of at least this many bytes per thread need no registers for addresses."""
     exposed_fraction: float
     """
-    Fraction of what overlaps by which choices are ranked whose slowest part takes
+    Fraction of the overlapped time that ranks choices whose slowest resource takes
     equally long.
     """
 
 
 @dataclass(frozen=True)
 class Device:
-    """What one GPU does per second, what it holds, and what its control costs."""
+    """The rates of one GPU, its capacities, and the costs of control."""
 
     clock: float
     multiprocessors: int
@@ -64,17 +64,17 @@ class Device:
     vector: Mapping[str, float]
     """Other floating-point operations by element type."""
     function_costs: Mapping[str, float]
-    """What elementwise functions and reductions cost, in additions; others cost one."""
+    """Costs of elementwise functions and reductions, in additions; by default 1."""
     hbm_bandwidth: float
     l2_bytes: int
     l2_bandwidth: float
     launch: float
     register_bytes: int
-    """Registers of one multiprocessor."""
+    """Bytes of registers of one multiprocessor."""
     shared_bytes: int
-    """Shared memory of one multiprocessor."""
+    """Bytes of shared memory of one multiprocessor."""
     warps: int
-    """Warps that one multiprocessor keeps."""
+    """Warps that one multiprocessor can hold."""
     warp_threads: int
     """Threads of a warp."""
     shared_per_clock: int
@@ -84,13 +84,13 @@ class Device:
     load_latency: float
     """From a load to its use."""
     iteration: float
-    """What control and synchronisation add to one iteration of a loop."""
+    """Seconds that control and synchronization add to one iteration of a loop."""
     compiled: Compiled
 
 
 @dataclass(frozen=True)
 class KernelWork:
-    """What one kernel does; all but `programs` and `device_bytes` of one program."""
+    """The work of one kernel; all but `programs` and `device_bytes` per program."""
 
     programs: Real
     tensor_operations: Real
@@ -128,14 +128,14 @@ class KernelTime:
     l2: Real
     device: Real
     latency: Real
-    """Loads that are waited for."""
+    """Waiting for loads."""
     control: Real
     fits: Real
-    """1 where one program fits a multiprocessor, else 0."""
+    """1 if one program fits a multiprocessor, else 0."""
 
     @property
     def parts(self) -> Mapping[str, Real]:
-        """What overlaps, by the resource that is busy."""
+        """The times that overlap, by the busy resource."""
         return {
             "compute": self.compute,
             "shared memory": self.shared,
@@ -146,13 +146,13 @@ class KernelTime:
 
     @property
     def seconds(self) -> Real:
-        """The whole launch; infinite where a program does not fit."""
+        """The whole launch; infinite if a program does not fit."""
         whole = self.launch + longest(self.parts.values()) + self.control
         return np.where(np.greater(self.fits, 0), whole, np.inf)
 
 
 def resident_programs(work: KernelWork, device: Device) -> Real:
-    """Programs that one multiprocessor runs at a time; 0 where not even one fits."""
+    """Programs that one multiprocessor runs at a time; 0 if not even one fits."""
     by_warps = device.warps // np.maximum(work.warps, 1)
     by_registers = device.register_bytes // np.maximum(work.registers, 1)
     by_shared = device.shared_bytes // np.maximum(work.shared, 1)
@@ -160,7 +160,7 @@ def resident_programs(work: KernelWork, device: Device) -> Real:
 
 
 def wave_count(programs: Real, slots: Real) -> Real:
-    """Rounds in which `slots` programs run together until all have run."""
+    """Rounds of `slots` programs each until all have run."""
     return np.ceil(programs / np.maximum(slots, 1))
 
 
@@ -168,12 +168,12 @@ def kernel_time(work: KernelWork, device: Device) -> KernelTime:
     """
     The time of one launch.
 
-    Raises `CostError` where the device has no rate for the work's element type.
+    Raises `CostError` if the device has no rate for the work's element type.
     """
     resident = resident_programs(work, device)
     fits = np.greater_equal(resident, 1) * 1.0
     waves = wave_count(work.programs, device.multiprocessors * resident)
-    # A multiprocessor serves its programs in turn: what counts is the fullest one.
+    # A multiprocessor serves its programs in turn: the fullest one counts.
     turns = wave_count(work.programs, device.multiprocessors) * device.multiprocessors
     shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
     pipelined = 1 + np.maximum(work.rounds - 1, 0) / np.maximum(work.stages, 1)
@@ -209,11 +209,10 @@ def device_traffic(
     tensors: Mapping[str, float], loaded: Mapping[str, Real], device: Device
 ) -> Real:
     """
-    Bytes of device memory behind loads through L2.
+    Bytes of device memory moved by loads through L2.
 
-    Each tensor's bytes once where it fits L2, else what is loaded of it, but no less
-    than once. `tensors` gives sizes, `loaded` the bytes all programs load, both by
-    name.
+    A tensor that fits L2 counts once; otherwise its loaded bytes, at least its size.
+    `tensors` gives sizes, `loaded` the bytes that all programs load, both by name.
     """
     moved: Real = 0.0
     for name, size in tensors.items():

@@ -1,8 +1,8 @@
 """
-A launch plan as numbers: what one rank launches, sends, waits for and meets at.
+A launch plan as numbers: kernels, messages, waits and barriers of one rank.
 
 All ranks run the same plan. `from_ir/program.py` reads it from a `dataflow.program`;
-`timeline.py` plays it. Sizes are bytes.
+`timeline.py` simulates it. Sizes are bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Machine:
     device: Device
     net: Interconnect
     launch: float
-    """Seconds to start one kernel: `device.launch`, or less where a graph is played."""
+    """Seconds to start one kernel: `device.launch`, or less in a replayed graph."""
     skew: float = 0.0
     """
     How much longer the slowest rank takes for a kernel, as a fraction of its time.
@@ -30,11 +30,11 @@ class Machine:
 
 def virtual_ranks(machine: Machine) -> Machine:
     """
-    Return what all ranks of a machine are when they share one of its GPUs.
+    Return the machine that each of several ranks has if all share one GPU.
 
     Each has an equal part of the multiprocessors, rates and caches; peers are as far as
-    device memory, whose cache all ranks share. Kernels of all ranks are one launch, so
-    that the end of one is a barrier.
+    device memory, whose cache all ranks share. Kernels of all ranks are one launch,
+    whose end is a barrier.
     """
     device, ranks = machine.device, machine.net.ranks
     part = replace(
@@ -66,15 +66,15 @@ class Send:
 
     channel: str
     message: float
-    """What each peer gets."""
+    """Bytes that each peer receives."""
     remote: bool
-    """Whether tiles are stored at the peers (push) or kept for them (pull)."""
+    """Whether tiles are stored at the peers (push) or on the own rank (pull)."""
     signals: bool
-    """Whether flags signal every tile; else only a barrier does."""
+    """Whether each tile is signalled by a flag; otherwise only a barrier follows."""
     blocks: int = 1
-    """Parts of the message that peers may wait for."""
+    """Blocks of the message that peers can wait for separately."""
     of_input: bool = False
-    """Whether the value is an input of the plan, only laid out for the peers."""
+    """Whether the value is an input of the plan, which is only copied for the peers."""
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,21 @@ class Receive:
     """A kernel reads what all ranks stored to a channel."""
 
     channel: str
-    """Whose flags tell that it is there: of several, one may speak for all."""
+    """The channel of the flags: signal coalescing may give several values one."""
     message: float
     """What comes from each rank."""
     remote: bool
     """
-    Whether it is loaded from the peers (pull) or lies in the own receive buffer (push).
+    Whether it is loaded from the peers (pull) or from the own receive buffer (push).
     """
     waits: bool
-    """Whether flags are waited for; else a barrier came before."""
+    """Whether it waits for flags; otherwise a barrier came before."""
     by_source: bool
     """Whether a loop visits the sources, the own first; else all are needed at once."""
     again: float = 1
     """How many programs load the same bytes."""
     by_block: bool = False
-    """Whether a program needs the blocks of its own rows only, not all."""
+    """Whether a program needs only the blocks of its own rows."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ class Part:
     name: str
     work: KernelWork
     intermediates: float = 0
-    """Bytes of `work.device_bytes` that one kernel leaves in memory for another."""
+    """Bytes of `work.device_bytes` that are between kernels."""
     copies: bool = False
     """Whether it moves data and computes nothing."""
     counts: bool = False
-    """Whether it reads the number of the launch, which says where channels lie."""
+    """Whether it reads the epoch, which determines the slots of receive buffers."""
     sends: tuple[Send, ...] = ()
     receives: tuple[Receive, ...] = ()
 
@@ -127,22 +127,22 @@ class Launch:
 
 @dataclass(frozen=True)
 class LibraryCollective:
-    """A kernel that is one collective of a library."""
+    """A kernel of a library that executes one collective."""
 
     name: str
     kind: str
-    """As `algorithms.TIMES` calls it."""
+    """A key of `algorithms.TIMES`."""
     size: float
-    """Of the whole value, as `algorithms` counts."""
+    """Bytes of the whole value, as `algorithms` counts."""
     intermediates: float = 0
     """Bytes that it reads and writes in its own memory."""
     algorithm: str | None = None
-    """None takes the fastest."""
+    """None is the fastest."""
 
 
 @dataclass(frozen=True)
 class Barrier:
-    """All ranks meet; every store has arrived."""
+    """All ranks meet; every earlier store has arrived."""
 
     name: str = "barrier"
 
@@ -154,15 +154,15 @@ Plan: TypeAlias = "tuple[Step, ...]"
 SegmentKind = Literal[
     "launch", "busy", "locality", "communication", "wait", "barrier", "signal"
 ]
-"""What a rank's time goes into."""
+"""What a rank spends time on."""
 
 
 def in_place(plan: Plan) -> Plan:
     """
     Return the plan of a caller that keeps its inputs in symmetric memory.
 
-    Kernels that only lay out an input for peers to pull are gone, and so are signals of
-    it and waits for it: the caller's barrier came before the launch.
+    Kernels that only copy an input for peers to pull are removed, and so are its
+    signals and waits: the caller's barrier came before the launch.
     """
     launches = [step for step in plan if isinstance(step, Launch)]
     staged = {

@@ -1,8 +1,8 @@
 """
 What a GPU kernel does as a function of its block sizes.
 
-A summary answers traffic, work, and what is alive together in registers and shared
-memory, for any block sizes: numbers, or arrays with an element for each choice.
+A summary gives traffic, work, and what is alive at the same time in registers and
+shared memory, for any block sizes: numbers, or arrays with an element for each choice.
 `from_ir/kernel.py` reads it from a tile tree.
 """
 
@@ -28,7 +28,7 @@ def power_of_two(extent: int) -> int:
 
 @dataclass(frozen=True)
 class Term:
-    """Something that each element of a tile costs, inside some loops."""
+    """A cost of each element of a tile, inside some loops."""
 
     dims: tuple[str, ...]
     weight: float
@@ -51,11 +51,11 @@ class KernelSummary:
     dot_dims: frozenset[str]
     """Dimensions of contractions; their blocks have a minimum."""
     dot_rows: frozenset[str]
-    """Those of the left operands that results keep."""
+    """Dimensions of the left operands that results keep."""
     dot_depths: frozenset[str]
-    """Those that contractions sum."""
+    """Dimensions that contractions sum over."""
     inner_dims: frozenset[str]
-    """Those of loops that are in other loops."""
+    """Dimensions of loops that are inside other loops."""
     batch_dims: frozenset[str]
     """Dimensions of which a contraction takes one element; their blocks are 1."""
     tensors: tuple[Term, ...]
@@ -71,19 +71,19 @@ class KernelSummary:
     vectors: tuple[Term, ...]
     """Other floating-point operations."""
     rounds: tuple[tuple[str, ...], ...]
-    """The loops around each place where a program waits for loads."""
+    """The loops around each point where a program waits for loads."""
     registers: tuple[tuple[Term, ...], ...]
-    """What is alive together in registers, bytes, at each place."""
+    """What is alive at the same time in registers, bytes, at each point."""
     crowded: tuple[tuple[Term, ...], ...]
-    """The same while each op runs, its operands and results counted."""
+    """The same while each op runs, its operands and results included."""
     fragments: tuple[tuple[Term, ...], ...]
     """The same at each contraction, operands from shared memory included."""
     shared: tuple[tuple[Term, ...], ...]
-    """What is alive together in shared memory, bytes, in each node."""
+    """What is alive at the same time in shared memory, bytes, in each node."""
     narrow: tuple[tuple[Term, ...], ...]
-    """What narrow loads take of registers, bytes, together in each node."""
+    """Registers that narrow loads of each node need at the same time, bytes."""
     dot_type: str
-    """Element type of the contractions' operands, the name of their rate."""
+    """Element type of the contractions' operands, by which their rate is found."""
 
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
@@ -123,8 +123,8 @@ class KernelSummary:
 
     def is_invariant(self, tile: Term, blocks: Blocks) -> Real:
         """
-        Return 1 where a tile is loop-invariant: the innermost loop that repeats does
-        not change it.
+        Return 1 if a tile is loop-invariant, that is, not changed by the innermost loop
+        of more than one trip, else 0.
         """
         invariant: Truth = False
         for trips, around in self._loops_around(tile, blocks):
@@ -140,13 +140,13 @@ class KernelSummary:
 
     def peak(
         self,
-        places: Sequence[Sequence[Term]],
+        groups: Sequence[Sequence[Term]],
         blocks: Blocks,
         copies: Real = 1.0,
         invariant: Real = 1.0,
     ) -> Real:
         """
-        Return the largest sum that is alive together, bytes.
+        Return the largest sum of terms that are alive at the same time, bytes.
 
         There are `copies` of each tile, but `invariant` of a loop-invariant one.
         """
@@ -155,4 +155,4 @@ class KernelSummary:
             still = self.is_invariant(tile, blocks)
             return tile.per_tile(blocks) * (still * invariant + (1 - still) * copies)
 
-        return longest(total(map(alive, place)) for place in places)
+        return longest(total(map(alive, terms)) for terms in groups)

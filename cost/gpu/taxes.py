@@ -1,14 +1,13 @@
 """
-The three taxes of a launch plan: what its time goes into besides computing.
+The three taxes of a launch plan: the time it spends on other things than computing.
 
 * launch: starting kernels;
 * synchronization: barriers, waiting for other ranks, flags, and communication that no
   computation hides (the bulk-synchronous tax);
-* locality: what writing intermediates to device memory and reading them adds.
+* locality: writing intermediates to device memory and reading them.
 
-Source of the division: arXiv 2511.02168. Every moment of every rank belongs to exactly
-one of these or to computing, so that they add up to the latency. Times are seconds,
-means over the ranks.
+Source: arXiv 2511.02168. Every moment of every rank is exactly one of these or
+computing, so they add up to the latency. Times are seconds, means over the ranks.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from comet.cost.gpu.launch_plan import Machine, Plan, SegmentKind
 from comet.cost.gpu.timeline import Segment, Timeline, play
 
 TimeKind: TypeAlias = Literal["busy", "launch", "synchronization", "locality"]
-"""Where time goes."""
+"""What time is spent on."""
 
-SHARE: Mapping[SegmentKind, TimeKind] = {
+TIME_KIND: Mapping[SegmentKind, TimeKind] = {
     "launch": "launch",
     "busy": "busy",
     "locality": "locality",
@@ -32,12 +31,12 @@ SHARE: Mapping[SegmentKind, TimeKind] = {
     "barrier": "synchronization",
     "signal": "synchronization",
 }
-"""What each kind of segment counts as."""
+"""The kind of time of each kind of segment."""
 
 
 @dataclass(frozen=True)
 class Taxes:
-    """Where the time of a plan, or of one step of it, goes."""
+    """The time of a plan, or of one step of it, by what it is spent on."""
 
     busy: float = 0.0
     launch: float = 0.0
@@ -46,7 +45,7 @@ class Taxes:
 
     @property
     def taxes(self) -> float:
-        """The three together."""
+        """The sum of the three."""
         return self.launch + self.synchronization + self.locality
 
     @property
@@ -56,7 +55,7 @@ class Taxes:
 
     @property
     def largest(self) -> str:
-        """What takes the most of it."""
+        """The name of the largest."""
         parts = {
             "kernels": self.busy,
             "launches": self.launch,
@@ -68,9 +67,9 @@ class Taxes:
 
 def taxes_of(segments: Iterable[Segment], ranks: int) -> Taxes:
     """Return the sums over segments, divided by the number of ranks."""
-    sums: dict[TimeKind, float] = dict.fromkeys(SHARE.values(), 0.0)
+    sums: dict[TimeKind, float] = dict.fromkeys(TIME_KIND.values(), 0.0)
     for segment in segments:
-        sums[SHARE[segment.kind]] += segment.seconds / ranks
+        sums[TIME_KIND[segment.kind]] += segment.seconds / ranks
     return Taxes(**sums)
 
 
@@ -86,7 +85,7 @@ def taxes_by_step(timeline: Timeline) -> dict[str, Taxes]:
 
 def price_plan(plan: Plan, machine: Machine) -> Taxes:
     """
-    Return where the time of a plan goes.
+    Return the taxes of a plan.
 
     Raises `CostError` as `play` does.
     """

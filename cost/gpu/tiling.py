@@ -70,7 +70,7 @@ def tensor_traffic(
     Return the bytes of device memory moved for each tensor of the summary.
 
     A tensor that L2 cannot hold is loaded again by programs that differ only in
-    dimensions which it lacks, but once by those that run together.
+    dimensions which it does not have, but once by those that run together.
     """
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
     traffic: list[Real] = []
@@ -85,10 +85,10 @@ def tensor_traffic(
 
 def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     """
-    Return what choices are ordered by: the time, and a little of what it hides.
+    Return what choices are ordered by: the time, and a fraction of what it hides.
 
-    Programs start one after another, about one at each clock: of choices that take
-    equally long, fewer programs are better.
+    Programs start one after another, about one per clock: of choices that take equally
+    long, fewer programs are better.
     """
     parts = tuple(time.parts.values())
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)

@@ -1,11 +1,11 @@
 """
-Plays a launch plan on all ranks: who does what, and when.
+Simulates a launch plan on all ranks: which rank does what, and when.
 
-Kernels of a rank follow each other, each after its launch. A barrier lets nobody pass
-before the last rank is there. The programs of a consumer visit their sources, the own
-one first, and stop where tiles that they need have not arrived; others of their wave go
-on meanwhile. Kernels take a little longer on one rank than on another, and not always
-on the same one: in turn, each is the slowest.
+Kernels of a rank follow each other, each after its launch. No rank passes a barrier
+before the last one has reached it. The programs of a consumer visit their sources, the
+own one first, and wait for tiles that have not arrived; other programs of their wave
+continue. Kernels take a little longer on one rank than on another, and not always on
+the same one: each rank is the slowest in turn.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from comet.cost.gpu.launch_plan import (
 )
 
 MAX_WAVES = 8
-"""Waves, and groups of rows, that are played one by one; more are taken together."""
+"""Waves, and groups of rows, that are simulated one by one; more are merged."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """What one rank does for a while, seconds."""
+    """What one rank does for some time, in seconds."""
 
     rank: int
     step: str
     part: str
-    """The node of a kernel, empty where it is not the work of one."""
+    """The node of a kernel; empty if it is not the work of one."""
     kind: SegmentKind
     start: float
     seconds: float
@@ -58,42 +58,42 @@ class Segment:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All that happens on all ranks; the segments of a rank follow without a gap."""
+    """All segments of all ranks; those of a rank follow each other without a gap."""
 
     ranks: int
     latency: float
-    """Seconds until the last rank has done."""
+    """Seconds until the last rank has finished."""
     segments: tuple[Segment, ...]
 
     def of_rank(self, rank: int) -> Iterator[Segment]:
-        """Iterate over what one rank does, in order."""
+        """Iterate over the segments of one rank, in order."""
         return (segment for segment in self.segments if segment.rank == rank)
 
 
 @dataclass(frozen=True)
 class PartTime:
-    """The seconds of one node once nothing is waited for, by what they are for."""
+    """The seconds of one node without waits, by what they are for."""
 
     busy: float
     communication: float
-    """What loads from peers add, or moving data where nothing is computed."""
+    """What loads from peers add, or moving data if nothing is computed."""
     locality: float
     """What reading and writing intermediates adds."""
     waves: int
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """The sum."""
         return self.busy + self.communication + self.locality
 
 
 def part_time(part: Part, machine: Machine) -> PartTime:
     """
-    Return where the time of a node goes.
+    Return the time of a node by what it is for.
 
-    Intermediates and remote loads count by what they add: bytes that pass while the
-    kernel computes are free. Raises `CostError` where the device has no rate for the
-    kernel, or no room.
+    Intermediates and remote loads count as what they add: bytes that move while the
+    kernel computes are free. Raises `CostError` if the device has no rate for the
+    kernel, or if a program does not fit.
     """
     device, net = machine.device, machine.net
     work = part.work
@@ -140,14 +140,14 @@ class _Arrival:
 
     start: float
     made: float
-    """Seconds in which the sender makes and stores them."""
+    """Seconds in which the sender computes and stores them."""
     sent: float
-    """Seconds in which the links carry them, or the same."""
+    """Seconds in which the links transfer them, or the same."""
     blocks: int
     delay: float
 
     def at(self, share: float, *, own: bool) -> float:
-        """Return when so much of the message is there, and signalled."""
+        """Return when this fraction of the message is there, and signalled."""
         done = ceil(share * self.blocks) / self.blocks
         if own:
             return self.start + self.made * done
@@ -155,7 +155,7 @@ class _Arrival:
 
 
 class _Player:
-    """One clock for each rank, and what has happened until now."""
+    """One clock for each rank, and the arrivals until now."""
 
     def __init__(self, machine: Machine):
         self.machine = machine
@@ -167,7 +167,7 @@ class _Player:
         self.kernels = 0
 
     def play(self, step: Step) -> None:
-        """Play one step on all ranks."""
+        """Simulate one step on all ranks."""
         self.step, self.part = step.name, ""
         match step:
             case Launch():
@@ -201,7 +201,7 @@ class _Player:
             self.spend(rank, kind, seconds)
 
     def _exchange(self, step: LibraryCollective) -> None:
-        """Play a library's collective, which starts when all are there."""
+        """Simulate a library's collective, which starts when all ranks are there."""
         self._all_spend("launch", self.machine.launch)
         self.meet()
         sent = exchange_time(step, self.machine)
@@ -210,7 +210,7 @@ class _Player:
         self._all_spend("communication", sent - copied)
 
     def _launch(self, step: Launch) -> None:
-        """Play a kernel; it ends when its stores have arrived."""
+        """Simulate a kernel; it ends when its stores have arrived."""
         self._all_spend("launch", self.machine.launch)
         for channel in step.signalled_inputs:
             self._signal_input(channel)
@@ -230,11 +230,11 @@ class _Player:
     def _slowness(self, rank: int) -> float:
         """Return how much longer than on the fastest rank the current kernel takes."""
         ranks = len(self.ranks)
-        place = (rank + self.kernels) % ranks / max(ranks - 1, 1)
-        return 1 + self.machine.skew * place
+        position = (rank + self.kernels) % ranks / max(ranks - 1, 1)
+        return 1 + self.machine.skew * position
 
     def _run(self, part: Part, time: PartTime, rank: int) -> None:
-        """Play a node on one rank, wave by wave; what can go on is not held up."""
+        """Simulate a node on one rank, wave by wave; programs that can continue do."""
         waves = max(1, min(time.waves, MAX_WAVES))
         task = _Task(self, rank)
         if part.counts:
@@ -254,8 +254,8 @@ class _Player:
         self, part: Part, rank: int, wave: int, waves: int
     ) -> Iterator[tuple[float, float]]:
         """
-        Yield the equal pieces of work of a wave: from each source, for each group of
-        rows, when it may start, and how long its programs look at flags.
+        Yield the equal parts of the work of a wave, from each source for each group of
+        rows: when it may start, and how long its programs read flags.
         """
         waited = list(_waited(part))
         by_source = any(receive.by_source for receive in part.receives)
@@ -274,7 +274,7 @@ class _Player:
         return max(arrival.blocks for arrival in self._arrivals(receive))
 
     def _release(self, receive: Receive, rank: int, turn: int, rows: float) -> float:
-        """Return when the tiles of a source are there, or of all, and signalled."""
+        """Return when the tiles of one source, or of all, are there and signalled."""
         arrivals = self._arrivals(receive)
         needed = rows if receive.by_block else 1.0
         ranks = len(self.ranks)
@@ -290,7 +290,7 @@ class _Player:
         return arrivals
 
     def _send(self, part: Part, time: PartTime, rank: int, begin: float) -> float:
-        """Note when what a node sends arrives; return when the last store does."""
+        """Record when a node's messages arrive; return when its last store does."""
         done, net = self.clocks[rank], self.machine.net
         link = sum(_link_time(send, part, self.machine) for send in part.sends)
         for send in part.sends:
@@ -308,9 +308,9 @@ class _Player:
 
     def _signal_input(self, channel: str) -> None:
         """
-        Note when the flags of an input are set that lies where peers load it.
+        Record when the flags of an input are set that peers load in place.
 
-        A program of its own looks up the launch's number and sets them, the own first.
+        A separate program reads the epoch and sets them, the own first.
         """
         net, device = self.machine.net, self.machine.device
         begun = 2 * device.load_latency
@@ -320,7 +320,7 @@ class _Player:
         ]
 
     def _signal(self, send: Send, time: PartTime, rank: int) -> None:
-        """Spend what it costs the sender to wait for its stores and set the flags."""
+        """Spend the sender's time to wait for its stores and set the flags."""
         net, device = self.machine.net, self.machine.device
         fence = net.latency if send.remote else device.load_latency
         each = fence + net.peers * device.iteration
@@ -338,31 +338,31 @@ def _waited(part: Part) -> Iterator[Receive]:
 
 
 def _link_time(send: Send, part: Part, machine: Machine) -> float:
-    """Return how long the links carry a part's tiles and flags."""
+    """Return how long the links transfer a part's tiles and flags."""
     flags = float(part.work.programs) * machine.net.flag_bytes if send.signals else 0.0
     tiles = send.message if send.remote else 0.0
     return float(send_time(tiles + flags, machine.net))
 
 
 class _Task:
-    """What a node does on one rank, put down in few segments: one between two waits."""
+    """The work of a node on one rank, recorded as one segment between two waits."""
 
     def __init__(self, player: _Player, rank: int):
         self.player, self.rank = player, rank
         self.owed: dict[SegmentKind, float] = {}
 
     def add(self, kind: SegmentKind, seconds: float) -> None:
-        """Let the node go on for a while."""
+        """Let the node continue for a while."""
         self.owed[kind] = self.owed.get(kind, 0.0) + seconds
 
     def wait(self, until: float) -> None:
-        """Let the node stop until then, if that is still to come."""
+        """Let the node wait until then, if that is later."""
         if until > self.player.clocks[self.rank] + sum(self.owed.values()):
             self.pay()
             self.player.wait(self.rank, until)
 
     def pay(self) -> None:
-        """Put down what has been done."""
+        """Record the work since the last wait."""
         for kind, seconds in self.owed.items():
             self.player.spend(self.rank, kind, seconds)
         self.owed.clear()
@@ -370,10 +370,10 @@ class _Task:
 
 def play(plan: Plan, machine: Machine) -> Timeline:
     """
-    Return what happens when all ranks run a plan.
+    Simulate a plan on all ranks.
 
-    Raises `CostError` where a kernel has no rate on the device, does not fit it, or
-    waits for what nobody sends.
+    Raises `CostError` if the device has no rate for a kernel, a program does not fit,
+    or a kernel waits for a channel to which no earlier kernel sends.
     """
     player = _Player(machine)
     for step in plan:
@@ -384,7 +384,7 @@ def play(plan: Plan, machine: Machine) -> Timeline:
 
 
 def _merged(segments: Sequence[Segment]) -> Iterator[Segment]:
-    """Join what a rank does for one purpose without a pause in between."""
+    """Join successive segments of one kind on a rank."""
     by_rank: Mapping[int, list[Segment]] = {s.rank: [] for s in segments}
     for segment in segments:
         row = by_rank[segment.rank]

@@ -20,15 +20,17 @@ def in_place(node: NodeOp) -> tuple[bool, ...]:
     new one, and no loop makes it several times. Otherwise both are alive at once, and
     take room for two.
     """
-    place = {op: index for index, op in enumerate(node.body.walk())}
+    position = {op: index for index, op in enumerate(node.body.walk())}
     iter_args = node.region_iter_args
     found: list[bool] = []
     folded = (node.yielded[result.index] for result in folds(node))
     for iter_arg, value in zip(iter_args, folded, strict=True):
         made = _maker(value)
-        last = max((place[op] for op in _readers(iter_arg)), default=-1)
+        last = max((position[op] for op in _readers(iter_arg)), default=-1)
         found.append(
-            made is not None and last < place[made] and not _repeats(made, node, value)
+            made is not None
+            and last < position[made]
+            and not _repeats(made, node, value)
         )
     return tuple(found)
 

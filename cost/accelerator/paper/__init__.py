@@ -1,5 +1,5 @@
 """
-The COMET model with its defects mended; every mend is listed in docs/cost-model.md.
+The COMET model without its defects; docs/cost-model.md lists every correction.
 
 All formulas take one mapping or arrays of mappings of one template (`cost.flow`).
 """

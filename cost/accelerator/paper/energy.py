@@ -1,10 +1,10 @@
 """
-Energy of every node under the mended model.
+Energy of every node in the model `paper`.
 
-A node spends for every execution on every instance. A transfer costs a read at one end,
-a write at the other (once per instance that gets a tile), and the network between; the
-COMET tool takes the memories' energies for the wrong side, forgets the first network
-and counts one network for all instances.
+A node spends it for every execution on every instance. A transfer costs a read at one
+end, a write at the other (once per receiving instance), and the network between. The
+COMET tool takes the memories' energies of the wrong side, omits the first network and
+counts one network for all instances.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Energy:
     flows: Flows
     networks: bool
     terms: dict[str, Terms] = field(default_factory=dict[str, Terms])
-    """What memories and units spend, by level, or unit and operation."""
+    """Energy of memories and units: by level, or by unit and operation."""
     every: Terms = field(default_factory=Terms)
     """The same in one sum."""
     by_network: dict[str, Real] = field(default_factory=dict[str, Real])
@@ -71,7 +71,7 @@ def energies(
     networks: bool = True,
 ) -> Energy:
     """
-    The energy of mappings whose flows are known, networks left out if asked.
+    The energy of mappings whose flows are known, without networks on request.
 
     `visited` are the nodes with their executions, if they are known as well.
     """
@@ -124,7 +124,7 @@ def _work(state: Energy, tile: Tile, visit: Visit) -> None:
 
 
 def _collective(state: Energy, node: Collective, visit: Visit) -> None:
-    """As many exchanges as the instances in use make groups of sources."""
+    """As many collectives as the instances in use make groups of sources."""
     level = state.hardware.level(node.level)
     network = link_network(level)
     exchange = state.flows.exchanges[node.index]

@@ -1,9 +1,9 @@
 """
 First reads that need not be repeated.
 
-A node that keeps a tensor's tile over several iterations leaves it where it is below;
-the node below then fills without it. A fill is as long as its slowest level, so only
-what the others leave uncovered is saved.
+A node that reuses a tensor's tile over several iterations leaves it in the memory
+below; the node below then need not fill it again. A fill is as long as its slowest
+level, so only what the other levels do not cover is saved.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Fill:
     level: str
     cycles: Real
     once: Real
-    """1 where the tile is read once per execution of the node, else 0."""
+    """1 if the tile is read once per execution of the node, else 0."""
 
 
 Fills: TypeAlias = tuple[Fill, ...]
@@ -53,7 +53,7 @@ def fills_of(streams: Sequence[Stream]) -> Fills:
 def nested_fills(
     streams: Sequence[Stream], below: Sequence[Fills]
 ) -> tuple[Fills, ...]:
-    """The fills further down that stay needless if the node itself keeps the tile."""
+    """The fills further down that are unneeded if the node itself reuses the tile."""
     kept = {f.key: f.once for f in fills_of(streams)}
     return tuple(
         tuple(replace(f, once=f.once * kept.get(f.key, 0.0)) for f in fills)
@@ -67,7 +67,7 @@ def saved_cycles(
     """
     Cycles that reuse saves the nodes below over all iterations.
 
-    Iterations fall into classes by which streams bring a new tile; the periods of
+    Iterations fall into classes by which streams have a new tile; the periods of
     streams divide each other because they are products of the same innermost loops.
     """
     keys = {f.key for fills in below for f in fills}
@@ -101,7 +101,7 @@ def _needed(fill: Fill, reused: Mapping[Key, Real]) -> Real:
 
 
 def longest_fill(fills: Sequence[Fill]) -> Real:
-    """The cycles of the level whose first reads add up to most."""
+    """The cycles of the level whose first reads have the largest sum."""
     sums: dict[str, Real] = {}
     for fill in fills:
         add_to(sums, fill.level, fill.cycles)

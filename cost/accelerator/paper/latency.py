@@ -1,10 +1,10 @@
 """
-Cycles of every node under the mended model, from the leaves up.
+Cycles of every node in the model `paper`, from the leaves up.
 
-Differences from the COMET tool, each a mend that docs/cost-model.md lists: iterations
-of a temporal node count whether or not a spatial node is below it; reads and writes
-of a level combine by maximum; pipelines pass every stage once and repeat the longest;
-siblings that overlap share ports and units.
+Differences from the COMET tool, all listed in docs/cost-model.md: iterations of a
+temporal node count with or without a spatial node below it; reads and writes of a level
+combine by maximum; pipelines pass every stage once and repeat the longest; siblings
+that overlap share ports and units.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class NodeCost:
     optional: Real
     """Transfers that outlast the work they overlap."""
     ports: Ports
-    """Busy cycles of the ports that the nodes right below a memory level use."""
+    """Busy cycles of the ports that the nodes directly below a memory level use."""
     busy: Ports
     """Busy cycles of all ports and units in the subtree."""
     fills: tuple[Fills, ...] = ()
-    """First reads that a reuse above may make needless, one tuple per node."""
+    """First reads that reuse above may make unneeded, one tuple per node."""
 
     def times(self, count: Real) -> NodeCost:
         """The node run `count` times, one after the other."""
@@ -89,7 +89,7 @@ class Latency:
 
 
 def latencies(mappings: Mappings, hardware: Hardware, flows: Flows) -> Latency:
-    """The cost of every node; raises `CostError` where the mapping cannot be priced."""
+    """The cost of every node; raises `CostError` if the mapping cannot be priced."""
     state = Latency(mappings, hardware, flows)
     _visit(state, mappings.template.root)
     return state
@@ -135,7 +135,7 @@ def _leaf(state: Latency, tile: Tile) -> NodeCost:
 
 def _inner(state: Latency, tile: Tile) -> NodeCost:
     """
-    A node with lanes of groups; lanes run side by side, a lane's groups pipelined.
+    A node with lanes of groups; lanes run in parallel, a lane's groups in a pipeline.
     """
     iterations = state.flows.iterations(tile)
     lanes = [
@@ -156,7 +156,7 @@ def _group(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCo
 
 def _member(state: Latency, tile: Tile, node: Node, iterations: Real) -> NodeCost:
     """
-    A child of a temporal node, all iterations: a spatial child has them in its own.
+    All iterations of a child of a temporal node: a spatial child has them in its own.
     """
     if isinstance(node, Tile) and node.spatial:
         return state.nodes[node.index]
@@ -178,7 +178,7 @@ def _in_turn(parts: Sequence[NodeCost]) -> NodeCost:
 
 
 def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
-    """A group of children run once per iteration, behind the node's own transfers."""
+    """A group of children run once per iteration, after the node's own transfers."""
     once = _in_turn([state.nodes[node.index] for node in group.members])
     streams = _streams(state, tile, group)
     saved = saved_cycles(streams, once.fills, iterations)
@@ -201,7 +201,7 @@ def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> Nod
 
 
 def _streams(state: Latency, tile: Tile, group: Group) -> list[Stream]:
-    """The node's flows that feed the group: those with a tag of one of its members."""
+    """The node's flows to the group: those with a tag of one of its members."""
     own = binding_of(state.mappings.template.parent.get(tile.index), tile)
     streams: list[Stream] = []
     taken: set[tuple[str, str]] = set()
@@ -226,7 +226,7 @@ def _tags(member: Node) -> set[str]:
 
 
 def _shared(state: Latency, below: Ports) -> Ports:
-    """What a level's other side does with the ports it shares, per iteration."""
+    """What a level's other side does with the shared ports, per iteration."""
     return {
         (level, 1 - port): busy
         for (level, port), busy in below.items()
@@ -237,7 +237,7 @@ def _shared(state: Latency, below: Ports) -> Ports:
 
 def _overlap(lanes: Sequence[Sequence[NodeCost]], iterations: Real) -> NodeCost:
     """
-    Lanes side by side, the groups of a lane as stages of a pipeline.
+    Lanes in parallel, the groups of a lane as stages of a pipeline.
 
     A lane takes one iteration of every stage and repeats the longest; nothing is faster
     than the busiest port or unit that the groups share.

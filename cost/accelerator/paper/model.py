@@ -1,4 +1,4 @@
-"""The mended model as estimates."""
+"""The model `paper` as estimates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from comet.cost.reals import Real, total
 
 
 def price(problem: Problem, hardware: Hardware) -> Estimate:
-    """The cost of one mapping; raises `CostError` where it is illegal or too large."""
+    """The cost of one mapping; raises `CostError` if it is illegal or too large."""
     mappings = Mappings(problem)
     check_structure(problem, hardware)
     flows = build_flows(mappings, hardware)

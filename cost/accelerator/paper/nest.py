@@ -68,7 +68,7 @@ class NestCost:
 
 
 def stream_of(hardware: Hardware, flow: Flow, *, hidden: bool) -> Stream:
-    """A flow with its times; raises `CostError` where no link joins its levels."""
+    """A flow with its times; raises `CostError` if no link joins its levels."""
     entry = flow.entry
     route = Route.of(hardware, entry.source, entry.destination)
     transfer = Transfer(
@@ -106,8 +106,8 @@ def nest_cost(
     """
     One execution of a node whose iterations take `work` cycles in all.
 
-    `shared` tells how long, per iteration, the far ends of the streams are busy with
-    other transfers on ports they share.
+    `shared`: for how long, per iteration, the far ends of the streams are busy with
+    other transfers on the same ports.
     """
     window = work / iterations
     loads = [_Load.of(s, iterations, window, shared) for s in streams]
@@ -131,7 +131,7 @@ Three: TypeAlias = tuple[Real, Real, Real]
 
 @dataclass(frozen=True)
 class _Load:
-    """What one stream asks of its port in one iteration, ramps aside."""
+    """How long one stream uses its port in one iteration, ramps excluded."""
 
     level: str
     port: int
@@ -168,7 +168,7 @@ def _phases(loads: Sequence[_Load], memory: Memory) -> _Phases:
     Stalls at one level: the first iteration only reads ahead, the last only writes
     back.
 
-    In between, ports work side by side and the slower one counts, or take turns on a
+    In the others, ports work in parallel and the slower one counts, or take turns on a
     memory with one bus.
     """
     reads = [load for load in loads if load.port == READ]
@@ -207,10 +207,10 @@ def _forced(loads: Sequence[_Load]) -> Real:
 
 def _excess(loads: Sequence[_Load]) -> Real:
     """
-    What the transfers that may overlap exceed the iteration by.
+    By how much the transfers that may overlap exceed the iteration.
 
-    The shortest windows go first: for each load, all that have no longer a window than
-    it must be done within it.
+    The shortest windows are served first: every load, with all loads of no longer
+    windows, must finish within its window.
     """
     hidden = [load for load in loads if load.hidden]
     return longest(

@@ -58,7 +58,7 @@ class Energy:
         default_factory=dict[int, dict[str, float]]
     )
     runs: dict[int, int] = field(default_factory=dict[int, int])
-    """How often a node runs, where the tool knows."""
+    """How often a node runs, if the tool counts it."""
     exchanges: dict[int, int] = field(default_factory=dict[int, int])
     """How often a collective under a temporal node runs."""
 
@@ -84,11 +84,11 @@ def _visit(state: Energy, tile: Tile, copies: Counts, runs: Counts) -> None:
             return
         for key, count in current.items():
             runs[key] = runs.get(key, 1) * count
-    for place, child in enumerate(tile.children):
+    for position, child in enumerate(tile.children):
         if isinstance(child, Tile):
             _visit(state, child, copies, runs)
         elif isinstance(child, Collective):
-            _collective(state, tile, child, place, current, runs)
+            _collective(state, tile, child, position, current, runs)
 
 
 def _records(state: Energy, tile: Tile) -> list[AccessRecord]:
@@ -144,10 +144,10 @@ def _account(state: Energy, tile: Tile, copies: Counts, runs: Counts) -> Counts:
         )
         memory[record.level] = memory.get(record.level, 0.0) + spent
     sources = [record for record in records if record.at_source]
-    for place, record in enumerate(sources):
+    for position, record in enumerate(sources):
         copies[record.key] = (
             copies.get(record.key, 1)
-            * state.latency.nests.movements[tile.index][place].spatial
+            * state.latency.nests.movements[tile.index][position].spatial
         )
     return current
 
@@ -172,8 +172,8 @@ def _scale(
     network: dict[str, float],
 ) -> None:
     """
-    Multiplies a record by the runs of the nodes above: the most that any nearby tensor
-    has, whatever its tag.
+    Multiply a record by the runs of the nodes above: the maximum of all nearby tensors,
+    whatever their tags.
     """
     most = _largest(runs, nearby)
     if most is None:
@@ -216,7 +216,7 @@ def _spread(
 
 
 def _largest(counts: Counts, tensors: Iterable[str]) -> int | None:
-    """The largest count of any of the tensors, at least 1; None where none is known."""
+    """The largest count of any of the tensors, at least 1; None if none has one."""
     wanted = set(tensors)
     found = [count for (_, tensor), count in counts.items() if tensor in wanted]
     return max([1, *found]) if found else None
@@ -274,11 +274,11 @@ def _collective(
     state: Energy,
     tile: Tile,
     node: Collective,
-    place: int,
+    position: int,
     current: Counts,
     runs: Counts,
 ) -> None:
-    left = [child for child in tile.children[:place] if isinstance(child, Tile)]
+    left = [child for child in tile.children[:position] if isinstance(child, Tile)]
     tags = [e.tag for child in left for e in child.entries if e.tensor == node.input]
     if not tags:
         raise CostError(

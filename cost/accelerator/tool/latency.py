@@ -3,7 +3,7 @@ Cycles of every node, from the leaves up, as the COMET tool counts them.
 
 A leaf hides its transfers behind steps of its unit. A spatial node hides its own behind
 one execution of each group of children; a temporal node adds up its children, or
-overlaps them where bindings say so.
+overlaps them if bindings say so.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from comet.cost.estimate import CostError, at_node
 
 
 def latencies(problem: Problem, hardware: Hardware) -> Latency:
-    """The cost of every node; raises `CostError` where the tool has no answer."""
+    """The cost of every node; raises `CostError` if the tool cannot price it."""
     hardware = in_allocation_order(problem, hardware)
     state = Latency(problem, hardware, build_nests(problem, hardware))
     _visit(state, problem.root)
@@ -67,10 +67,10 @@ def latencies(problem: Problem, hardware: Hardware) -> Latency:
 
 
 LARGE_MAPPING = 64
-"""Entries above which the tool's heap places levels in another order (see below)."""
+"""Entries above which the tool's heap has levels in another order (see below)."""
 
 EARLY_LEVELS = 4
-"""Levels that stand last in that order."""
+"""How many levels are last in that order."""
 
 
 def in_allocation_order(problem: Problem, hardware: Hardware) -> Hardware:
@@ -78,8 +78,8 @@ def in_allocation_order(problem: Problem, hardware: Hardware) -> Hardware:
     The machine with its levels in the order in which the tool visits them.
 
     The tool sorts levels by heap address. That is the order of exploration, except that
-    after reading a large mapping all but the first four levels come before those. This
-    is observed in recorded runs of 75 and 85 entries (none has 61 to 74), not derived.
+    after a large mapping was read the first four levels come last. This is observed in
+    recorded runs of 75 and 85 entries (none has 61 to 74), not derived.
     """
     entries = sum(len(tile.entries) for tile in walk_tiles(problem.root))
     if entries <= LARGE_MAPPING:
@@ -180,15 +180,14 @@ def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
 
 def _compute_only(state: Latency, tile: Tile, group: Group, work: int) -> None:
     """
-    A child that no stream feeds still takes its time, on both ports of the level above
-    it.
+    A child that no stream feeds still takes its time, on both ports of the level above.
     """
     iterations = state.iterations(tile)
     ports = blank(iterations)
     for port in ports:
         port.compute = u32(iterations * work)
     level = charged_level(tile, group.members[0])
-    assert level is not None  # check_tool has seen to it
+    assert level is not None  # check_tool has made sure
     records = {level: ports}
     state.groups[tile.index] = (
         *state.groups.get(tile.index, ()),

@@ -1,9 +1,9 @@
 """
 How the streams of a node share ports and hide behind work, as the COMET tool counts it.
 
-Streams of one level and port take turns: each takes what it needs from the windows of
-the others. What does not fit is a stall of that iteration; a stream that may not
-overlap stalls whole.
+Streams of one level and port take turns: each uses the windows of the others. What
+does not fit is a stall of that iteration; a stream that may not overlap stalls
+completely.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def merge_streams(
     hardware: Hardware, streams: Sequence[Stream], iterations: int, usage: PortUsage
 ) -> LevelRecords:
     """
-    The port records of a node, levels in rank order; `usage` is what the levels' ports
-    are busy with below.
+    The port records of a node, levels in rank order; `usage` is how long the levels'
+    ports are busy below.
     """
     rank = hardware.rank
     ordered = sorted(
@@ -118,7 +118,7 @@ def _charge(
     record: PortRecord, slot: _Slot, others: Sequence[_Slot], iterations: int
 ) -> None:
     """
-    Adds one stream's stalls to its port, and takes its time from the windows of the
+    Add one stream's stalls to its port, and subtract its time from the windows of the
     port's other streams.
     """
     stream = slot.stream
@@ -128,10 +128,10 @@ def _charge(
         return
     times = stream.transfers[first:count]
     windows = slot.windows[first:count]
-    share = times
+    part = times
     if reuse > 1:
-        share, windows = times // reuse, windows // reuse
-    excess = np.maximum(share - windows, 0)
+        part, windows = times // reuse, windows // reuse
+    excess = np.maximum(part - windows, 0)
     start, stop = first * reuse, min(count * reuse, iterations)
     spread = stop - start
     if not stream.hidden:
@@ -139,42 +139,41 @@ def _charge(
     record.stalls[start:stop] += _each(excess, reuse)[:spread]
     if stream.hidden:
         for other in others:
-            _take(other, start, _each(share, reuse))
+            _take(other, start, _each(part, reuse))
 
 
 def _each(values: Cycles, times: int) -> Cycles:
     return values if times == 1 else np.repeat(values, times)
 
 
-def _take(other: _Slot, start: int, shares: Cycles) -> None:
+def _take(other: _Slot, start: int, cycles: Cycles) -> None:
     """
-    Shortens the windows of `other` by the parts of consecutive iterations from `start`
-    on.
+    Subtract from the windows of `other` in consecutive iterations from `start`.
     """
-    target = (np.arange(len(shares)) + start) // other.stream.reuse
+    target = (np.arange(len(cycles)) + start) // other.stream.reuse
     inside = target < len(other.windows)
     taken = np.bincount(
-        target[inside], weights=shares[inside], minlength=len(other.windows)
+        target[inside], weights=cycles[inside], minlength=len(other.windows)
     )
     np.maximum(other.windows - taken.astype(np.int64), 0, out=other.windows)
 
 
 def fold_levels(records: LevelRecords, iterations: int) -> NodeTotals:
     """
-    One node out of its levels.
+    One node from its levels.
 
     Stalls of further levels combine by maximum, but the first level's write port
     replaces its read port (a defect of the tool: read stalls of single-level nodes
-    vanish beside a write).
+    disappear if there are writes).
     """
     stalls = np.zeros(iterations, dtype=np.int64)
     up = down = compute = 0
-    for place, ports in enumerate(records.values()):
+    for position, ports in enumerate(records.values()):
         for port, record in enumerate(ports):
             if record.compute == 0:
                 continue
             up, down = max(up, record.ramp_up), max(down, record.ramp_down)
             compute = max(compute, record.compute)
             own = record.stalls[port:] + record.forced[port:]
-            stalls[port:] = own if place == 0 else np.maximum(stalls[port:], own)
+            stalls[port:] = own if position == 0 else np.maximum(stalls[port:], own)
     return NodeTotals(up, down, compute, stalls)

@@ -16,7 +16,7 @@ def price(problem: Problem, hardware: Hardware) -> Estimate:
     """
     Root cycles, energy with networks, and the sums of the stall table.
 
-    Raises `CostError` where the tool would reject the mapping, crash or never end.
+    Raises `CostError` if the tool would reject the mapping, crash or hang.
     """
     check_tool(problem, hardware)
     latency = latencies(problem, hardware)

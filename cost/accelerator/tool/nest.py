@@ -2,8 +2,8 @@
 The loop nests of a mapping as the COMET tool builds them: tile sizes, iteration counts
 and collective sizes.
 
-Leaves come first: each tile node multiplies the extents that its subtree left behind,
-per tensor and tag, so what a node sees depends on the nodes before it in post-order.
+Leaves come first: each tile node multiplies the extents of its subtree, per tensor and
+tag, so a node's extents depend on the nodes before it in post-order.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from comet.cost.estimate import CostError
 @dataclass(frozen=True, slots=True)
 class CollectiveSizes:
     """
-    Elements of the tile one instance gives to and gets from a collective, and who takes
-    part.
+    Elements of the tile that one instance sends to and receives from a collective, and
+    how many take part.
     """
 
     read: int
@@ -70,8 +70,8 @@ class _Loops:
 
 def build_nests(problem: Problem, hardware: Hardware) -> Nests:
     """
-    The nests of a problem; raises `CostError` for a collective without its tile and an
-    entry without a parent's.
+    The nests of a problem; raises `CostError` for a collective without its tile and for
+    an entry that its parent does not have.
     """
     loops = _Builder(problem, hardware)
     loops.visit(problem.root)
@@ -230,22 +230,22 @@ def _spatial(
     above: tuple[Movement, ...],
 ) -> tuple[Movement, ...]:
     """
-    Spatial entries move when their parent's entry does; one the parent lacks follows
-    the entry listed before it.
+    Spatial entries move when their parent's entry does; one that the parent does not
+    have follows the entry listed before it.
     """
-    places = {m.entry.key: i for i, m in reversed(list(enumerate(above)))}
+    positions = {m.entry.key: i for i, m in reversed(list(enumerate(above)))}
     counts = {m.entry.key: m.iterations for m in above}
     result: list[Movement] = []
-    place: int | None = None
+    position: int | None = None
     for entry, own in zip(tile.entries, loops[tile.index], strict=True):
-        exact = places.get(entry.key)
-        place = place if exact is None else exact
-        if place is None:
+        exact = positions.get(entry.key)
+        position = position if exact is None else exact
+        if position is None:
             raise CostError(
                 f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, which "
                 f"{parent.name} does not list; list it there"
             )
-        followed = above[place]
+        followed = above[position]
         counted = entry.key in counts and followed.entry.source == entry.source
         count = counts[entry.key] if counted else 1
         result.append(_spread(problem, entry, own, count, followed))

@@ -1,8 +1,8 @@
 """
 The cost of children that overlap, as the COMET tool counts it.
 
-The longest stage runs through; what other stages need before its first and after its
-last iteration is added, and so is what the busiest shared port needs beyond that.
+The longest stage runs without a break; what other stages need before its first and
+after its last iteration is added, and so is what the busiest shared port needs beyond.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class _Stage:
     totals: NodeTotals | None
     """None for a collective, which has no ramps."""
 
-    def slot(self, place: int, iterations: int) -> int:
-        """Cycles of the stage's iteration `place`."""
+    def slot(self, position: int, iterations: int) -> int:
+        """Cycles of the stage's iteration `position`."""
         if self.totals is None:
             return self.total // iterations
-        cycles = self.totals.compute // iterations + int(self.totals.stalls[place])
-        if place == 0:
+        cycles = self.totals.compute // iterations + int(self.totals.stalls[position])
+        if position == 0:
             cycles += self.totals.ramp_up
-        elif place == iterations - 1:
+        elif position == iterations - 1:
             cycles += self.totals.ramp_down
         return u32(cycles)
 
@@ -45,9 +45,9 @@ def pipeline_cycles(state: Latency, tile: Tile) -> int:
     leftover = 0
     for slot in (*range(longest), *range(longest + iterations, last)):
         active = [
-            stage.slot(slot - place, iterations)
-            for place, stage in enumerate(stages)
-            if place != longest and 0 <= slot - place < iterations
+            stage.slot(slot - position, iterations)
+            for position, stage in enumerate(stages)
+            if position != longest and 0 <= slot - position < iterations
         ]
         leftover += max(active, default=0)
     without = u32(stages[longest].total + leftover)
@@ -78,8 +78,8 @@ def _stages(state: Latency, tile: Tile) -> list[_Stage]:
 
 def _conflicts(state: Latency, tile: Tile, without: int) -> int:
     """
-    Cycles that the busiest port of each tree level needs beyond `without`, ports used
-    by one stage left out.
+    How many cycles the busiest port of each tree level needs beyond `without`; ports of
+    one stage alone do not count.
     """
     needed: dict[int, dict[tuple[str, int], list[int]]] = {}
     counts: dict[int, int] = {}

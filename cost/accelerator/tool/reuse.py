@@ -1,9 +1,9 @@
 """
-What nodes below already hold and what their ports already do, as the tool sees it.
+Which tiles nodes below have, and how busy their ports are, as the COMET tool counts it.
 
-A tile that a node keeps over iterations need not be filled again below, which shortens
-the windows of those iterations; a level whose ports are shared has less time for one
-side while it serves the other.
+A tile that a node reuses over iterations need not be filled again below, which shortens
+the windows of those iterations; a level with shared ports has less time for one side
+while it serves the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from comet.cost.accelerator.tool.streams import Cycles, Stream, u32
 
 
 def record_ramps(state: Latency, tile: Tile, streams: list[Stream]) -> None:
-    """Remembers the read ramps of the level (or levels) where they add up to most."""
+    """Record the read ramps of the level (or levels) where their sum is largest."""
     by_level: dict[str, dict[tuple[str, str], int]] = {}
     for stream in streams:
         if not stream.movement.writes:
@@ -40,8 +40,8 @@ def record_ramps(state: Latency, tile: Tile, streams: list[Stream]) -> None:
 
 def shrink(state: Latency, tile: Tile, group: Group, windows: Cycles) -> None:
     """
-    A tensor that the node reuses need not be filled again below: its ramp leaves the
-    windows of reused iterations.
+    A tensor that the node reuses need not be filled again below: subtract its ramp from
+    the windows of reused iterations.
     """
     if group.fused:
         for member in group.members:
@@ -60,7 +60,7 @@ def shrink(state: Latency, tile: Tile, group: Group, windows: Cycles) -> None:
 
 
 def _shrink_by(state: Latency, tile: Tile, member: Node, windows: Cycles) -> int:
-    """Shrinks by one member's ramps; returns how many entries matched."""
+    """Subtract one member's ramps; return how many entries matched."""
     below = state.reuse.get(member.index, {})
     matched = 0
     for key, (reuse, _) in state.reuse[tile.index].items():
@@ -75,8 +75,8 @@ def _shrink_by(state: Latency, tile: Tile, member: Node, windows: Cycles) -> int
 
 def port_usage(state: Latency, tile: Tile, group: Group) -> PortUsage:
     """
-    Cycles the ports of the levels below are busy on their other side, if any of them is
-    shared.
+    Cycles for which the ports of the levels below are busy on their other side, if one
+    of them is shared.
     """
     if not any(_shares(state.hardware, e.destination) for e in tile.entries):
         return {}

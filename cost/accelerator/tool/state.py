@@ -1,4 +1,4 @@
-"""What is known of a mapping while the tool's model walks it."""
+"""The state of the tool's model while it walks a mapping."""
 
 from __future__ import annotations
 

@@ -67,10 +67,10 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a node fixes for all its streams."""
+    """The values of a node that all its streams use."""
 
     iterations: int
-    """The most of any entry."""
+    """The maximum of all entries."""
     compute: int
     """Cycles of work below, all iterations."""
     step_window: int | None
@@ -86,7 +86,7 @@ def make_stream(
     hardware: Hardware, movement: Movement, setting: Setting, hidden: bool
 ) -> Stream:
     """
-    The stream of one entry; raises `CostError` where no link joins its levels, the mesh
+    The stream of one entry; raises `CostError` if no link joins its levels, the mesh
     has no hop count, or the tool reads or writes outside its vectors.
     """
     entry = movement.entry
@@ -128,8 +128,8 @@ def _transfer_times(
     """
     Cycles of each iteration's transfer, and the pJ the network spends on all of them.
 
-    Only where entries have different iteration counts does the tool count writes of
-    iterations in which no tile moves.
+    The tool counts writes of iterations in which no tile moves only if entries have
+    different iteration counts.
     """
     busy, energy = _one_transfer(route, movement, movement.unique)
     idle = 0
@@ -169,11 +169,11 @@ def _split_ramps(
     movement: Movement, times: Cycles, reuse: int, uneven: bool
 ) -> tuple[int, int, Cycles]:
     """
-    The first read or last write, and the rest at the iteration it overlaps with.
+    The first read or last write, and the others at the iteration they overlap with.
 
     A read is fetched one iteration ahead, a write drains one iteration later. Raises
-    `CostError` where the tool would write outside its vectors: an accumulator reused
-    over iterations beside entries with other iteration counts.
+    `CostError` if the tool would write outside its vectors: an accumulator reused over
+    iterations beside entries with other iteration counts.
     """
     step = 1 if uneven else reuse
     result = np.zeros(

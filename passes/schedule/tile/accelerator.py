@@ -21,7 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.bounds import root_bound
-from comet.cost.accelerator.factors import Rows
+from comet.cost.accelerator.factors import Loops
 from comet.cost.accelerator.legality import check_summed, check_tool
 from comet.cost.accelerator.model import price, price_many, room_many
 from comet.cost.estimate import CostError, Estimate
@@ -51,7 +51,7 @@ TOOL_TRIES = 16
 
 Numbers: TypeAlias = NDArray[np.int64]
 
-Plan: TypeAlias = Mapping[Key, Rows]
+Plan: TypeAlias = Mapping[Key, Loops]
 """The rows of each key, outermost first, those of factor 1 included."""
 
 
@@ -92,7 +92,7 @@ def search(template: Template, goal: Goal = LATENCY) -> TilePlan:
 def finest(template: Template) -> Plan:
     """Return the smallest tiles: each dimension is cut to 1 as far out as it can be."""
     cut: set[Factor] = set()
-    plan: dict[Key, Rows] = {}
+    plan: dict[Key, Loops] = {}
     for key, dims in template.loops.items():
         nodes = [node for node in template.nodes if template.keys[node] == key]
         above = {
@@ -122,8 +122,8 @@ class _Factors:
 
     template: Template
     goal: Goal
-    known: dict[tuple[tuple[Key, Rows], ...], Estimate | None] = field(
-        default_factory=dict[tuple[tuple[Key, Rows], ...], Estimate | None]
+    known: dict[tuple[tuple[Key, Loops], ...], Estimate | None] = field(
+        default_factory=dict[tuple[tuple[Key, Loops], ...], Estimate | None]
     )
     """What `estimate` has returned: every step tries the same loop orders again."""
 

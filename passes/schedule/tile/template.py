@@ -20,7 +20,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from comet.cost.accelerator.factors import Rows, with_factors
+from comet.cost.accelerator.factors import Loops, with_factors
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import FactorKey, Mappings, StepKey
 from comet.cost.accelerator.problem import Leaf, Node, Problem, Tile, walk
@@ -119,13 +119,13 @@ class Template:
                     most[key, dim] = min(extent, most.get((key, dim), extent))
         return most
 
-    def rows(self, node: TemporalOp, plan: Mapping[Key, Rows]) -> Rows:
+    def rows(self, node: TemporalOp, plan: Mapping[Key, Loops]) -> Loops:
         """Return the rows of `node` under a plan, in the problem's letters."""
         known = self.extents[node]
         loops = plan.get(self.keys[node], ())
         return tuple((self.letters[dim], f) for dim, f in loops if dim in known)
 
-    def entries(self, plan: Mapping[Key, Rows]) -> tuple[PlanEntry, ...]:
+    def entries(self, plan: Mapping[Key, Loops]) -> tuple[PlanEntry, ...]:
         """Return the entries for nodes that give them the rows of `plan` that turn."""
         found: list[PlanEntry] = []
         for node, key in self.keys.items():
@@ -154,7 +154,7 @@ class Template:
                 found[tile, leaf.operation] = nodes
         return found
 
-    def problem_for(self, plan: Mapping[Key, Rows]) -> Problem:
+    def problem_for(self, plan: Mapping[Key, Loops]) -> Problem:
         """
         Return the problem with the rows of a plan.
 
@@ -214,7 +214,7 @@ class Candidates:
         )
         return np.asarray(spare >= 0)
 
-    def mappings(self, plan: Mapping[Key, Rows]) -> Mappings:
+    def mappings(self, plan: Mapping[Key, Loops]) -> Mappings:
         """Return the candidates as mappings, in the loop orders of `plan`."""
         factors: dict[FactorKey, NDArray[np.float64]] = {}
         steps: dict[StepKey, NDArray[np.float64]] = {}
