@@ -14,10 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from comet.cost.accelerator.hardware import Level, Memory, Network
-from comet.cost.accelerator.noc import hops_to, network_cycles
+from comet.cost.accelerator.noc import (
+    hops_to,
+    mesh_used,
+    network_cycles,
+    network_energy,
+    tabled_hops,
+)
 from comet.cost.accelerator.problem import CollectiveKind
 from comet.cost.estimate import CostError
-from comet.cost.reals import Real
+from comet.cost.reals import Real, single
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,17 @@ class Ports:
         return cls(read, write, network, memory)
 
 
+@dataclass(frozen=True)
+class CollectiveCost:
+    """What one execution of a collective costs."""
+
+    cycles: int
+    memory_energy: float
+    """pJ."""
+    network_energy: float
+    """pJ."""
+
+
 def link_network(level: Level) -> Network:
     """The network among a level's instances; raises `CostError` if it has none."""
     if level.link is None:
@@ -84,6 +101,50 @@ def exchange_cycles(
         explicit=True,
         reduces=reduces,
     )
+
+
+def tool_cost(
+    exchange: CollectiveTraffic,
+    level: Level,
+    element_bytes: float,
+    reduction: str | None,
+) -> CollectiveCost:
+    """
+    What the COMET tool charges for one execution of a collective at one level.
+
+    `reduction` is what combines values, if anything does, such as max. Raises
+    `CostError` where no link joins the instances.
+    """
+    network, kind = link_network(level), exchange.kind
+    stored = float(memory_energy(exchange, level.memory, network))
+    memory = int(memory_cycles(exchange, level.memory, network))
+    if exchange.sources < 2:
+        return CollectiveCost(memory, stored, 0.0)
+    mesh = mesh_used(network, exchange.sources)
+    size, hops = int(exchange.read_bytes / element_bytes), tabled_hops(mesh)
+    cycles = network_cycles(
+        kind,
+        network,
+        hops,
+        size,
+        exchange.sources,
+        element_bytes,
+        explicit=True,
+        reduces=reduction is not None,
+        real=single,
+    )
+    energy = network_energy(
+        kind,
+        network,
+        mesh,
+        hops,
+        size,
+        exchange.sources,
+        element_bytes,
+        explicit=True,
+        reduction=reduction,
+    )
+    return CollectiveCost(memory + int(cycles), stored, energy)
 
 
 def memory_cycles(

@@ -2,8 +2,8 @@
 The price of one collective on the attached hardware.
 
 GPUs are joined by a switch and take the fastest algorithm. The COMET files name no
-algorithm, so accelerators are priced as the model `paper` prices their files; a
-requested algorithm is priced on the mesh of the instances.
+algorithm, so accelerators are priced as a model prices their files; a requested
+algorithm is priced on the mesh of the instances.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 from xdsl.ir import SSAValue
 
 from comet.cost.accelerator.hardware import Hardware, Level, Network
-from comet.cost.accelerator.noc import mesh_bits_energy, phases
+from comet.cost.accelerator.noc import REDUCING, mesh_bits_energy, phases
 from comet.cost.accelerator.problem import CollectiveKind
 from comet.cost.collectives.algorithms import (
     HIERARCHICAL,
@@ -32,7 +32,9 @@ from comet.cost.collectives.formulas import (
     exchange_cycles,
     link_network,
     memory_energy,
+    tool_cost,
 )
+from comet.cost.estimate import ModelName
 from comet.cost.from_ir.hardware import hardware_of, machine_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import Algorithm
@@ -138,10 +140,13 @@ def _has(kind: str, algorithm: Algorithm | None) -> bool:
 
 @dataclass(frozen=True)
 class ByFiles:
-    """The formulas by which the model `paper` prices COMET files."""
+    """The formulas by which a model prices COMET files."""
 
     level: Level
     ranks: int
+    model: ModelName
+    reduction: str | None
+    """What values are combined by, such as max, if they are."""
 
     def price(self, kind: str, payload: Payload) -> Price:
         """Return the price; none for a collective that the files cannot express."""
@@ -158,16 +163,27 @@ class ByFiles:
             self.ranks,
             self.ranks,
         )
-        reduces = named in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCTION)
-        cycles = exchange_cycles(
-            exchange, self.level, payload.element_bytes, reduces=reduces
-        )
-        network = link_network(self.level)
-        bits, rounds = exchange.read_bytes * 8, phases(named)
-        wires = mesh_bits_energy(network, bits, self.ranks, rounds)
-        energy = memory_energy(exchange, self.level.memory, network) + wires
-        figures = Figures(Model.PAPER, TimeUnit.CYCLES, float(cycles))
-        return Price(None, figures, float(energy))
+        cycles, energy = self._cost(exchange, payload.element_bytes)
+        figures = Figures(Model(self.model), TimeUnit.CYCLES, cycles)
+        return Price(None, figures, energy)
+
+    def _cost(
+        self, exchange: CollectiveTraffic, element_bytes: float
+    ) -> tuple[float, float]:
+        """Return the cycles and the pJ of one execution."""
+        level, reduces = self.level, exchange.kind in REDUCING
+        if self.model == "tool":
+            combined = self.reduction if reduces else None
+            cost = tool_cost(exchange, level, element_bytes, combined)
+            return cost.cycles, cost.memory_energy + cost.network_energy
+        network = link_network(level)
+        stored = float(memory_energy(exchange, level.memory, network))
+        if self.model == "ideal":  # whose networks take no time and spend nothing
+            return 0.0, stored
+        cycles = exchange_cycles(exchange, level, element_bytes, reduces=reduces)
+        bits, rounds = exchange.read_bytes * 8, phases(exchange.kind)
+        wires = float(mesh_bits_energy(network, bits, self.ranks, rounds))
+        return float(cycles), stored + wires
 
 
 def pricer_for(
@@ -175,10 +191,13 @@ def pricer_for(
     axes: Sequence[str],
     at: str,
     algorithm: Algorithm | None,
+    model: ModelName = "paper",
+    reduction: str | None = None,
 ) -> Pricer:
     """
     Return the pricer of collectives over mesh `axes` between buffers of the level `at`.
 
+    `model` is for COMET files, `reduction` is how values are combined, if they are.
     Raises CostError for hardware files without a field that a price needs.
     """
     if system is None or not set(axes) <= set(system.axes) | {"rank"}:
@@ -191,7 +210,11 @@ def pricer_for(
         return ByAlgorithm(mesh_fabric(system, axes, at), TimeUnit.CYCLES, algorithm)
     level = hardware_of(system).level(at)
     ranks = prod(system.axes[axis] for axis in axes)
-    return Unpriced(None) if level.link is None else ByFiles(level, ranks)
+    return (
+        Unpriced(None)
+        if level.link is None
+        else ByFiles(level, ranks, model, reduction)
+    )
 
 
 def mesh_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric | Hierarchy:

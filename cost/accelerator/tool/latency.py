@@ -23,12 +23,6 @@ from comet.cost.accelerator.bindings import (
 )
 from comet.cost.accelerator.compute import leaf_cycles
 from comet.cost.accelerator.hardware import Hardware
-from comet.cost.accelerator.noc import (
-    mesh_used,
-    network_cycles,
-    network_energy,
-    tabled_hops,
-)
 from comet.cost.accelerator.problem import (
     BindingKind,
     Collective,
@@ -46,12 +40,11 @@ from comet.cost.accelerator.tool.levels import (
 from comet.cost.accelerator.tool.nest import CollectiveSizes, build_nests
 from comet.cost.accelerator.tool.pipeline import pipeline_cycles
 from comet.cost.accelerator.tool.reuse import port_usage, record_ramps, shrink
-from comet.cost.accelerator.tool.state import CollectiveCost, GroupCost, Latency
+from comet.cost.accelerator.tool.state import GroupCost, Latency
 from comet.cost.accelerator.tool.streams import (
     Setting,
     Stream,
     make_stream,
-    single,
     u32,
 )
 from comet.cost.collectives import formulas
@@ -234,42 +227,11 @@ def _temporal(state: Latency, tile: Tile) -> None:
 
 
 def _collective(state: Latency, node: Collective) -> None:
+    exchange = exchange_of(node, state.nests.collectives[node.index])
     level = state.hardware.level(node.level)
-    network = formulas.link_network(level)
-    sizes = state.nests.collectives[node.index]
-    exchange = exchange_of(node, sizes)
-    memory = int(formulas.memory_cycles(exchange, level.memory, network))
-    hop, energy = 0, 0.0
-    if sizes.sources > 1:
-        mesh = mesh_used(network, sizes.sources)
-        hops = tabled_hops(mesh)
-        bits = node.bits / 8
-        cycles = network_cycles(
-            node.kind,
-            network,
-            hops,
-            sizes.read,
-            sizes.sources,
-            bits,
-            explicit=True,
-            reduces=node.reduction is not None,
-            real=single,
-        )
-        hop = int(cycles)
-        energy = network_energy(
-            node.kind,
-            network,
-            mesh,
-            hops,
-            sizes.read,
-            sizes.sources,
-            bits,
-            explicit=True,
-            reduction=node.reduction,
-        )
-    state.cycles[node.index] = u32(memory + hop)
-    stored = float(formulas.memory_energy(exchange, level.memory, network))
-    state.collectives[node.index] = CollectiveCost(memory + hop, stored, energy)
+    cost = formulas.tool_cost(exchange, level, node.bits / 8, node.reduction)
+    state.cycles[node.index] = u32(cost.cycles)
+    state.collectives[node.index] = cost
 
 
 def exchange_of(node: Collective, sizes: CollectiveSizes) -> formulas.CollectiveTraffic:

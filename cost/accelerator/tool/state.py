@@ -11,6 +11,7 @@ from comet.cost.accelerator.problem import Leaf, Problem, Tile
 from comet.cost.accelerator.tool.levels import LevelRecords, NodeTotals
 from comet.cost.accelerator.tool.nest import Nests
 from comet.cost.accelerator.tool.streams import Stream
+from comet.cost.collectives.formulas import CollectiveCost
 
 
 @dataclass(frozen=True)
@@ -21,15 +22,6 @@ class GroupCost:
     records: LevelRecords
     totals: NodeTotals
     streams: tuple[Stream, ...] = ()
-
-
-@dataclass(frozen=True)
-class CollectiveCost:
-    """What one execution of a collective costs."""
-
-    cycles: int
-    memory_energy: float
-    network_energy: float
 
 
 @dataclass

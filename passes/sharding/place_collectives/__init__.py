@@ -94,7 +94,7 @@ class PlaceCollectivesPass(ChoosingPass):
     """
 
     model: Literal["tool", "paper", "ideal"] = "paper"
-    """The cost model that decides what is `auto`; `tool` counts as `paper` here."""
+    """The cost model that decides what is `auto`, see `annotate-cost`."""
 
     objective: Literal["latency", "energy", "edp"] = "latency"
     """What of the cost decides: cycles, pJ, or their product."""
@@ -196,8 +196,12 @@ def _choice(
 ) -> Placement:
     algorithm = None if options.algorithm == "auto" else Algorithm(options.algorithm)
     assert op.to_level is not None
-    level = op.to_level.data
-    pricer = pricer_for(find_system(op), op.axis_names, level, algorithm)
+    level, system = op.to_level.data, find_system(op)
+    reduces = isinstance(op, AllReduceOp | ReduceScatterOp | RootReduceOp)
+    reduction = str(op.kind.data) if reduces else None
+    pricer = pricer_for(
+        system, op.axis_names, level, algorithm, options.model, reduction
+    )
     if isinstance(op, AllReduceOp):
         dim = _scatter_dim(op, set(states[op.input].sharded.values()))
         return Placement(op, _reduction(op, dim, options, pricer), dim)

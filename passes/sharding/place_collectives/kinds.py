@@ -11,7 +11,7 @@ from typing import Literal
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from comet.cost.estimate import CostError, ModelName
+from comet.cost.estimate import CostError
 from comet.cost.from_ir.collective import Price, Pricer, payload_of
 from comet.dialects.collective import (
     AllGatherOp,
@@ -64,18 +64,14 @@ class Implementation:
     prices: tuple[Price, ...]
     """One for each collective that it consists of."""
 
-    def cost(self, model: ModelName) -> Cost:
-        """
-        Return what all parts cost.
-
-        The model `ideal` has no network; `tool` is priced as `paper` is. Raises
-        CostError where a part has no price.
-        """
+    @property
+    def cost(self) -> Cost:
+        """What all parts cost; raises CostError where one has no price."""
         if not all(price.figures for price in self.prices):
             raise CostError("no COMET file says it, or nothing prices it")
         latency = sum(price.time for price in self.prices)
         energy = sum(price.energy for price in self.prices)
-        return Cost(0.0 if model == "ideal" else latency, energy)
+        return Cost(latency, energy)
 
 
 def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Implementation:
@@ -122,8 +118,7 @@ def cheapest_form(
     Where nothing prices them, that is the first one, which leaves all to the target.
     """
     candidates = [
-        Candidate(form.kind or "as it is", partial(_found, form, goal))
-        for form in forms
+        Candidate(form.kind or "as it is", partial(_found, form)) for form in forms
     ]
     value = op.input.name_hint or "a value"
     with suppress(PassFailedException):
@@ -131,8 +126,8 @@ def cheapest_form(
     return forms[0]
 
 
-def _found(form: Implementation, goal: Goal) -> Found[Implementation]:
-    return Found(form, form.cost(goal.model), "network")
+def _found(form: Implementation) -> Found[Implementation]:
+    return Found(form, form.cost, "network")
 
 
 def ops_of_form(

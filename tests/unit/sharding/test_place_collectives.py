@@ -15,7 +15,11 @@ from comet.cost.collectives.algorithms import (
     collective_time,
     switch,
 )
-from comet.cost.collectives.formulas import CollectiveTraffic, exchange_cycles
+from comet.cost.collectives.formulas import (
+    CollectiveTraffic,
+    exchange_cycles,
+    tool_cost,
+)
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import CollectiveOp
@@ -173,21 +177,46 @@ def test_accelerators_price_what_their_files_say():
     assert algorithms(after) == set()
 
 
-@pytest.mark.parametrize("supported", [False, True])
-def test_auto_takes_on_accelerators_what_the_files_make_cheapest(supported: bool):
-    """Where the network reduces itself, nothing beats the all-reduce."""
+def test_each_model_has_its_price():
+    """The tool counts the ports of all instances, and `ideal` has no network."""
+    level = hardware_of(attached_system(on_edge("at=GB"))).level("GB")
+    exchange = CollectiveTraffic(CollectiveKind.ALL_REDUCE, 128, 128, 4, 4, 4)
+    tool = tool_cost(exchange, level, 2, "max").cycles
+    paper = exchange_cycles(exchange, level, 2, reduces=True)
+    assert 0 < paper < tool
+    for model, cycles in (("paper", paper), ("tool", tool), ("ideal", 0)):
+        assert latencies(on_edge(f"at=GB model={model}")) == [cycles, cycles]
+
+
+@pytest.mark.parametrize(
+    ("model", "supported", "expected"),
+    [
+        ("paper", False, "reduce_broadcast"),
+        ("paper", True, "allreduce"),
+        ("tool", False, "reduce_broadcast"),
+        ("tool", True, "reduce_broadcast"),
+    ],
+)
+def test_auto_takes_on_accelerators_what_the_files_make_cheapest(
+    model: str, supported: bool, expected: str
+):
+    """
+    Where the network reduces itself, nothing beats the all-reduce by `paper`; the tool
+    lets each of four instances read the tiles of all.
+    """
     module = before_placing()
     if supported:
         level = attached_system(module).level("GB")
         assert level.link is not None
         fields = {"reduction_support": BoolAttr.from_bool(True)}
         level.link = DictionaryAttr({**level.link.data, **fields})
+    placed = f"place-collectives{{at=GB model={model} kind="
     times = {
-        kind: sum(latencies(run_passes(module, f"place-collectives{{kind={kind}}}")))
+        kind: sum(latencies(run_passes(module, f"{placed}{kind}}}")))
         for kind in ("allreduce", "reduce_broadcast", "auto")
     }
     cheapest_kind = min(("allreduce", "reduce_broadcast"), key=lambda k: times[k])
-    assert cheapest_kind == ("allreduce" if supported else "reduce_broadcast")
+    assert cheapest_kind == expected
     assert times["auto"] == times[cheapest_kind]
 
 
