@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from enum import auto
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
+    I64,
     ArrayAttr,
     FlatSymbolRefAttr,
+    IntegerAttr,
     StringAttr,
     SymbolRefAttr,
+    i64,
 )
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import (
@@ -34,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.collective.mesh import lookup_mesh, verify_axes
+from comet.dialects.compound import ReduceKind, ReduceKindAttr
 from comet.dialects.compound.dims import element_type_of, extents_of
 
 
@@ -72,6 +77,8 @@ class CollectiveAxes(SymbolUserOpInterface):
         assert isinstance(op, CollectiveOp)
         verify_axes(op, lookup_mesh(op, op.mesh.string_value()), op.axis_names)
         op.verify_shape()
+        if isinstance(op, RootedOp):
+            op.verify_root()
 
 
 class CollectiveOp(IRDLOperation, ABC):
@@ -84,6 +91,25 @@ class CollectiveOp(IRDLOperation, ABC):
     algorithm = opt_prop_def(AlgorithmAttr)
     input = operand_def()
     traits = traits_def(Pure(), CollectiveAxes())
+
+    def __init__(
+        self,
+        input: SSAValue,
+        mesh: str,
+        axes: Sequence[str],
+        result_type: Attribute | None = None,
+        **properties: Value,
+    ):
+        """Take the properties that the op has of its own; keep the operand's type."""
+        super().__init__(
+            operands=[input],
+            result_types=[result_type or input.type],
+            properties={
+                "mesh": SymbolRefAttr(mesh),
+                "axes": ArrayAttr(StringAttr(axis) for axis in axes),
+                **{name: _attribute(value) for name, value in properties.items()},
+            },
+        )
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -127,25 +153,39 @@ class CollectiveOp(IRDLOperation, ABC):
                 f"{whole.type}"
             )
 
-    def verify_root(self, root: int) -> None:
-        """Check that `root` is an instance of the group."""
-        if not 0 <= root < self.group_size:
+
+class RootedOp(CollectiveOp, ABC):
+    """A collective whose operand or result only one instance of each group holds."""
+
+    root = prop_def(IntegerAttr[I64])
+
+    def verify_root(self) -> None:
+        """Check that the root is an instance of the group."""
+        if not 0 <= (root := self.root.value.data) < self.group_size:
             raise VerifyException(
                 f"'{self.name}' op root {root} is not one of the group's "
                 f"{self.group_size} instances"
             )
 
 
-LEVELS = "(`from` $from^ `to` $to)? (`algorithm` $algorithm^)?"
-"""The part of the format that says where and how."""
+Value: TypeAlias = ReduceKind | str | bool | int
+"""A property of a collective as a Python value."""
 
 
-def collective_properties(
-    mesh: str, axes: Sequence[str], **more: Attribute | None
-) -> dict[str, Attribute | None]:
-    """Return the properties of a collective over `axes` of `mesh`, and `more`."""
-    return {
-        "mesh": SymbolRefAttr(mesh),
-        "axes": ArrayAttr(StringAttr(axis) for axis in axes),
-        **more,
-    }
+def _attribute(value: Value) -> Attribute:
+    match value:
+        case ReduceKind():
+            return ReduceKindAttr(value)
+        case str():
+            return StringAttr(value)
+        case bool():
+            return IntegerAttr.from_bool(value)
+        case int():
+            return IntegerAttr(value, i64)
+
+
+GROUP = (
+    "`on` $mesh $axes (`from` $from^ `to` $to)? (`algorithm` $algorithm^)? "
+    "attr-dict `:` type($input) `->`"
+)
+"""The part of the format between the operand and the type of the result."""

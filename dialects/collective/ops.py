@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import (
-    I64,
-    BoolAttr,
-    IntegerAttr,
-    StringAttr,
-    i64,
-)
-from xdsl.ir import (
-    Attribute,
-    SSAValue,
-)
+from xdsl.dialects.builtin import I64, BoolAttr, IntegerAttr, StringAttr
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -28,13 +17,13 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective.base import (
-    LEVELS,
+    GROUP,
     CollectiveAxes,
     CollectiveOp,
+    RootedOp,
     TokenType,
-    collective_properties,
 )
-from comet.dialects.compound import ReduceKind, ReduceKindAttr
+from comet.dialects.compound import ReduceKindAttr
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 
 
@@ -52,19 +41,7 @@ class AllReduceOp(CollectiveOp):
     name = "collective.all_reduce"
     kind = prop_def(ReduceKindAttr)
     result = result_def()
-    assembly_format = (
-        f"$kind $input `on` $mesh $axes {LEVELS} attr-dict `:` type($input) "
-        "`->` type($result)"
-    )
-
-    def __init__(
-        self, kind: ReduceKind, input: SSAValue, mesh: str, axes: Sequence[str]
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[input.type],
-            properties=collective_properties(mesh, axes, kind=ReduceKindAttr(kind)),
-        )
+    assembly_format = f"$kind $input {GROUP} type($result)"
 
 
 @irdl_op_definition
@@ -83,24 +60,7 @@ class AllGatherOp(CollectiveOp):
     name = "collective.all_gather"
     dim = prop_def(StringAttr)
     result = result_def()
-    assembly_format = (
-        f"$dim $input `on` $mesh $axes {LEVELS} attr-dict `:` type($input) "
-        "`->` type($result)"
-    )
-
-    def __init__(
-        self,
-        dim: str,
-        input: SSAValue,
-        mesh: str,
-        axes: Sequence[str],
-        result_type: Attribute,
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[result_type],
-            properties=collective_properties(mesh, axes, dim=StringAttr(dim)),
-        )
+    assembly_format = f"$dim $input {GROUP} type($result)"
 
     def verify_shape(self) -> None:
         self.verify_split(self.result, self.input, self.dim.data)
@@ -121,34 +81,14 @@ class ReduceScatterOp(CollectiveOp):
     kind = prop_def(ReduceKindAttr)
     dim = prop_def(StringAttr)
     result = result_def()
-    assembly_format = (
-        f"$kind $dim $input `on` $mesh $axes {LEVELS} attr-dict `:` type($input) "
-        "`->` type($result)"
-    )
-
-    def __init__(
-        self,
-        kind: ReduceKind,
-        dim: str,
-        input: SSAValue,
-        mesh: str,
-        axes: Sequence[str],
-        result_type: Attribute,
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[result_type],
-            properties=collective_properties(
-                mesh, axes, kind=ReduceKindAttr(kind), dim=StringAttr(dim)
-            ),
-        )
+    assembly_format = f"$kind $dim $input {GROUP} type($result)"
 
     def verify_shape(self) -> None:
         self.verify_split(self.input, self.result, self.dim.data)
 
 
 @irdl_op_definition
-class BroadcastOp(CollectiveOp):
+class BroadcastOp(RootedOp):
     """
     Send the value of the root to every instance.
 
@@ -159,27 +99,12 @@ class BroadcastOp(CollectiveOp):
     """
 
     name = "collective.broadcast"
-    root = prop_def(IntegerAttr[I64])
     result = result_def()
-    assembly_format = (
-        f"$input `root` $root `on` $mesh $axes {LEVELS} attr-dict `:` type($input) "
-        "`->` type($result)"
-    )
-
-    def __init__(self, input: SSAValue, root: int, mesh: str, axes: Sequence[str]):
-        super().__init__(
-            operands=[input],
-            result_types=[input.type],
-            properties=collective_properties(mesh, axes, root=IntegerAttr(root, i64)),
-        )
-
-    def verify_shape(self) -> None:
-        super().verify_shape()
-        self.verify_root(self.root.value.data)
+    assembly_format = f"$input `root` $root {GROUP} type($result)"
 
 
 @irdl_op_definition
-class RootReduceOp(CollectiveOp):
+class RootReduceOp(RootedOp):
     """
     Reduce over the group to the root; elsewhere the result is undefined.
 
@@ -191,65 +116,12 @@ class RootReduceOp(CollectiveOp):
 
     name = "collective.reduce"
     kind = prop_def(ReduceKindAttr)
-    root = prop_def(IntegerAttr[I64])
     result = result_def()
-    assembly_format = (
-        f"$kind $input `root` $root `on` $mesh $axes {LEVELS} attr-dict `:` "
-        "type($input) `->` type($result)"
-    )
-
-    def __init__(
-        self,
-        kind: ReduceKind,
-        input: SSAValue,
-        root: int,
-        mesh: str,
-        axes: Sequence[str],
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[input.type],
-            properties=collective_properties(
-                mesh, axes, kind=ReduceKindAttr(kind), root=IntegerAttr(root, i64)
-            ),
-        )
-
-    def verify_shape(self) -> None:
-        super().verify_shape()
-        self.verify_root(self.root.value.data)
-
-
-class RootedSplitOp(CollectiveOp, ABC):
-    """A collective between the whole on the root and a shard on every instance."""
-
-    dim = prop_def(StringAttr)
-    root = prop_def(IntegerAttr[I64])
-    result = result_def()
-    assembly_format = (
-        f"$dim $input `root` $root `on` $mesh $axes {LEVELS} attr-dict `:` "
-        "type($input) `->` type($result)"
-    )
-
-    def __init__(
-        self,
-        dim: str,
-        input: SSAValue,
-        root: int,
-        mesh: str,
-        axes: Sequence[str],
-        result_type: Attribute,
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[result_type],
-            properties=collective_properties(
-                mesh, axes, dim=StringAttr(dim), root=IntegerAttr(root, i64)
-            ),
-        )
+    assembly_format = f"$kind $input `root` $root {GROUP} type($result)"
 
 
 @irdl_op_definition
-class GatherOp(RootedSplitOp):
+class GatherOp(RootedOp):
     """
     Concatenate the shards on the root; elsewhere the result is undefined.
 
@@ -260,14 +132,16 @@ class GatherOp(RootedSplitOp):
     """
 
     name = "collective.gather"
+    dim = prop_def(StringAttr)
+    result = result_def()
+    assembly_format = f"$dim $input `root` $root {GROUP} type($result)"
 
     def verify_shape(self) -> None:
         self.verify_split(self.result, self.input, self.dim.data)
-        self.verify_root(self.root.value.data)
 
 
 @irdl_op_definition
-class ScatterOp(RootedSplitOp):
+class ScatterOp(RootedOp):
     """
     Send every instance its shard, along a dimension, of the root's value.
 
@@ -278,10 +152,12 @@ class ScatterOp(RootedSplitOp):
     """
 
     name = "collective.scatter"
+    dim = prop_def(StringAttr)
+    result = result_def()
+    assembly_format = f"$dim $input `root` $root {GROUP} type($result)"
 
     def verify_shape(self) -> None:
         self.verify_split(self.input, self.result, self.dim.data)
-        self.verify_root(self.root.value.data)
 
 
 @irdl_op_definition
@@ -302,27 +178,7 @@ class AllToAllOp(CollectiveOp):
     split = prop_def(StringAttr)
     concat = prop_def(StringAttr)
     result = result_def()
-    assembly_format = (
-        f"`split` $split `concat` $concat $input `on` $mesh $axes {LEVELS} attr-dict "
-        "`:` type($input) `->` type($result)"
-    )
-
-    def __init__(
-        self,
-        split: str,
-        concat: str,
-        input: SSAValue,
-        mesh: str,
-        axes: Sequence[str],
-        result_type: Attribute,
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[result_type],
-            properties=collective_properties(
-                mesh, axes, split=StringAttr(split), concat=StringAttr(concat)
-            ),
-        )
+    assembly_format = f"`split` $split `concat` $concat $input {GROUP} type($result)"
 
     def verify_shape(self) -> None:
         before, after = extents_of(self.input), extents_of(self.result)
@@ -368,24 +224,7 @@ class SendOp(CollectiveOp):
     wrap = prop_def(BoolAttr)
     token = result_def(TokenType)
     traits = traits_def(CollectiveAxes())
-    assembly_format = (
-        f"$input `offset` $offset `wrap` $wrap `on` $mesh $axes {LEVELS} attr-dict `:` "
-        "type($input) `->` type($token)"
-    )
-
-    def __init__(
-        self, input: SSAValue, offset: int, wrap: bool, mesh: str, axes: Sequence[str]
-    ):
-        super().__init__(
-            operands=[input],
-            result_types=[TokenType(input.type)],
-            properties=collective_properties(
-                mesh,
-                axes,
-                offset=IntegerAttr(offset, i64),
-                wrap=IntegerAttr.from_bool(wrap),
-            ),
-        )
+    assembly_format = f"$input `offset` $offset `wrap` $wrap {GROUP} type($token)"
 
     def verify_shape(self) -> None:
         if len(self.axes) != 1:

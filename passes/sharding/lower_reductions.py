@@ -73,11 +73,16 @@ def apply_reduction(reduction: LoweredReduction) -> None:
     op, mesh = reduction.op, reduction.op.mesh.string_value()
     if isinstance(op, AllReduceOp):
         moved = AllGatherOp(
-            reduction.dim, op.input, mesh, op.axis_names, reduction.terms
+            op.input, mesh, op.axis_names, reduction.terms, dim=reduction.dim
         )
     else:
         moved = AllToAllOp(
-            op.dim.data, reduction.dim, op.input, mesh, op.axis_names, reduction.terms
+            op.input,
+            mesh,
+            op.axis_names,
+            reduction.terms,
+            split=op.dim.data,
+            concat=reduction.dim,
         )
     moved.from_level, moved.to_level = op.from_level, op.to_level
     moved.result.name_hint = f"{op.input.name_hint or 'x'}_terms"

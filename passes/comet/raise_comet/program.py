@@ -210,17 +210,19 @@ def _exchange(
     dim = "" if node.dimension is None else node.dimension.data
     match node.kind.data:
         case CollectiveKind.ALLREDUCE:
-            return collective.AllReduceOp(_reduction(node), value, MESH, group)
+            return collective.AllReduceOp(value, MESH, group, kind=_reduction(node))
         case CollectiveKind.ALLGATHER:
-            return collective.AllGatherOp(dim, value, MESH, group, value.type)
+            return collective.AllGatherOp(value, MESH, group, value.type, dim=dim)
         case CollectiveKind.GATHER:
-            return collective.GatherOp(dim, value, 0, MESH, group, value.type)
+            return collective.GatherOp(value, MESH, group, value.type, dim=dim, root=0)
         case CollectiveKind.SCATTER:
-            return collective.ScatterOp(dim, value, 0, MESH, group, value.type)
+            return collective.ScatterOp(value, MESH, group, value.type, dim=dim, root=0)
         case CollectiveKind.BROADCAST:
-            return collective.BroadcastOp(value, 0, MESH, group)
+            return collective.BroadcastOp(value, MESH, group, root=0)
         case CollectiveKind.REDUCTION:
-            return collective.RootReduceOp(_reduction(node), value, 0, MESH, group)
+            return collective.RootReduceOp(
+                value, MESH, group, kind=_reduction(node), root=0
+            )
 
 
 def _reduction(node: CollectiveOp) -> ReduceKind:

@@ -198,10 +198,10 @@ class LocalBody:
                 shards = {**sharding_of_state(state), dims[0]: axes}
                 type_ = local_type(outer.type, shards, self.mesh)
                 made = ReduceScatterOp(
-                    kind_, dims[0], local, self.mesh_name, axes, type_
+                    local, self.mesh_name, axes, type_, kind=kind_, dim=dims[0]
                 )
             else:
-                made = AllReduceOp(kind_, local, self.mesh_name, axes)
+                made = AllReduceOp(local, self.mesh_name, axes, kind=kind_)
             local = self.insert(made, name)
         return local
 
@@ -209,7 +209,7 @@ class LocalBody:
         now = sharding_of_state(self.states[local])
         axes = now.pop(dim)
         type_ = local_type(outer.type, now, self.mesh)
-        made = AllGatherOp(dim, local, self.mesh_name, axes, type_)
+        made = AllGatherOp(local, self.mesh_name, axes, type_, dim=dim)
         return self.insert(made, local.name_hint)
 
     def _scatter(
@@ -217,7 +217,7 @@ class LocalBody:
     ) -> SSAValue:
         shards = {**sharding_of_state(self.states[local]), dim: axes}
         type_ = local_type(outer.type, shards, self.mesh)
-        made = ScatterOp(dim, local, 0, self.mesh_name, axes, type_)
+        made = ScatterOp(local, self.mesh_name, axes, type_, dim=dim, root=0)
         return self.insert(made, local.name_hint)
 
     def _exchange(
@@ -225,7 +225,7 @@ class LocalBody:
     ) -> SSAValue:
         type_ = local_type(outer.type, wanted, self.mesh)
         axes = wanted[split]
-        made = AllToAllOp(split, lay, local, self.mesh_name, axes, type_)
+        made = AllToAllOp(local, self.mesh_name, axes, type_, split=split, concat=lay)
         return self.insert(made, local.name_hint)
 
     def local_region(self, region: Region, sharding: Sharding) -> Region:

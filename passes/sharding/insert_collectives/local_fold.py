@@ -59,7 +59,7 @@ def _stack(
 ) -> SSAValue:
     extents = {dim: count} | extents_of(partial)
     type_ = tensor(extents, element_type_of(partial), level_of(partial))
-    gather = AllGatherOp(dim, partial, body.mesh_name, axes, type_)
+    gather = AllGatherOp(partial, body.mesh_name, axes, type_, dim=dim)
     return body.insert(gather, f"{partial.name_hint or 'carry'}_parts")
 
 

@@ -142,8 +142,8 @@ def ops_of_form(
         return _through_root(op)
     if kind == "reduce_broadcast":
         mesh, axes = op.mesh.string_value(), op.axis_names
-        reduce = RootReduceOp(op.kind.data, op.input, ROOT, mesh, axes)
-        return [reduce, BroadcastOp(reduce.result, ROOT, mesh, axes)]
+        reduce = RootReduceOp(op.input, mesh, axes, kind=op.kind.data, root=ROOT)
+        return [reduce, BroadcastOp(reduce.result, mesh, axes, root=ROOT)]
     assert scatter_dim is not None
     return _through_shards(op, scatter_dim)
 
@@ -152,8 +152,8 @@ def _through_shards(op: AllReduceOp, dim: str) -> list[Operation]:
     mesh, axes = op.mesh.string_value(), op.axis_names
     shard = -(-extents_of(op.input)[dim] // op.group_size)
     type_ = with_extents(op.input.type, {dim: shard})
-    scatter = ReduceScatterOp(op.kind.data, dim, op.input, mesh, axes, type_)
-    gather = AllGatherOp(dim, scatter.result, mesh, axes, op.result.type)
+    scatter = ReduceScatterOp(op.input, mesh, axes, type_, kind=op.kind.data, dim=dim)
+    gather = AllGatherOp(scatter.result, mesh, axes, op.result.type, dim=dim)
     return [scatter, gather]
 
 
@@ -162,9 +162,9 @@ def _through_root(op: AllReduceOp) -> list[Operation]:
     terms = part_dim(axes)
     extents = extents_of(op.input) | {terms: op.group_size}
     type_ = tensor(extents, element_type_of(op.input))
-    gather = GatherOp(terms, op.input, ROOT, mesh, axes, type_)
+    gather = GatherOp(op.input, mesh, axes, type_, dim=terms, root=ROOT)
     reduce = ReduceOp(op.kind.data, gather.result, op.result.type)
-    return [gather, reduce, BroadcastOp(reduce.result, ROOT, mesh, axes)]
+    return [gather, reduce, BroadcastOp(reduce.result, mesh, axes, root=ROOT)]
 
 
 def root_suffices(region: SpmdOp, op: AllGatherOp) -> bool:
@@ -186,4 +186,4 @@ def root_suffices(region: SpmdOp, op: AllGatherOp) -> bool:
 def gather_to_root(op: AllGatherOp) -> GatherOp:
     """Return the gather, not yet inserted, that gives the root what `op` gives all."""
     mesh, axes = op.mesh.string_value(), op.axis_names
-    return GatherOp(op.dim.data, op.input, ROOT, mesh, axes, op.result.type)
+    return GatherOp(op.input, mesh, axes, op.result.type, dim=op.dim.data, root=ROOT)

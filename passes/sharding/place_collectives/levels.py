@@ -136,14 +136,14 @@ def _part(
     """Return the part of `op` over the axes of one step, applied to `value`."""
     symbol, size = op.mesh.string_value(), mesh.size(step.axes)
     if isinstance(op, AllReduceOp):
-        return AllReduceOp(op.kind.data, value, symbol, step.axes)
+        return AllReduceOp(value, symbol, step.axes, kind=op.kind.data)
     assert isinstance(op, AllGatherOp | ScatterOp)
     dim, extent = op.dim.data, extents_of(value)[op.dim.data]
     if isinstance(op, AllGatherOp):
         type_ = with_extents(value.type, {dim: extent * size})
-        return AllGatherOp(dim, value, symbol, step.axes, type_)
+        return AllGatherOp(value, symbol, step.axes, type_, dim=dim)
     type_ = with_extents(value.type, {dim: extent // size})
-    return ScatterOp(dim, value, 0, symbol, step.axes, type_)
+    return ScatterOp(value, symbol, step.axes, type_, dim=dim, root=0)
 
 
 def _set_place(op: CollectiveOp, step: LevelStep) -> None:

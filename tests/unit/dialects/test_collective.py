@@ -21,6 +21,7 @@ from comet.dialects.collective import (
     SendOp,
 )
 from comet.dialects.collective.analysis import transfer
+from comet.dialects.collective.base import TokenType
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
 from comet.dialects.collective.spmd import (
     SpmdOp,
@@ -53,7 +54,7 @@ def test_mesh():
 
 
 def test_lookup_mesh():
-    reduce = AllReduceOp(ReduceKind.ADD, create_ssa_value(ROWS), "m", ["y"])
+    reduce = AllReduceOp(create_ssa_value(ROWS), "m", ["y"], kind=ReduceKind.ADD)
     ModuleOp([op := mesh(), reduce])
     assert lookup_mesh(reduce, "m") is op
     assert reduce.group_size == 3
@@ -76,14 +77,16 @@ def test_a_sharding_is_a_dictionary(attribute: Attribute):
 def collectives(value: SSAValue) -> list[CollectiveOp]:
     half, axes = tensor({"M": 2, "N": 2}, f16), ["x", "y"]
     return [
-        AllReduceOp(ReduceKind.MAX, value, "m", axes),
-        AllGatherOp("N", value, "m", axes, GLOBAL),
-        ReduceScatterOp(ReduceKind.ADD, "M", value, "m", axes, half),
-        BroadcastOp(value, 5, "m", axes),
-        GatherOp("N", value, 5, "m", axes, GLOBAL),
-        ScatterOp("M", value, 5, "m", axes, half),
-        AllToAllOp("M", "N", value, "m", axes, tensor({"M": 2, "N": 12}, f16)),
-        SendOp(value, -1, True, "m", ["y"]),
+        AllReduceOp(value, "m", axes, kind=ReduceKind.MAX),
+        AllGatherOp(value, "m", axes, GLOBAL, dim="N"),
+        ReduceScatterOp(value, "m", axes, half, kind=ReduceKind.ADD, dim="M"),
+        BroadcastOp(value, "m", axes, root=5),
+        GatherOp(value, "m", axes, GLOBAL, dim="N", root=5),
+        ScatterOp(value, "m", axes, half, dim="M", root=5),
+        AllToAllOp(
+            value, "m", axes, tensor({"M": 2, "N": 12}, f16), split="M", concat="N"
+        ),
+        SendOp(value, "m", ["y"], TokenType(value.type), offset=-1, wrap=True),
     ]
 
 
@@ -97,7 +100,14 @@ def test_collective_constructors(index: int):
 
 def test_recv_constructor():
     source = test.TestOp(result_types=[LOCAL])
-    send = SendOp(source.results[0], 1, False, "m", ["x"])
+    send = SendOp(
+        source.results[0],
+        "m",
+        ["x"],
+        TokenType(LOCAL),
+        offset=1,
+        wrap=False,
+    )
     receive = RecvOp(send.token)
     ModuleOp([mesh(), source, send, receive]).verify()
     assert receive.result.type == LOCAL
@@ -106,7 +116,7 @@ def test_recv_constructor():
 def test_spmd_constructor():
     body = Block(arg_types=[LOCAL])
     part = ReduceOp(ReduceKind.MAX, body.args[0], ROWS)
-    whole = AllReduceOp(ReduceKind.MAX, part.result, "m", ["x", "y"])
+    whole = AllReduceOp(part.result, "m", ["x", "y"], kind=ReduceKind.MAX)
     body.add_ops([part, whole, YieldOp(whole.result)])
     source = test.TestOp(result_types=[GLOBAL])
     value = source.results[0]
@@ -146,9 +156,9 @@ def test_transfer_joins_operands():
 def test_a_gather_is_held_by_its_root():
     """What is computed from it too, until it is broadcast from that instance."""
     value, rows = create_ssa_value(ROWS), tensor({"M": 8, "P": 2}, f16)
-    gather = GatherOp("P", value, 1, "m", ["x"], rows)
+    gather = GatherOp(value, "m", ["x"], rows, dim="P", root=1)
     reduce = ReduceOp(ReduceKind.ADD, gather.result, ROWS)
-    broadcast = BroadcastOp(reduce.result, 1, "m", ["x"])
+    broadcast = BroadcastOp(reduce.result, "m", ["x"], root=1)
     states: States = {value: State({}, {"x": "add"})}
     for op in (gather, reduce):
         states[op.results[0]] = transfer(op, states)
@@ -159,7 +169,7 @@ def test_a_gather_is_held_by_its_root():
 def test_broadcast_keeps_what_is_partial_along_other_axes():
     value = create_ssa_value(ROWS)
     states = {value: State({}, {"y": "add"}, rooted={("x",): 0})}
-    state = transfer(BroadcastOp(value, 0, "m", ["x"]), states)
+    state = transfer(BroadcastOp(value, "m", ["x"], root=0), states)
     assert state == State({}, {"y": "add"})
 
 
