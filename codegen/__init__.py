@@ -18,8 +18,8 @@ TARGETS = {
 
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
     """Return a factory for every target of comet, by name."""
-    return {name: partial(_target, place) for name, place in TARGETS.items()}
+    return {name: partial(_target, path) for name, path in TARGETS.items()}
 
 
-def _target(place: str) -> type[Target]:
-    return cast(type[Target], imported(f"comet.codegen.{place}"))
+def _target(path: str) -> type[Target]:
+    return cast(type[Target], imported(f"comet.codegen.{path}"))

@@ -1,6 +1,6 @@
 """
-Timelines as a trace that Perfetto and Chrome show: a process for each plan, a row for
-each rank.
+Timelines as a trace for Perfetto and Chrome: a process for each plan, a row for each
+rank.
 
 The format is the Trace Event Format: complete events with a start and a duration in
 microseconds, and metadata events that name processes and rows.

@@ -90,7 +90,7 @@ class ReferencePrinter:
         self._lines += wrapped(f"{name} = {text}", INDENT)
 
     def _fold(self, op: compound.FoldOp) -> None:
-        """One step over the whole dimension: any chunking gives the same value."""
+        """One step over the whole dimension: any chunks give the same value."""
         values = (*op.ins, *op.init)
         for argument, value in zip(op.step.block.args, values, strict=True):
             self._variables[argument] = self._variables[value]
@@ -147,7 +147,7 @@ class ReferencePrinter:
         )
 
     def _broadcast(self, value: SSAValue, names: tuple[str, ...]) -> str:
-        """Give the operand the axes of the result, by name."""
+        """Insert axes into the operand so that it broadcasts to the result, by name."""
         text, own = self._variables[value], names_of(value)
         if not own or own == names:
             return text
@@ -162,7 +162,7 @@ class ReferencePrinter:
 
 
 def _is_cut(op: Operation) -> bool:
-    """Whether `op` views one axis as two; other views are the same array."""
+    """Whether `op` splits one axis into two; other views are the same array."""
     return isinstance(op, compound.RenameOp) and op.cut is not None
 
 
@@ -174,7 +174,7 @@ def _filled(op: compound.FillOp) -> str:
 
 
 def _operands_through_casts(value: SSAValue) -> SSAValue:
-    """Return the value that casts and renames made `value` of."""
+    """Return the value below casts and renames."""
     while isinstance(op := value.owner, compound.CastOp | compound.RenameOp):
         value = op.input
     return value
@@ -184,7 +184,7 @@ def summed_terms(function: func.FuncOp) -> dict[SSAValue, int]:
     """
     Return how many products are summed over each operand of a contraction.
 
-    Keys are values of the function before casts and renames; the count is in elements.
+    Keys are values of the function below casts and renames; the count is in elements.
     """
     terms: dict[SSAValue, int] = {}
     for op in function.walk():

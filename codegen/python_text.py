@@ -42,7 +42,7 @@ class Expr:
     precedence: Precedence = Precedence.ATOM
 
     def at(self, precedence: Precedence) -> str:
-        """Return the text, in parentheses if it binds less tightly than asked."""
+        """Return the text, in parentheses if it binds looser than `precedence`."""
         return f"({self.text})" if self.precedence < precedence else self.text
 
 
@@ -53,27 +53,27 @@ def infix(symbol: str, precedence: Precedence, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def call(function: str, *arguments: str) -> Expr:
-    """Return a call; keyword arguments are given as `name=text`."""
+    """Return a call; a keyword argument is the text `name=value`."""
     return Expr(f"{function}({', '.join(arguments)})")
 
 
 def tuple_of(items: Sequence[str]) -> str:
-    """Return a tuple display, with the comma that one item needs."""
+    """Return the text of a tuple, with the comma that one item needs."""
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
 class PythonNames:
-    """Hands out distinct Python identifiers."""
+    """Makes distinct Python identifiers."""
 
     def __init__(self, reserved: Iterable[str] = ()):
         self._taken = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *reserved}
 
     def release(self, names: Iterable[str]) -> None:
-        """Allow names to be handed out again, whose variables are out of scope."""
+        """Make names available again whose variables are out of scope."""
         self._taken.difference_update(names)
 
     def fresh(self, hint: str) -> str:
-        """Return `hint`, made an identifier and numbered if it is taken."""
+        """Return `hint` as an identifier, with a number if it is in use."""
         base = "".join(c if c.isalnum() or c == "_" else "_" for c in hint)
         if not base or base[0].isdigit():
             base = f"v{base}"
@@ -87,11 +87,11 @@ class PythonNames:
 
 def wrapped(line: str, indent: str) -> list[str]:
     """
-    Break one logical line, in front of which `indent` is put, to fit the width.
+    Break one logical line, which will follow `indent`, to fit the width.
 
     The longest bracket at depth 0 is opened, as formatters do: the arguments of a call
-    go to a line of their own if they fit there; else every item gets a line. Inside
-    brackets, lines break in front of operators.
+    go to a line of their own if they fit; otherwise each item gets a line. Inside
+    brackets, lines break before operators.
     """
     if len(indent) + len(line) <= WIDTH:
         return [indent + line]
@@ -112,7 +112,7 @@ def wrapped(line: str, indent: str) -> list[str]:
 
 
 def _wrapped_inside(text: str, indent: str) -> list[str]:
-    """Break a line that is in brackets: in front of its loosest operators."""
+    """Break a line inside brackets, before its loosest operators."""
     if len(indent) + len(text) <= WIDTH:
         return [indent + text]
     terms = _split_terms(text)
@@ -122,13 +122,13 @@ def _wrapped_inside(text: str, indent: str) -> list[str]:
 
 
 def _is_trailer(line: str, opening: int) -> bool:
-    """Whether a bracket follows what it belongs to: as a call, or a subscript."""
+    """Whether a bracket is a call or a subscript of what is before it."""
     before = line[opening - 1 : opening]
     return before.isalnum() or (bool(before) and before in "_])")
 
 
 def _brackets(line: str) -> Iterator[tuple[int, int]]:
-    """Yield where each bracket at depth 0 opens and closes."""
+    """Yield the positions of opening and closing brackets at depth 0."""
     depth, opening = 0, 0
     for position, char in enumerate(line):
         if char in OPEN:
@@ -142,9 +142,8 @@ def _brackets(line: str) -> Iterator[tuple[int, int]]:
 
 def _longest_bracket(line: str) -> tuple[int, int]:
     """
-    Return where the longest bracket at depth 0 opens and closes; (0, 0) if none.
-
-    Subscripts are left whole.
+    Return the opening and closing position of the longest bracket at depth 0; (0, 0) if
+    there is none. Subscripts are not broken.
     """
     found = [
         (opening, closing)
@@ -155,7 +154,7 @@ def _longest_bracket(line: str) -> tuple[int, int]:
 
 
 def _split_terms(text: str) -> list[str]:
-    """Split in front of the operators at depth 0 that bind least."""
+    """Split before the loosest operators at depth 0."""
     spans = tuple(_brackets(text))
     for symbols in OPERATORS:
         found = re.finditer(rf" (?=(?:{'|'.join(map(re.escape, symbols))}) )", text)
@@ -165,7 +164,7 @@ def _split_terms(text: str) -> list[str]:
             if not any(start < match.start() < end for start, end in spans)
         ]
         if address_methods:
-            starts = [0, *(place + 1 for place in address_methods)]
+            starts = [0, *(index + 1 for index in address_methods)]
             return [
                 text[i:j] for i, j in zip(starts, [*address_methods, None], strict=True)
             ]

@@ -1,11 +1,11 @@
 """
-How far rounding takes the results of a program from those of exact arithmetic.
+The expected rounding error of a program's results.
 
 To first order relative errors add up in products and quotients (Higham, "Accuracy and
 Stability of Numerical Algorithms", 2nd edition, SIAM 2002, lemma 3.1), a root halves
-them, and other functions pass on the largest: their arguments are about 1, as inputs
-are drawn. Each operation adds a rounding to its element type, up to eps (one unit in
-the last place; Triton's interpreter truncates bf16). A sum of n terms adds about
+them, and other functions keep the largest: their arguments are about 1, as inputs are
+drawn. Each operation adds a rounding to its element type, at most eps (one unit in the
+last place; Triton's interpreter truncates bf16). A sum of n terms adds about
 sqrt(n) eps, the probabilistic bound of Higham and Mary, "A new approach to
 probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019.
 """
@@ -24,9 +24,9 @@ from comet.dialects.compound import MapKind, ReduceKind
 from comet.dialects.compound.dims import element_type_of, extents_of
 
 EXACT = (compound.ExtentOp, compound.IndexOp, compound.RenameOp)
-"""Operations that round nothing."""
+"""Operations that do not round."""
 CHOICES = (MapKind.MAX, MapKind.MIN, MapKind.NEG)
-"""Functions whose value is that of an operand, but for its sign."""
+"""Functions that return an operand, except for its sign."""
 PRODUCTS = (MapKind.MULT, MapKind.DIV)
 ROOTS = (MapKind.SQRT, MapKind.RSQRT)
 
@@ -35,10 +35,10 @@ def expected_roundings(
     function: func.FuncOp, results: Sequence[Attribute]
 ) -> list[float]:
     """
-    Return the relative error to expect of results that an elementary function means.
+    Return the expected relative error of the results of an elementary function.
 
-    `results` are the types that they are stored in. At least one rounding to that
-    element type is expected.
+    `results` are the types that they are stored in. The error is at least one rounding
+    to that element type.
     """
     block = function.body.block
     errors = _errors(block, dict.fromkeys(block.args, 0.0))
@@ -49,7 +49,7 @@ def expected_roundings(
 
 
 def eps(element: Attribute) -> float:
-    """Return the distance of 1 from the next number of a floating-point type."""
+    """Return the distance from 1 to the next number of a floating-point type."""
     match element:
         case BFloat16Type():
             return 2.0**-7
@@ -62,7 +62,7 @@ def eps(element: Attribute) -> float:
 
 
 def _errors(block: Block, errors: Mapping[SSAValue, float]) -> list[float]:
-    """Return the errors of what a block returns or yields, given its arguments'."""
+    """Return the errors of a block's results, given those of its arguments."""
     found = dict(errors)
     *ops, terminator = block.ops
     for op in ops:
@@ -77,7 +77,7 @@ def _errors(block: Block, errors: Mapping[SSAValue, float]) -> list[float]:
 
 
 def _passed_on(op: Operation, errors: Sequence[float]) -> float:
-    """Return the error that operands of these errors lead to."""
+    """Return the error that follows from the errors of the operands."""
     kind = op.kind.data if isinstance(op, compound.MapOp) else None
     if isinstance(op, compound.ContractOp) or kind in PRODUCTS:
         return sum(errors)

@@ -1,4 +1,4 @@
-"""The target `taxes`: where the time of a launch plan goes, as a table or a trace."""
+"""The target `taxes`: the taxes of a launch plan, as a table or a trace."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ COLUMNS = (
 )
 
 MODEL = "by the model of the three taxes (docs/multi-gpu-model.md), without energy"
-"""What is below every table."""
+"""The last line of every table."""
 
 
 @dataclass(frozen=True)
 class TaxesTarget(Target):
     """
-    Print what each kernel and barrier of a launch plan costs, and in which tax.
+    Print the time of each kernel and barrier of a launch plan, by tax.
 
     ```sh
     comet-opt in.mlir -p '...,triton-distributed{to=dataflow}' -t taxes
@@ -54,16 +54,16 @@ class TaxesTarget(Target):
     trace: str | None = None
     """A file to write the timeline of all ranks into, for Perfetto or Chrome."""
     graph: bool = False
-    """Whether kernels are started by replaying a captured graph."""
+    """Whether kernels start by replaying a captured graph."""
     in_place: bool = False
-    """Whether inputs that peers pull lie in symmetric memory already."""
+    """Whether the caller keeps inputs that peers pull in symmetric memory."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """
         Write the table of every function.
 
-        Raises `DiagnosticException` for a module without hardware or launch plans, or
-        a plan that cannot be priced.
+        Raises `DiagnosticException` for a module without hardware or launch plans, or a
+        plan that cannot be priced.
         """
         priced = [self._price(program, module) for program in programs_of(module)]
         output.write("\n".join(price.text for price in priced))
@@ -87,7 +87,7 @@ class TaxesTarget(Target):
 
 @dataclass(frozen=True)
 class PricedPlan:
-    """A plan and what happens when it runs."""
+    """A plan and its simulated timeline."""
 
     title: str
     plan: Plan
@@ -117,7 +117,7 @@ def programs_of(module: ModuleOp) -> list[ProgramOp]:
     """
     Return the launch plans of a module.
 
-    Raises `DiagnosticException` where there is none, no hardware, or copies of tiles.
+    Raises `DiagnosticException` without plans or hardware, or if tiles have copies.
     """
     found = [op for op in module.walk() if isinstance(op, ProgramOp)]
     if any(isinstance(op, CopyOp) for program in found for op in program.walk()):
@@ -136,7 +136,7 @@ def programs_of(module: ModuleOp) -> list[ProgramOp]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all; raises `DiagnosticException` if it cannot."""
+    """Write a file completely or not at all; raises `DiagnosticException`."""
     staged = path.with_name(f".{path.name}.part")
     try:
         staged.write_text(text, encoding="utf-8")
@@ -156,7 +156,7 @@ def _function(program: ProgramOp) -> str:
 
 
 def _intermediates(step: object) -> float:
-    """Return the bytes that a step leaves in memory or takes from another."""
+    """Return the bytes that a step leaves in memory for, or reads from, another."""
     match step:
         case Barrier():
             return 0.0
@@ -189,7 +189,7 @@ def _part(number: float, whole: float) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table: the first column to the left, the others to the right."""
+    """Return a table: the first column left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     for first, *rest in rows:

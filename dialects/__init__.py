@@ -23,8 +23,8 @@ DIALECTS = {
 
 def get_all_dialects() -> dict[str, Callable[[], Dialect]]:
     """Return a factory for every dialect of comet, by name."""
-    return {name: partial(_dialect, place) for name, place in DIALECTS.items()}
+    return {name: partial(_dialect, path) for name, path in DIALECTS.items()}
 
 
-def _dialect(place: str) -> Dialect:
-    return cast(Dialect, imported(f"comet.dialects.{place}"))
+def _dialect(path: str) -> Dialect:
+    return cast(Dialect, imported(f"comet.dialects.{path}"))

@@ -42,7 +42,7 @@ class CometTarget(Target):
     name = "comet"
 
     dir: str | None = None
-    """The folder to write into, whole or not at all; without it, one stream."""
+    """The folder to write to, completely or not at all; without it, one stream."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         files = write_files(module)
@@ -56,7 +56,7 @@ class CometTarget(Target):
 
 
 def headline(figures: Figures) -> str:
-    """Return latency and energy of a mapping, by which model, in one line."""
+    """Return latency and energy of a mapping, and the model, in one line."""
     model = str(figures.model)
     parts = [f"model {model}: latency {figures.latency:,.0f} {figures.unit}"]
     if figures.energy is not None:
@@ -68,7 +68,7 @@ def write_files(module: ModuleOp) -> dict[str, str]:
     """
     Return the text of every file of the set, by name.
 
-    Raises DiagnosticException if the module lacks one of the ops that the files mirror.
+    Raises DiagnosticException if an op that the files mirror is missing.
     """
     texts = (
         write_arch(_only(module, SystemOp)),
@@ -107,9 +107,9 @@ def read_stream(stream: IO[bytes]) -> ModuleOp:
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     """
-    Write all files into `folder`, creating it if need be, or leave it as it was.
+    Write all files into `folder`, creating it if needed, or leave it as it was.
 
-    The texts are written next to their places first, so that a full disk or a missing
+    The texts are written to temporary files first, so that a full disk or a missing
     permission is found before the first old file is replaced.
     """
     try:

@@ -14,7 +14,7 @@ _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 def read_arch(text: str, file: str = "arch.yaml", name: str = "arch") -> SystemOp:
     """
-    Build the system that an architecture file describes.
+    Build the system of an architecture file.
 
     Raises FileFormatError with file and line, as `read_hardware_text` does.
     """

@@ -1,8 +1,8 @@
 """
 Reads the four COMET files into a module of the `arch` and `comet` dialects.
 
-Numbers given by the name of a constant are looked up, and defaults of the tool are
-filled in, so that the IR holds values; fields that the tool ignores are dropped.
+Names of constants are replaced by their numbers and the tool's defaults are added, so
+the IR holds values; fields that the tool ignores are dropped.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def read_files(
     """
     Build a module from the texts of the files named in `FILES`.
 
-    `paths` are the names by which messages call the files. Raises FileFormatError,
-    naming file and line, for what the format does not allow.
+    `paths` has the names of the files for messages. Raises FileFormatError, with file
+    and line, for what the format does not allow.
     """
     for file in FILES:
         if file not in texts:
@@ -155,7 +155,7 @@ def read_mapping(
 
 
 def _located(node: Node, read: Callable[[Node], OpT]) -> OpT:
-    """Read an op; it, and what is wrong with its attributes, has the node's place."""
+    """Read an op; the op and errors in its attributes have the node's location."""
     try:
         op = read(node)
     except VerifyException as error:

@@ -1,8 +1,8 @@
 """
 Prints the `comet` dialect as the text of the COMET files, one to one.
 
-A writer decides nothing: what a file says is in the op. The text is block YAML with
-lists on one line, keys in the order of the format's own examples.
+A writer decides nothing: the op has all that the file says. The text is block YAML
+with lists on one line, keys in the order of the format's own examples.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _names(names: ArrayAttr[StringAttr]) -> str:
 
 
 def _joined(names: ArrayAttr[StringAttr]) -> str:
-    """Join names with commas into one plain scalar, as the tool wants them."""
+    """Join names with commas into one plain scalar, as the tool requires."""
     joined = ", ".join(name.data for name in names)
     return joined if len(names) > 1 else _scalar(joined)
 

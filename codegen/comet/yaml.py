@@ -1,8 +1,8 @@
 """
-Typed access to parsed YAML: every field that is missing or odd is one clear sentence.
+Typed access to parsed YAML: a missing or wrong field is an error of one sentence.
 
-All scalars are read as text, because that is how the COMET tool reads them: a
-permutation `NO` or a tensor `ON` is a name and no boolean.
+All scalars are read as text, because the COMET tool reads them so: a permutation `NO`
+or a tensor `ON` is a name and no boolean.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ KindT = TypeVar("KindT", bound=StrEnum)
 
 @dataclass(frozen=True)
 class Node:
-    """A mapping of a YAML file, with its place for messages."""
+    """A mapping of a YAML file, with its location for messages."""
 
     fields: Mapping[str, Yaml]
     source: YamlFile
     steps: Steps = ()
-    """The way from the top of the file to the mapping."""
+    """The path from the top of the file to the mapping."""
     constants: Constants = field(default_factory=dict[str, "int | str"])
-    """Numbers and strings that may be given by name."""
+    """Numbers and strings that have a name in the constants file."""
 
     @classmethod
     def top(cls, source: YamlFile, constants: Constants | None = None) -> Node:
@@ -46,8 +46,9 @@ class Node:
         cls, value: Yaml, source: YamlFile, steps: Steps, constants: Constants
     ) -> Node:
         if not isinstance(value, dict):
+            location = source.file_line(steps)
             raise FileFormatError(
-                f"{source.place(steps)}: {_called(steps)} must be a mapping of fields"
+                f"{location}: {_called(steps)} must be a mapping of fields"
             )
         return cls(value, source, steps, constants)
 
@@ -57,11 +58,11 @@ class Node:
         return self.source.location(self.steps)
 
     def has(self, key: str) -> bool:
-        """Whether the field is given."""
+        """Whether the field exists."""
         return key in self.fields
 
     def get(self, key: str) -> Yaml:
-        """Return a field that must be there."""
+        """Return a field that must exist."""
         if key not in self.fields:
             raise self.fail(f"{_called(self.steps)} lacks the field '{key}'; add it")
         return self.fields[key]
@@ -117,7 +118,7 @@ class Node:
         return self.digits(self.text(key), key)
 
     def constant(self, text: str, what: str) -> int:
-        """Return the integer that `text` names in the constants or spells."""
+        """Return the integer that `text` is, or names in the constants."""
         value = self.constants.get(text, text)
         return value if isinstance(value, int) else self.digits(value, what)
 
@@ -127,8 +128,10 @@ class Node:
         return value if isinstance(value, str) else text
 
     def fail(self, reason: str, *below: str | int) -> FileFormatError:
-        """Return an error at this place, or at a field `below`."""
-        return FileFormatError(f"{self.source.place((*self.steps, *below))}: {reason}")
+        """Return an error at this mapping, or at a field `below`."""
+        return FileFormatError(
+            f"{self.source.file_line((*self.steps, *below))}: {reason}"
+        )
 
     def _scalar(self, value: Yaml, key: str) -> str:
         if not isinstance(value, str):
@@ -138,8 +141,8 @@ class Node:
         return value
 
     def digits(self, text: str, what: str) -> int:
-        """Return the integer that `text` spells."""
-        # The tool reads leading digits and ignores what follows them.
+        """Return the integer that `text` is."""
+        # The tool would read leading digits and ignore the rest.
         if (match := re.match(r"\s*\+?(\d+)", text)) is None:
             raise self.fail(
                 f"'{text}' ({what}) is neither a number nor a constant; write a whole "

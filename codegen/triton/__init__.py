@@ -26,7 +26,7 @@ IMPORTED = {
     *("dot_operand", "expect_tensor", "math", "np", "sys", "tl", "torch", "triton"),
     *REMOTE.values(),
 }
-"""Names of the emitted module that are no functions of it."""
+"""Names of the emitted module that are not its functions."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TritonTarget(Target):
     """
     Print a module of the `tl` level as Python source.
 
-    It holds the kernels, the launch plan, the reference in numpy that `decompose` kept,
+    It has the kernels, the launch plan, the reference in numpy that `decompose` wrote,
     and a `main` that compares both.
     """
 
@@ -44,15 +44,15 @@ class TritonTarget(Target):
         """
         Write the Python module.
 
-        Raises `DiagnosticException` where the IR is not at the `tl` level, or no
-        reference is there to check against.
+        Raises `DiagnosticException` if the IR is not at the `tl` level, or has no
+        reference.
         """
         output.write(emitted(module))
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a module of the `tl` level consists of."""
+    """The parts of a module of the `tl` level."""
 
     kernels: tuple[tl.KernelOp, ...]
     plan: func.FuncOp
@@ -171,7 +171,7 @@ def _runtime_imports(parts: _Parts, has_ranks: bool) -> list[str]:
 
 
 def _import(module: str, names: Sequence[str]) -> list[str]:
-    """Return the lines that import names, one by one where they are too many."""
+    """Return the lines that import names, one by one if they are too many."""
     line = f"from {module} import {', '.join(names)}"
     if len(line) <= WIDTH:
         return [line]
@@ -179,7 +179,7 @@ def _import(module: str, names: Sequence[str]) -> list[str]:
 
 
 def _tidied(lines: list[str]) -> list[str]:
-    """Drop blank lines that open or close a block, and double ones."""
+    """Drop blank lines at the beginning and end of a block, and double ones."""
     kept: list[str] = []
     for line in lines:
         if line or (kept and kept[-1] and not kept[-1].endswith(":")):

@@ -1,4 +1,4 @@
-"""Prints each operation of the `tl` dialect that has a value as a Python expression."""
+"""Prints each `tl` operation that has a value as a Python expression."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ REDUCE: Mapping[ReduceKind, str] = {
 MAX_F32 = 3.4028234663852886e38
 
 Read = Callable[[SSAValue], Expr]
-"""Gives the expression that stands for an operand."""
+"""Returns the expression of an operand."""
 Handler = Callable[[Operation, Read], Expr]
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -97,7 +97,7 @@ def type_name(type: Attribute) -> str:
 
 
 def literal(value: IntegerAttr | FloatAttr) -> Expr:
-    """Return a number as Python writes it, floats with the digits that they need."""
+    """Return a number as Python writes it, floats with only the needed digits."""
     number = value.value.data
     if isinstance(number, float) and not math.isfinite(number):
         return call("float", f'"{number}"')
@@ -106,7 +106,7 @@ def literal(value: IntegerAttr | FloatAttr) -> Expr:
 
 
 def shortest(number: float) -> str:
-    """Return the shortest decimal that is `number` again when rounded to f32."""
+    """Return the shortest decimal that rounds to `number` in f32."""
 
     def rounded(value: float) -> bytes:
         return struct.pack("f", value)
@@ -182,7 +182,7 @@ def _binary(op: tl_math.BinaryOp, read: Read) -> Expr:
 
 
 def _cmp(op: tl_math.CmpOp, read: Read) -> Expr:
-    # Python chains comparisons, so that neither side may be a bare one.
+    # Python chains comparisons, so a comparison on either side needs parentheses.
     lhs, rhs = (read(value).at(Precedence.OR) for value in (op.lhs, op.rhs))
     return Expr(f"{lhs} {COMPARE[op.kind.data]} {rhs}", Precedence.COMPARE)
 
@@ -252,7 +252,7 @@ REMOTE: Mapping[type[Operation], str] = {
     remote.WaitAllOp: "wait_all",
     remote.WaitOp: "wait",
 }
-"""The function of `comet.runtime.shim` that an operation is."""
+"""The function of `comet.runtime.shim` for each operation."""
 
 _HANDLERS: dict[type[Operation], Handler] = {}
 
@@ -291,7 +291,7 @@ def expression(op: Operation, read: Read) -> Expr:
     """
     Return the expression of an operation that has one result.
 
-    Raises `DiagnosticException` for operations that are no part of a kernel.
+    Raises `DiagnosticException` for operations that do not belong in a kernel.
     """
     handler = _HANDLERS.get(type(op))
     if handler is None and (function := REMOTE.get(type(op))) is not None:

@@ -1,4 +1,4 @@
-"""Prints the host side of a Triton module: launch plan and program description."""
+"""Prints the host part of a Triton module: launch plan and program description."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LaunchPlanPrinter:
         """
         Return the lines of the function.
 
-        Raises `DiagnosticException` for operations that are no part of a launch plan.
+        Raises `DiagnosticException` for operations that do not belong in a launch plan.
         """
         arguments = self._plan.body.block.args
         if not arguments:

@@ -33,9 +33,9 @@ def comment_of(op: Operation) -> str | None:
 
 def is_inline(op: Operation) -> bool:
     """
-    Whether the operation is inside the expression of its one user.
+    Whether the operation is printed inside the expression of its one user.
 
-    Constants always do; pure operations do if nothing names their value and the user is
+    Constants always are; pure operations are if their value has no name and the user is
     in the same block.
     """
     if isinstance(op, tl.ConstantOp):
@@ -53,7 +53,7 @@ def is_inline(op: Operation) -> bool:
 
 
 def _is_initial_value(op: Operation, users: list[Operation]) -> bool:
-    """Whether the only use is the start of a loop, whose variable then names it."""
+    """Whether its only use is an init arg of a loop, whose variable has a name."""
     return (
         len(users) == 1
         and isinstance(loop := users[0], tl.ForOp)
@@ -64,10 +64,10 @@ def _is_initial_value(op: Operation, users: list[Operation]) -> bool:
 
 def _decorator(kernel: tl.KernelOp) -> str:
     """
-    Return how the kernel is compiled.
+    Return the decorator of the kernel.
 
-    Triton makes kernels of their own for integers that are 1 or divide by 16. Of the
-    rank there is to be one: it would come late on a rank that others wait for.
+    Triton compiles separate kernels for integers that are 1 or multiples of 16. It must
+    not for the rank: the second kernel would come late on a rank that others wait for.
     """
     names = parameter_names(kernel)
     integers = [
@@ -154,7 +154,7 @@ class KernelPrinter:
                 self._emit(line, inlined_comment(op), indent)
 
     def _assigned(self, result: SSAValue) -> str:
-        """Name a result; the own copy of a parameter takes the parameter's name."""
+        """Name a result; a parameter's symmetric address has the parameter's name."""
         op = result.owner
         if (
             isinstance(op, tl.SymmetricAddressOp | tl.RankAndProgramIdOp)
@@ -167,7 +167,7 @@ class KernelPrinter:
         return self._bind(result)
 
     def _emit(self, line: str, comment: str | None, indent: str) -> None:
-        """Append a line; its comment goes after it, or above where it is long."""
+        """Append a line; its comment follows on the line, or is above if it is long."""
         suffix = "" if comment is None else f"  # {comment}"
         if len(indent) + len(line) + len(suffix) <= WIDTH:
             self._lines.append(indent + line + suffix)
@@ -185,7 +185,7 @@ class KernelPrinter:
         self._emit(f"tl.store({', '.join(arguments)})", comment_of(op), indent)
 
     def _branch(self, op: tl.IfOp, indent: str) -> None:
-        """Print both blocks; Triton would merge variables of one name, so none are."""
+        """Print both blocks with different names: Triton would merge equal ones."""
         outside = len(self._bound)
         self._lines.append("")
         self._lines.append(f"{indent}if {self._read(op.condition).text}:")

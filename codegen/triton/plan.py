@@ -1,4 +1,4 @@
-"""Prints what every rank does: a class that allocates once and launches many times."""
+"""Prints the plan of a rank: a class that allocates once and launches many times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALLOCATIONS = (tl.HeapZerosOp, tl.ZerosOp, tl.EmptyOp)
 
 
 def plan_of(function: func.FuncOp) -> tl.PlanOp | None:
-    """Return the plan for several ranks that a function consists of, if it is one."""
+    """Return the plan for several ranks in a function, if there is one."""
     first = function.body.block.first_op
     return first if isinstance(first, tl.PlanOp) else None
 
@@ -42,7 +42,7 @@ def class_name(function: func.FuncOp) -> str:
 
 @dataclass
 class RankPlanPrinter:
-    """Prints the class that one rank's host program calls."""
+    """Prints the class that the host program of one rank uses."""
 
     module: ModuleOp
     function: func.FuncOp
@@ -58,7 +58,7 @@ class RankPlanPrinter:
         """
         Return the lines of the class.
 
-        Raises `DiagnosticException` for operations that are no part of a plan.
+        Raises `DiagnosticException` for operations that do not belong in a plan.
         """
         name = self.function.sym_name.data
         arguments = self.plan.body.block.args
@@ -99,7 +99,7 @@ class RankPlanPrinter:
         return self._names.fresh(argument.name_hint or "x")
 
     def _address_method(self, name: str, op: tl.HeapZerosOp) -> list[str]:
-        """Return the method that says where an input of a launch has to lie."""
+        """Return the method that says where an input of a launch has to be."""
         (slots, *_) = shape_of(op.result.type)
         return [
             f"{INDENT}def {name}(self, epoch: int) -> torch.Tensor:",
@@ -197,7 +197,7 @@ class RankPlanPrinter:
 
 
 def _resident(plan: tl.PlanOp) -> dict[BlockArgument, tl.HeapZerosOp]:
-    """Return the arguments that lie in symmetric memory, and where."""
+    """Return the arguments that are in symmetric memory, and their allocations."""
     return {
         op.input: op
         for op in plan.body.block.ops
@@ -206,16 +206,15 @@ def _resident(plan: tl.PlanOp) -> dict[BlockArgument, tl.HeapZerosOp]:
 
 
 def _number(argument: SSAValue) -> int:
-    """Return which argument of the function a value is."""
+    """Return the index of the function argument that a value is."""
     assert isinstance(argument, BlockArgument)
     return argument.index
 
 
 def _returned(function: func.FuncOp, plan: tl.PlanOp) -> list[tuple[SSAValue, str]]:
     """
-    Return what a rank has of each result of the function, and the name it is split by.
-
-    A result is what the plan computes, or an argument as it was passed.
+    Return a rank's part of each result of the function, and the dimension it is sharded
+    by. A result is what the plan computes, or an argument as it was passed.
     """
     terminator = function.body.block.last_op
     assert terminator is not None
@@ -239,8 +238,8 @@ def _program_lines(
     """
     Return the lines that describe a program of several ranks.
 
-    `address_methods` has, by the number of an input, the method that says where it
-    lies.
+    `address_methods` has, by the index of an input, the name of the method that says
+    where it has to be.
     """
     terms, arguments = summed_terms(reference), reference.body.block.args
     numbers = [_number(outer) for outer in plan.ins]

@@ -1,4 +1,4 @@
-"""How emitted modules write tensors down: shapes, element types, how to draw them."""
+"""How emitted modules describe tensors: shapes, element types, how to draw them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shape_and_type(type: Attribute) -> tuple[str, str]:
 
 
 def at_most(function: func.FuncOp, index: int) -> int:
-    """Return the largest number that an argument counts to, 1 where it counts none."""
+    """Return the largest number in an argument of counts, 1 if it has none."""
     if function.arg_attrs is None:
         return 1
     bound = function.arg_attrs.data[index].data.get(AT_MOST)
@@ -27,7 +27,7 @@ def at_most(function: func.FuncOp, index: int) -> int:
 
 
 def split_axis(type: Attribute, dim: str) -> int | None:
-    """Return the axis that ranks share, None for an empty name."""
+    """Return the sharded axis, None for an empty name."""
     return names_of(type).index(dim) if dim else None
 
 
@@ -41,7 +41,7 @@ def tensor_text(
     again: int | None = None,
     rounding: float | None = None,
 ) -> str:
-    """Return what makes a `Tensor` of `comet.runtime`."""
+    """Return the text of a `Tensor` of `comet.runtime`."""
     shape, dtype = shape_and_type(type)
     fields = [shape, f'"{dtype}"']
     fields += [f"terms={terms}"] if terms > 1 else []

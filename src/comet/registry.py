@@ -1,11 +1,11 @@
-"""Imports what a registry names, when it is asked for: start-up time is short."""
+"""Imports the object that a registry names on demand, for a short start-up time."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
 
-def imported(place: str) -> object:
+def imported(path: str) -> object:
     """Return the object at `module:name`; imports the module."""
-    module, _, name = place.partition(":")
+    module, _, name = path.partition(":")
     return getattr(import_module(module), name)

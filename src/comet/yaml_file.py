@@ -53,7 +53,7 @@ class YamlFile:
     root: yaml.Node | None = field(repr=False)
     """The top of the file; None if the file is empty."""
 
-    def place(self, steps: Steps) -> str:
+    def file_line(self, steps: Steps) -> str:
         """
         Return `file:line` of the value that `steps` lead to.
 
@@ -69,7 +69,7 @@ class YamlFile:
 
     def error(self, steps: Steps, message: str) -> FileFormatError:
         """Return an error at a value, or at the nearest one around it."""
-        return FileFormatError(f"{self.place(steps)}: {message}")
+        return FileFormatError(f"{self.file_line(steps)}: {message}")
 
     @cached_property
     def texts(self) -> Yaml:
@@ -278,6 +278,6 @@ def _located_mistakes(name: str) -> Generator[None]:
         yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = name if mark is None else f"{name}:{mark.line + 1}"
+        location = name if mark is None else f"{name}:{mark.line + 1}"
         reason = error.problem or "unreadable"
-        raise FileFormatError(f"{place}: malformed YAML: {reason}") from error
+        raise FileFormatError(f"{location}: malformed YAML: {reason}") from error

@@ -22,7 +22,7 @@ from comet.cost.accelerator.problem import (
 )
 from comet.cost.accelerator.report import Report, report
 from comet.cost.estimate import CostError, HardwareError, energy_scope
-from comet.tools.diagnostics import UsageError, one_sentence_errors, place_of_op
+from comet.tools.diagnostics import UsageError, location_of_op, one_sentence_errors
 
 TOOL = "comet-cost"
 FLAGS = ("arch_file", "problem_file", "mapping_file", "constants_file")
@@ -130,8 +130,8 @@ def _located(module: ModuleOp, arch_file: str) -> Generator[None]:
     except CostError as error:
         if error.node is None:
             raise
-        place = place_of_op(node_op(module, error.node))
-        raise UsageError(f"{place}: {error}") from error
+        location = location_of_op(node_op(module, error.node))
+        raise UsageError(f"{location}: {error}") from error
 
 
 def lines(problem: Problem, figures: Report) -> Iterator[str]:
@@ -168,15 +168,15 @@ def _tree(node: Node, cycles: Mapping[str, float], depth: int) -> Iterator[str]:
             targets = " ".join(dict.fromkeys(e.destination for e in node.entries))
             where = f"{kind} {sources} > {targets}"
             yield f"{indent}{where}: {cycles[node.name]:,.0f}"
-            for place, child in enumerate(node.children):
-                if place and (text := _binding(node, place - 1)):
+            for index, child in enumerate(node.children):
+                if index and (text := _binding(node, index - 1)):
                     yield f"{indent}  ({text})"
                 yield from _tree(child, cycles, depth + 1)
 
 
-def _binding(tile: Tile, place: int) -> str | None:
+def _binding(tile: Tile, index: int) -> str | None:
     """The binding before a child, if there is a choice."""
-    binding = tile.bindings[place]
+    binding = tile.bindings[index]
     if binding is None or binding.kind is BindingKind.SEQUENTIAL:
         return None
     return binding.kind.value

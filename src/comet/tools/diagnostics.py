@@ -28,7 +28,7 @@ class UsageError(Exception):
     """A mistake in how a tool was called; the message is the sentence to print."""
 
 
-def place_of_op(op: Operation) -> str:
+def location_of_op(op: Operation) -> str:
     """
     Name an operation: `file:line:column` if it is in the input, else by function.
 
@@ -43,8 +43,8 @@ def place_of_op(op: Operation) -> str:
     for ancestor in around:
         symbol = ancestor.get_attr_or_prop("sym_name")
         if isinstance(symbol, StringAttr):
-            return _place_within(ancestor, f"in @{symbol.data}, {name}")
-    return next((_place_within(a, name) for a in around if _is_located(a)), name)
+            return _location_within(ancestor, f"in @{symbol.data}, {name}")
+    return next((_location_within(a, name) for a in around if _is_located(a)), name)
 
 
 def _up_from(op: Operation) -> Iterator[Operation]:
@@ -58,7 +58,7 @@ def _is_located(op: Operation) -> bool:
     return isinstance(op.location, FileLineColLoc) and not isinstance(op, ModuleOp)
 
 
-def _place_within(outer: Operation, name: str) -> str:
+def _location_within(outer: Operation, name: str) -> str:
     if isinstance(outer.location, FileLineColLoc):
         return f"{_location_text(outer.location)}: {name}"
     return name
@@ -145,8 +145,8 @@ def _described(error: BaseException) -> str | None:
             return "error: the input is not UTF-8 text"
         case RecursionError():
             return (
-                f"{_place(error)}error: this is nested too deep; nest it less, or set "
-                "COMET_TRACEBACK=1 to see the traceback"
+                f"{_location(error)}error: this is nested too deep; nest it less, or "
+                "set COMET_TRACEBACK=1 to see the traceback"
             )
         case _:
             return None
@@ -187,13 +187,13 @@ def _one_line(text: str) -> str:
 
 
 def _at_op(error: DiagnosticException) -> str:
-    return f"{_place(error)}error: {_clear(str(error))}"
+    return f"{_location(error)}error: {_clear(str(error))}"
 
 
-def _place(error: BaseException) -> str:
+def _location(error: BaseException) -> str:
     """Return the location of the op that an error is about, to put before `error: `."""
     if (op := failing_op(error)) is not None:
-        return f"{place_of_op(op)}: "
+        return f"{location_of_op(op)}: "
     if (location := _parsed_location(error)) is not None:
         return f"{_location_text(location)}: "
     return ""
@@ -227,8 +227,8 @@ def _pipeline_mistake(error: ArgSpecParseError) -> str:
 def _bug(error: BaseException) -> str:
     """Describe an unexpected exception, with the pass or target that raised it."""
     ran = _running(error)
-    if ran is not None and (place := _place_in_plugin(type(ran), error)):
-        return brief(_plugin_mistake(ran, place, error))
+    if ran is not None and (location := _location_in_plugin(type(ran), error)):
+        return brief(_plugin_mistake(ran, location, error))
     return brief(
         f"error: a bug in comet, please report it: {type(error).__name__}: "
         f"{error} ({_innermost(error)}); "
@@ -255,7 +255,7 @@ def _running(error: BaseException) -> ArgSpecConvertible | None:
     return found[-1] if found else None
 
 
-def _place_in_plugin(
+def _location_in_plugin(
     made: type[ArgSpecConvertible], error: BaseException
 ) -> str | None:
     """Return the last executed line of a plug-in's file; None for comet's classes."""
@@ -267,10 +267,12 @@ def _place_in_plugin(
     return f"{file}:{lines[-1]}" if lines else None
 
 
-def _plugin_mistake(ran: ArgSpecConvertible, place: str, error: BaseException) -> str:
+def _plugin_mistake(
+    ran: ArgSpecConvertible, location: str, error: BaseException
+) -> str:
     kind = "pass" if isinstance(ran, ModulePass) else "target"
     return (
-        f"error: the {kind} '{ran.name}' of a plug-in fails at {place}: "
+        f"error: the {kind} '{ran.name}' of a plug-in fails at {location}: "
         f"{type(error).__name__}: {_one_line(str(error))}; set COMET_TRACEBACK=1 to "
         "see the traceback"
     )

@@ -33,13 +33,13 @@ def test_scalars_are_text_or_what_they_spell() -> None:
 def test_an_empty_file_has_no_values() -> None:
     file = read_yaml("# nothing\n", "f.yaml")
     assert (file.texts, file.values) == ("", None)
-    assert file.place(("a", 1)) == "f.yaml:1"
+    assert file.file_line(("a", 1)) == "f.yaml:1"
 
 
 def test_places_are_those_of_names_and_elements() -> None:
     file = read_yaml("a:\n  - b: 1\n  -\n    c: 2\n", "f.yaml")
-    assert file.place(("a", 1, "c")) == "f.yaml:4"
-    assert file.place(("a", 1, "missing")) == "f.yaml:4"
+    assert file.file_line(("a", 1, "c")) == "f.yaml:4"
+    assert file.file_line(("a", 1, "missing")) == "f.yaml:4"
     assert file.location(("a", 0)).column.data == 5
 
 
