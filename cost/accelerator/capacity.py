@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from comet.cost.accelerator.bindings import binding_kinds, binding_of
-from comet.cost.accelerator.flow import TileExtents, elements_of
+from comet.cost.accelerator.flow import TileExtents
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import Extents
 from comet.cost.accelerator.problem import (
@@ -26,6 +26,7 @@ from comet.cost.accelerator.problem import (
     Tile,
     walk_tiles,
 )
+from comet.cost.accelerator.volume import elements_of
 from comet.cost.reals import Real, Truth, total
 
 ROOT_MEMORY = "DRAM"

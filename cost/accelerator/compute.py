@@ -9,7 +9,7 @@ primitive's extents, last dimension of the text first.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -79,10 +79,13 @@ def systolic_cycles(unit: Unit, extents: Sequence[int], streamed: int) -> int:
             "array's reduction factor; make them agree"
         )
     held.remove(streamed)
+    return int(_array_cycles(unit, held, streamed))
+
+
+def _array_cycles(unit: Unit, held: Iterable[Real], streamed: Real) -> Real:
+    """Cycles to fill, stream and drain once per fold of the extents that are held."""
     sides = (unit.rows * unit.row_arrays, unit.columns * unit.column_arrays)
-    folds = math.prod(
-        math.ceil(size / side) for size, side in zip(held, sides, strict=False)
-    )
+    folds = product(np.ceil(n / side) for n, side in zip(held, sides, strict=False))
     return folds * (2 * unit.rows + unit.columns + streamed - 2)
 
 
@@ -195,9 +198,7 @@ def _systolic(unit: Unit, leaf: Leaf, extents: Extents) -> Real:
         )
     streamed = leaf.reduction[-1][0]
     held = [size for dim, size in extents.items() if dim != streamed]
-    sides = (unit.rows * unit.row_arrays, unit.columns * unit.column_arrays)
-    folds = product(np.ceil(n / side) for n, side in zip(held, sides, strict=False))
-    return folds * (2 * unit.rows + unit.columns + extents[streamed] - 2)
+    return _array_cycles(unit, held, extents[streamed])
 
 
 def ideal_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:

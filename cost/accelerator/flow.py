@@ -8,8 +8,7 @@ pass over the tree prices one mapping, or thousands of mappings of one template.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -20,27 +19,22 @@ from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import Extents, Mappings
 from comet.cost.accelerator.problem import (
     Collective,
-    CollectiveKind,
     Entry,
     Leaf,
     Node,
     Problem,
     Tile,
 )
-from comet.cost.accelerator.volume import relevant
+from comet.cost.accelerator.volume import elements_of, exchanged, relevant, reuse
 from comet.cost.collectives.formulas import CollectiveTraffic
 from comet.cost.estimate import CostError
 from comet.cost.reals import (
     Products,
     Real,
-    Truth,
-    choose,
     identity,
     longest,
-    product,
     ratio,
     times,
-    total,
 )
 
 TileExtents: TypeAlias = Mapping[int, tuple[Extents, ...]]
@@ -74,32 +68,6 @@ class Flow:
     def bytes_moved(self) -> Real:
         """Bytes that one instance receives or sends in one execution."""
         return times(times(self.moves, self.size), self.element_bytes)
-
-
-def elements_of(
-    projection: Iterable[tuple[str, ...]],
-    extents: Extents,
-    multiply: Callable[[Iterable[Real]], Real] = product,
-) -> Real:
-    """The elements of a tile; dimensions that share an axis add up."""
-    return multiply(total(extents.get(dim, 0.0) for dim in axis) for axis in projection)
-
-
-def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Real:
-    """
-    Iterations of a nest that use the same tile: its innermost loops without `dims`.
-
-    The product of the loops inside the innermost relevant loop of more than one trip.
-    """
-    period: Real = 1.0
-    stopped: Truth = False
-    for dim in order:
-        if dim in dims:
-            turns = np.greater(factors[dim], 1)
-            stopped = turns if stopped is False else stopped | turns
-        else:
-            period = times(period, choose(stopped, 1.0, factors[dim]))
-    return period
 
 
 @dataclass(frozen=True)
@@ -181,35 +149,12 @@ class _Builder:
 
     def _exchange(self, node: Collective) -> None:
         """An all-gather enlarges the tile along its dimension, a scatter divides it."""
-        given = self.held.get((node.level, node.input))
-        if given is None:
-            raise CostError(
-                f"{node.name} exchanges tensor {node.input} at {node.level}, where no "
-                "node before it holds it; place it after one"
-            )
-        sources = self._instances(node.sources)
-        destinations = self._instances(node.destinations)
-        got = dict(given)
-        if node.dimension in got:
-            if node.kind in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER):
-                got[node.dimension] = got[node.dimension] * sources
-            elif node.kind is CollectiveKind.SCATTER:
-                got[node.dimension] = got[node.dimension] / destinations
+        problem, given = self.mappings.template, self.held.get((node.level, node.input))
+        got, traffic = exchanged(problem, self.hardware, node, given)
         self.held[node.level, node.output] = got
         if node.writes_back:
             self.reached[node.input, node.tag] = dict(got)
-        problem, size = self.mappings.template, node.bits / 8
-        self.exchanges[node.index] = CollectiveTraffic(
-            node.kind,
-            elements_of(problem.projection(node.input, ""), given) * size,
-            elements_of(problem.projection(node.output, ""), got) * size,
-            sources,
-            destinations,
-            node.spatial_factor or sources,
-        )
-
-    def _instances(self, levels: tuple[str, ...]) -> int:
-        return math.prod(self.hardware.level(name).instances for name in levels)
+        self.exchanges[node.index] = traffic
 
     def _now(self, entry: Entry) -> Extents:
         if entry.key not in self.reached:

@@ -7,9 +7,10 @@ times cycles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from comet.cost.estimate import CostError
 
@@ -139,6 +140,10 @@ class Hardware:
             known = ", ".join(level.name for level in self.levels)
             raise CostError(f"the machine has no level {name!r}; it has {known}")
         return found
+
+    def instances(self, names: Iterable[str]) -> int:
+        """How many instances the levels have together, each below its parent."""
+        return prod(self.level(name).instances for name in names)
 
     def network(self, source: str, destination: str) -> Network:
         """

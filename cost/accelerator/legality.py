@@ -27,7 +27,7 @@ from comet.cost.accelerator.capacity import (
     summed_occupancy,
 )
 from comet.cost.accelerator.compute import leaf_cycles
-from comet.cost.accelerator.flow import TileExtents, elements_of, tile_extents
+from comet.cost.accelerator.flow import TileExtents, tile_extents
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.problem import (
@@ -40,6 +40,7 @@ from comet.cost.accelerator.problem import (
     walk_tiles,
 )
 from comet.cost.accelerator.tool.nest import build_nests
+from comet.cost.accelerator.volume import elements_of
 from comet.cost.collectives.formulas import link_network
 from comet.cost.estimate import CostError, at_node
 
@@ -218,7 +219,7 @@ def _check_exchange(hardware: Hardware, node: Collective) -> None:
     _check_positive(f"{node.name} runs", wanted)
     if (
         node.kind is CollectiveKind.SCATTER
-        and math.prod(hardware.level(n).instances for n in node.destinations) < 2
+        and hardware.instances(node.destinations) < 2
     ):
         raise CostError(
             f"{node.name} scatters to one instance; drop it or name a level with more "

@@ -8,22 +8,44 @@ Formulas take Python numbers; those that say so also take numpy arrays.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from comet.cost.accelerator.hardware import Hardware, Memory, Network
-from comet.cost.accelerator.problem import CollectiveKind, Entry, Projection, Sizes
-from comet.cost.reals import Precision, Real, choose, double, larger, smaller
+from comet.cost.accelerator.mappings import Extents
+from comet.cost.accelerator.problem import (
+    Collective,
+    CollectiveKind,
+    Entry,
+    Problem,
+    Projection,
+)
+from comet.cost.collectives.formulas import CollectiveTraffic
+from comet.cost.estimate import CostError
+from comet.cost.reals import (
+    Precision,
+    Real,
+    Truth,
+    choose,
+    double,
+    larger,
+    product,
+    smaller,
+    times,
+    total,
+)
 
 
-def elements(projection: Projection, extents: Sizes) -> int:
-    """
-    The elements of a tile with the given extents, which may be arrays; dimensions of
-    one axis add up.
-    """
-    return math.prod(sum(extents.get(dim, 0) for dim in axis) for axis in projection)
+def elements_of(
+    projection: Iterable[tuple[str, ...]],
+    extents: Extents,
+    multiply: Callable[[Iterable[Real]], Real] = product,
+) -> Real:
+    """The elements of a tile; dimensions that share an axis add up."""
+    return multiply(total(extents.get(dim, 0) for dim in axis) for axis in projection)
 
 
 @lru_cache(maxsize=1024)
@@ -32,20 +54,55 @@ def relevant(projection: Projection) -> frozenset[str]:
     return frozenset(dim for axis in projection for dim in axis)
 
 
-def reuse_period(order: tuple[str, ...], factors: Sizes, dims: frozenset[str]) -> int:
+def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Real:
     """
-    After how many iterations of a temporal nest (innermost loop first) the tile
-    changes.
+    Iterations of a nest that use the same tile: its innermost loops without `dims`.
 
-    The product of the loops inside the innermost relevant loop of more than one trip;
-    the whole nest if there is none.
+    The product of the loops inside the innermost relevant loop of more than one trip.
     """
-    period = 1
+    period: Real = 1.0
+    stopped: Truth = False
     for dim in order:
-        if dim in dims and factors[dim] > 1:
-            return period
-        period *= factors[dim]
+        if dim in dims:
+            turns = np.greater(factors[dim], 1)
+            stopped = turns if stopped is False else stopped | turns
+        else:
+            period = times(period, choose(stopped, 1.0, factors[dim]))
     return period
+
+
+def exchanged(
+    problem: Problem, hardware: Hardware, node: Collective, given: Extents | None
+) -> tuple[dict[str, Real], CollectiveTraffic]:
+    """
+    The tile of a tensor after a collective, and what moves.
+
+    An all-gather enlarges the tile along its dimension, a scatter divides it; integers
+    stay integers. `given` is the tile before; raises `CostError` if there is none.
+    """
+    if given is None:
+        raise CostError(
+            f"{node.name} exchanges tensor {node.input} at {node.level}, where no node "
+            "before it holds it; place it after one"
+        )
+    sources = hardware.instances(node.sources)
+    destinations = hardware.instances(node.destinations)
+    got, dim = dict(given), node.dimension
+    if dim in got:
+        if node.kind in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER):
+            got[dim] = got[dim] * sources
+        elif node.kind is CollectiveKind.SCATTER:
+            whole = isinstance(got[dim], int)
+            got[dim] = got[dim] // destinations if whole else got[dim] / destinations
+    read, written = (problem.projection(t, "") for t in (node.input, node.output))
+    return got, CollectiveTraffic(
+        node.kind,
+        elements_of(read, given) * (node.bits / 8),
+        elements_of(written, got) * (node.bits / 8),
+        sources,
+        destinations,
+        node.spatial_factor or sources,
+    )
 
 
 @dataclass(frozen=True)

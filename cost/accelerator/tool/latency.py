@@ -37,7 +37,7 @@ from comet.cost.accelerator.tool.levels import (
     fold_levels,
     merge_streams,
 )
-from comet.cost.accelerator.tool.nest import CollectiveSizes, build_nests
+from comet.cost.accelerator.tool.nest import build_nests
 from comet.cost.accelerator.tool.pipeline import pipeline_cycles
 from comet.cost.accelerator.tool.reuse import port_usage, record_ramps, shrink
 from comet.cost.accelerator.tool.state import GroupCost, Latency
@@ -227,22 +227,8 @@ def _temporal(state: Latency, tile: Tile) -> None:
 
 
 def _collective(state: Latency, node: Collective) -> None:
-    exchange = exchange_of(node, state.nests.collectives[node.index])
+    exchange = state.nests.collectives[node.index]
     level = state.hardware.level(node.level)
     cost = formulas.tool_cost(exchange, level, node.bits / 8, node.reduction)
     state.cycles[node.index] = u32(cost.cycles)
     state.collectives[node.index] = cost
-
-
-def exchange_of(node: Collective, sizes: CollectiveSizes) -> formulas.CollectiveTraffic:
-    """A collective node in numbers."""
-    element_bytes = node.bits / 8
-    factor = node.spatial_factor or sizes.sources
-    return formulas.CollectiveTraffic(
-        node.kind,
-        sizes.read * element_bytes,
-        sizes.written * element_bytes,
-        sizes.sources,
-        sizes.destinations,
-        factor,
-    )

@@ -13,30 +13,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.mappings import Extents
 from comet.cost.accelerator.problem import (
     Collective,
-    CollectiveKind,
     Entry,
     Leaf,
     Node,
     Problem,
     Tile,
 )
-from comet.cost.accelerator.volume import Movement, elements, relevant, reuse_period
+from comet.cost.accelerator.volume import (
+    Movement,
+    elements_of,
+    exchanged,
+    relevant,
+    reuse,
+)
+from comet.cost.collectives.formulas import CollectiveTraffic
 from comet.cost.estimate import CostError
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveSizes:
-    """
-    Elements of the tile that one instance sends to and receives from a collective, and
-    how many take part.
-    """
-
-    read: int
-    written: int
-    sources: int
-    destinations: int
+from comet.cost.reals import Real
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class Nests:
     """
 
     movements: Mapping[int, tuple[Movement, ...]]
-    collectives: Mapping[int, CollectiveSizes]
+    collectives: Mapping[int, CollectiveTraffic]
 
     def iterations(self, tile: Tile) -> int:
         """The largest iteration count among a node's entries."""
@@ -61,8 +56,8 @@ class _Loops:
     and its counts.
     """
 
-    inner: Mapping[str, int]
-    outer: Mapping[str, int]
+    inner: Extents
+    outer: Extents
     iterations: int
     spatial: int
     steps: int
@@ -86,20 +81,20 @@ class _Builder:
 
     problem: Problem
     hardware: Hardware
-    extents: dict[tuple[str, str], dict[str, int]] = field(
-        default_factory=dict[tuple[str, str], dict[str, int]]
+    extents: dict[tuple[str, str], dict[str, Real]] = field(
+        default_factory=dict[tuple[str, str], dict[str, Real]]
     )
     steps: dict[tuple[str, str], int] = field(
         default_factory=dict[tuple[str, str], int]
     )
-    produced: dict[tuple[str, str], dict[str, int]] = field(
-        default_factory=dict[tuple[str, str], dict[str, int]]
+    produced: dict[tuple[str, str], dict[str, Real]] = field(
+        default_factory=dict[tuple[str, str], dict[str, Real]]
     )
     loops: dict[int, tuple[_Loops, ...]] = field(
         default_factory=dict[int, tuple[_Loops, ...]]
     )
-    collectives: dict[int, CollectiveSizes] = field(
-        default_factory=dict[int, CollectiveSizes]
+    collectives: dict[int, CollectiveTraffic] = field(
+        default_factory=dict[int, CollectiveTraffic]
     )
 
     def visit(self, node: Node) -> None:
@@ -131,7 +126,7 @@ class _Builder:
     def _entry(self, entry: Entry, tile: Tile) -> _Loops:
         extents = self.extents.setdefault(entry.key, {})
         steps = self.steps.setdefault(entry.key, 0)
-        inner: dict[str, int] = {}
+        inner: dict[str, Real] = {}
         count = 1
         for row, factors in enumerate(entry.factors):
             if row == 0:
@@ -151,34 +146,14 @@ class _Builder:
                 self.produced[entry.source, entry.tensor] = dict(loops.outer)
 
     def _collective(self, node: Collective) -> None:
-        sources = math.prod(
-            self.hardware.level(name).instances for name in node.sources
-        )
-        destinations = math.prod(
-            self.hardware.level(name).instances for name in node.destinations
-        )
         given = self.produced.get((node.level, node.input))
-        if given is None:
-            raise CostError(
-                f"{node.name} exchanges tensor {node.input} at {node.level}, where no "
-                "tile node before it holds it; place it after one"
-            )
-        got = dict(given)
-        if node.dimension in got:
-            if node.kind in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER):
-                got[node.dimension] *= sources
-            elif node.kind is CollectiveKind.SCATTER:
-                got[node.dimension] = int(got[node.dimension] / destinations)
+        got, traffic = exchanged(self.problem, self.hardware, node, given)
         if (node.level, node.output) in self.produced:
             self.produced[node.level, node.output] = got
         if node.writes_back:
             self.extents[node.input, node.tag] = dict(got)
             self.steps[node.input, node.tag] = 1
-        read = self.problem.projection(node.input, "")
-        written = self.problem.projection(node.output, "")
-        self.collectives[node.index] = CollectiveSizes(
-            elements(read, given), elements(written, got), sources, destinations
-        )
+        self.collectives[node.index] = traffic
 
 
 def _move(
@@ -215,9 +190,9 @@ def _temporal(problem: Problem, tile: Tile, entry: Entry, own: _Loops) -> Moveme
         own.iterations,
         own.steps,
         1,
-        elements(projection, own.inner),
+        int(elements_of(projection, own.inner)),
         own.iterations,
-        reuse_period(tile.order, entry.factors[-1], relevant(projection)),
+        int(reuse(tile.order, entry.factors[-1], relevant(projection))),
         1,
     )
 
@@ -270,7 +245,7 @@ def _spread(
         iterations,
         own.steps,
         own.spatial,
-        elements(projection, own.inner),
+        int(elements_of(projection, own.inner)),
         followed.iterations,
         followed.period,
         math.prod(f for row in rows for dim, f in row if dim in dims),

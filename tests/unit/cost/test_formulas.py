@@ -14,7 +14,6 @@ from comet.cost.accelerator.compute import (
     vector_cycles,
     vector_energy,
 )
-from comet.cost.accelerator.flow import reuse
 from comet.cost.accelerator.hardware import Hardware, Level, Memory, Network, Unit
 from comet.cost.accelerator.noc import (
     hops_to,
@@ -36,9 +35,9 @@ from comet.cost.accelerator.router import mesh_energy
 from comet.cost.accelerator.volume import (
     Route,
     Transfer,
-    elements,
+    elements_of,
     relevant,
-    reuse_period,
+    reuse,
     transfer_kind,
 )
 from comet.cost.accelerator.volume import memory_cycles as transfer_cycles
@@ -254,10 +253,10 @@ def test_accesses_of_collectives() -> None:
 
 def test_tile_sizes_and_reuse() -> None:
     projection = (("M",), ("P", "R"))
-    assert elements(projection, {"M": 4, "P": 8, "R": 3}) == 44
+    assert elements_of(projection, {"M": 4, "P": 8, "R": 3}) == 44
     dims = relevant((("M",), ("K",)))
-    assert reuse_period(("N", "K", "M"), {"M": 2, "N": 4, "K": 3}, dims) == 4
-    assert reuse_period(("N", "K", "M"), {"M": 1, "N": 4, "K": 1}, dims) == 4
+    assert reuse(("N", "K", "M"), {"M": 2, "N": 4, "K": 3}, dims) == 4
+    assert reuse(("N", "K", "M"), {"M": 1, "N": 4, "K": 1}, dims) == 4
     periods = reuse(("N", "K"), {"N": np.array([1.0, 4.0]), "K": 2.0}, dims)
     assert np.array_equal(periods, [1, 4])
 

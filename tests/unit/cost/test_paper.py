@@ -28,7 +28,7 @@ from comet.cost.accelerator.problem import (
     walk_tiles,
 )
 from comet.cost.accelerator.visits import visits
-from comet.cost.accelerator.volume import elements
+from comet.cost.accelerator.volume import elements_of
 from comet.cost.estimate import CostError, Estimate
 from comet.cost.from_ir.mapping import problem_of, system_hardware
 
@@ -453,7 +453,7 @@ def test_bytes_are_conserved_between_levels(run: Mapping[str, Any]) -> None:
                 crossed[tensor] = crossed.get(tensor, 0.0) + leaves
     for tensor in {*problem.inputs, *problem.outputs} & crossed.keys():
         op = next(op for op in problem.operations if tensor in op.access)
-        whole = elements(op.access[tensor].projection, problem.dims)
+        whole = elements_of(op.access[tensor].projection, problem.dims)
         assert crossed[tensor] >= whole * (1 - 1e-9), tensor
 
 
