@@ -1,4 +1,4 @@
-"""The dialects of comet, a folder each; each is imported when it is asked for."""
+"""The dialects of comet, one folder each, which is imported on demand."""
 
 from collections.abc import Callable
 from functools import partial

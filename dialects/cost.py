@@ -1,7 +1,7 @@
 """
-The cost dialect: what a model expects of an op, as one compact attribute.
+The cost dialect: a model's estimate for an op, as one compact attribute.
 
-Estimates are annotations: they are on any op as `comet.cost` and change no meaning.
+Estimates are annotations: any op may have one as `comet.cost`; they change no meaning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xdsl.utils.str_enum import StrEnum
 from comet.dialects.number_text import number_text
 
 COST_NAME = "comet.cost"
-"""The name under which an estimate is on an op."""
+"""The attribute name of an estimate on an op."""
 
 
 class Model(StrEnum):
@@ -34,7 +34,7 @@ class Model(StrEnum):
 
 
 class TimeUnit(StrEnum):
-    """What times are counted in: cycles on accelerators, nanoseconds on GPUs."""
+    """The unit of times: cycles on accelerators, nanoseconds on GPUs."""
 
     CYCLES = auto()
     NS = auto()
@@ -46,7 +46,7 @@ Number: TypeAlias = int | float
 @dataclass(frozen=True)
 class Figures:
     """
-    The figures of an estimate; None is what the model does not say.
+    The figures of an estimate; None if the model does not give it.
 
     All but the energy are times in `unit`, of one whole run of the op.
     """
@@ -56,9 +56,9 @@ class Figures:
     latency: Number
     """From start to end."""
     energy: Number | None = None
-    """pJ, the networks' included where the model has it."""
+    """pJ, with the networks' energy if the model has it."""
     compulsory_stalls: Number | None = None
-    """Filling and draining that nothing can hide."""
+    """Filling and draining, which nothing can hide."""
     optional_stalls: Number | None = None
     """Transfers that outlast the work they overlap."""
     memory_window: Number | None = None
@@ -68,17 +68,17 @@ class Figures:
     synchronization_tax: Number | None = None
     """Programs: waiting at barriers for the slowest."""
     locality_tax: Number | None = None
-    """Programs: writing between kernels what a fused one would have kept."""
+    """Programs: intermediates between kernels that a fused one would not write."""
 
     @property
     def numbers(self) -> dict[str, Number]:
-        """The figures that are there, by name."""
+        """The figures that are not None, by name."""
         named = {f.name: getattr(self, f.name) for f in fields(self)[2:]}
         return {name: value for name, value in named.items() if value is not None}
 
     @property
     def limit(self) -> str:
-        """What takes the most time, empty where the model does not say."""
+        """What takes the most time; empty if the model does not say."""
         parts = {
             "compute": self.memory_window,
             "memory traffic": self.optional_stalls,
@@ -92,7 +92,7 @@ class Figures:
 
 
 FIGURE_NAMES = tuple(field.name for field in fields(Figures)[2:])
-"""The names that an estimate may give numbers for."""
+"""The names of an estimate's numbers."""
 
 
 @irdl_attr_definition
@@ -156,13 +156,13 @@ def _figures(model: Model, unit: TimeUnit, numbers: Mapping[str, Number]) -> Fig
 
 
 def estimate_of(op: Operation) -> Figures | None:
-    """Return the figures that are on an op; None if there are none."""
+    """Return the estimate of an op; None if there is none."""
     found: Attribute | None = op.attributes.get(COST_NAME)
     return found.data if isinstance(found, EstimateAttr) else None
 
 
 def annotate(op: Operation, figures: Figures) -> None:
-    """Write an estimate on an op, in place of one that may be there."""
+    """Write an estimate on an op; it replaces an old one."""
     op.attributes[COST_NAME] = EstimateAttr(figures)
 
 

@@ -3,7 +3,7 @@
 
 def number_text(value: float) -> str:
     """
-    Write a finite number so that MLIR reads it back exactly, as short as that allows.
+    Write a finite number so that MLIR parses the same number, as short as possible.
 
     A float that is a whole number keeps its point: `2.0`, `1.0e-09`, `12.5`.
     """

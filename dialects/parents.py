@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 @dataclass(frozen=True)
 class HasParentNamed(OpTrait):
-    """The parent is one of the ops of these names; as `HasParent` for their classes."""
+    """The parent is an op with one of these names; like `HasParent` for classes."""
 
     names: tuple[str, ...]
 

@@ -2,8 +2,8 @@
 The arch dialect: a hardware file as IR, one to one.
 
 The hierarchy of memories is a tree of `arch.level` ops that ends in `arch.unit` ops. As
-in the file, the link that joins a node to its parent is described on the node. What a
-node is made of is in the tables of `arch.memory` and `arch.compute` rows.
+in the file, a node describes the link to its parent. The rows of the tables
+`arch.memory` and `arch.compute` describe the kinds of nodes.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ __all__ = [
 
 
 class ArchError(DiagnosticException):
-    """The hardware lacks what was asked of it; the message is one sentence."""
+    """The hardware does not have what was requested; the message is one sentence."""
 
 
 @irdl_op_definition
 class SystemOp(ContainerOp):
     """
-    A machine: tables of what it is made of, its hierarchy, the rates of its GPUs.
+    A machine: tables of kinds of nodes, its hierarchy, the rates of its GPUs.
 
-    The label is no symbol: it may equal the name of the mesh that the machine spans.
+    The label is no symbol: it may equal the name of the machine's mesh.
 
     ```mlir
     arch.system @edge {
@@ -68,7 +68,7 @@ class SystemOp(ContainerOp):
     name = SYSTEM
     label = prop_def(SymbolNameConstraint())
     extra = opt_prop_def(DictionaryAttr)
-    """What the file says at its top that nobody reads."""
+    """Fields at the top of the file that no one reads."""
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     custom_directives = (FieldsDirective,)
@@ -120,7 +120,7 @@ class SystemOp(ContainerOp):
         return {a: lv.level_name for lv in self.levels for a in lv.axis_extents}
 
     def level(self, name: str) -> LevelOp:
-        """Return the level of that name; raises ArchError naming those there are."""
+        """Return the level of that name; raises ArchError with the names that exist."""
         levels = {level.level_name: level for level in self.levels}
         if (found := levels.get(name)) is None:
             raise ArchError(
@@ -134,7 +134,7 @@ class SystemOp(ContainerOp):
         return first.parent_level is second or second.parent_level is first
 
     def route(self, source: str, target: str) -> tuple[str, ...]:
-        """Name the levels that data passes from one level to another, both included."""
+        """Return the levels on the path from one level to another, both included."""
         up, down = (
             _with_ancestors(self.level(source)),
             _with_ancestors(self.level(target)),
@@ -147,10 +147,10 @@ class SystemOp(ContainerOp):
 
     def axes_of(self, name: str) -> tuple[str, ...]:
         """
-        Name the mesh axes that the instances of a level span, below one parent.
+        Return the mesh axes that the instances of a level span, below one parent.
 
-        A level without axes of its own shares those of a sibling with the same mesh:
-        the input, weight and output buffers of one core.
+        A level without axes of its own has those of a sibling with the same mesh: the
+        input, weight and output buffers of one core.
         """
         level = self.level(name)
         above = level.parent_level

@@ -36,7 +36,7 @@ from comet.dialects.number_text import number_text
 Field: TypeAlias = (
     "bool | int | float | str | Sequence[Field] | Mapping[str, Field] | None"
 )
-"""What a hardware file may hold: YAML's plain values."""
+"""The values of a hardware file: YAML's plain values."""
 
 Fields: TypeAlias = Mapping[str, Field]
 
@@ -46,7 +46,7 @@ LONGEST = 60
 
 
 def described(value: Field) -> str:
-    """Return a field as a message shows it: a short quotation, or only its kind."""
+    """Return a field for a message: a short quotation, or only its kind."""
     match value:
         case None:
             return "nothing"
@@ -78,7 +78,7 @@ def fits(value: float) -> bool:
 
 def attribute_of(value: Field) -> Attribute:
     """
-    Return the attribute that holds a field; nothing (YAML's null) is a unit.
+    Return the attribute of a field; YAML's null is a unit.
 
     Integers are i64 and numbers with a point are f64. Raises ValueError if an integer
     does not fit or a number is not finite.
@@ -105,15 +105,15 @@ def attribute_of(value: Field) -> Attribute:
 
 
 def dictionary_of(fields: Fields) -> DictionaryAttr:
-    """Return the dictionary attribute that holds `fields`, order kept."""
+    """Return the dictionary attribute of `fields`, in their order."""
     return DictionaryAttr({name: attribute_of(value) for name, value in fields.items()})
 
 
 def field_of(attribute: Attribute) -> Field:
     """
-    Return the field that `attribute_of` turned into `attribute`.
+    Return the field of an attribute that `attribute_of` makes.
 
-    Raises VerifyException if none is.
+    Raises VerifyException for other attributes.
     """
     match attribute:
         case UnitAttr():
@@ -136,19 +136,19 @@ def field_of(attribute: Attribute) -> Field:
 
 
 def fields_of(dictionary: DictionaryAttr) -> dict[str, Field]:
-    """Return the fields that a dictionary attribute holds, order kept."""
+    """Return the fields of a dictionary attribute, in their order."""
     return {name: field_of(value) for name, value in dictionary.data.items()}
 
 
 def number(fields: Fields, name: str, default: float = 0) -> float:
-    """Return a number among `fields`, the default where there is none of that name."""
+    """Return a number among `fields`, the default if there is none of that name."""
     value = fields.get(name)
     return value if isinstance(value, int | float) else default
 
 
 @irdl_custom_directive
 class FieldsDirective(CustomDirective):
-    """Prints a dictionary attribute without the types that parsing assumes anyway."""
+    """Prints a dictionary attribute without the types that parsing infers."""
 
     fields: AttributeVariable
 

@@ -1,4 +1,4 @@
-"""The figures of a GPU: what COMET's architecture schema has no words for."""
+"""The figures of a GPU, for which COMET's architecture schema has no fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GpuOp(IRDLOperation):
 
     @property
     def figures(self) -> Fields:
-        """The fields in the file's units; defaults for those that the file lacks."""
+        """The fields in the file's units, defaults included."""
         return {**GPU_DEFAULTS, **fields_of(self.fields)}
 
     def verify_(self) -> None:

@@ -52,7 +52,7 @@ RowT = TypeVar("RowT", bound=RowOp)
 
 
 class Path(StrEnum):
-    """Which way data goes between a node and its parent."""
+    """In which direction data moves between a node and its parent."""
 
     CONNECTS = auto()
     DRAINS = auto()
@@ -87,7 +87,7 @@ class NodeOp(IRDLOperation, ABC):
         return parent if isinstance(parent, LevelOp) else None
 
     def _row(self, table: type[RowT]) -> RowT | None:
-        """Return the entry of `table` that the node is of; None if there is none."""
+        """Return the row of `table` with the node's kind; None if there is none."""
         top = self.parent_op()
         while isinstance(top, NodeOp):
             top = top.parent_op()
@@ -98,23 +98,23 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def mesh_shape(self) -> tuple[int, int]:
-        """How the instances below one parent are laid out (columns, rows)."""
+        """The mesh of the instances below one parent: columns, rows."""
         return mesh_shape({} if self.link is None else fields_of(self.link))
 
     @property
     def instances(self) -> int:
-        """How many there are below one instance of the parent."""
+        """How many instances there are below one instance of the parent."""
         columns, rows = self.mesh_shape
         return columns * rows
 
     @property
     def total_instances(self) -> int:
-        """How many there are in the whole system."""
+        """How many instances there are in the whole system."""
         above = self.parent_level
         return self.instances * (1 if above is None else above.total_instances)
 
     def link_field(self, name: str) -> Field:
-        """Return a field of the link to the parent; None if the file lacks it."""
+        """Return a field of the link to the parent; None if it is not in the file."""
         found = None if self.link is None else self.link.data.get(name)
         return None if found is None else field_of(found)
 
@@ -127,7 +127,7 @@ class NodeOp(IRDLOperation, ABC):
         return row
 
     def verify_node(self) -> None:
-        """Check that it has a name, and path and link exactly below a parent."""
+        """Check that it has a name, and a path and a link only below a parent."""
         if not self.level_name:
             raise VerifyException(f"'{self.name}' op has no name; give it one")
         if self.parent_level is None and self.path is not None:
@@ -202,7 +202,7 @@ class UnitOp(NodeOp):
 
     @property
     def compute(self) -> ComputeOp:
-        """The row that says what the unit can do."""
+        """The row that describes the unit."""
         return self._required_row(ComputeOp)
 
     def verify_(self) -> None:
@@ -213,7 +213,7 @@ class UnitOp(NodeOp):
 @irdl_op_definition
 class LevelOp(NodeOp, ContainerOp):
     """
-    A level of memory, with what lies below it.
+    A level of memory, with the nodes below it.
 
     `axes` names the mesh axes that its instances span: along meshX, then along meshY.
 
@@ -252,12 +252,12 @@ class LevelOp(NodeOp, ContainerOp):
 
     @property
     def memory(self) -> MemoryOp:
-        """The row that says what the level is made of."""
+        """The row that describes the memory."""
         return self._required_row(MemoryOp)
 
     @property
     def capacity(self) -> int | None:
-        """Bytes one instance holds; None for DRAM, which COMET never finds full."""
+        """Bytes of one instance; None for DRAM, which COMET never finds full."""
         return None if self.level_name == "DRAM" else self.memory.bytes
 
     @property

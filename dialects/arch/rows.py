@@ -25,12 +25,12 @@ SYSTEM = "arch.system"
 
 
 def integer_of(attribute: Attribute | None, default: int) -> int:
-    """Return an integer field; what is absent or no integer counts as the default."""
+    """Return an integer field; the default if it is absent or no integer."""
     return attribute.value.data if isinstance(attribute, IntegerAttr) else default
 
 
 class ContainerOp(IRDLOperation, ABC):
-    """An op whose regions have a block each: the syntax `{}` makes one without."""
+    """An op whose regions have one block each, also if the syntax is `{}`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,7 +46,7 @@ class ContainerOp(IRDLOperation, ABC):
         clone_name_hints: bool = True,
         clone_operands: bool = True,
     ) -> Self:
-        """Clone the op; whoever asks for this adds the blocks."""
+        """Clone the op; the caller adds the blocks."""
         clone = super().clone_without_regions(
             value_mapper,
             block_mapper,
@@ -64,7 +64,7 @@ class RowOp(IRDLOperation, ABC):
     kind = prop_def(StringAttr)
     fields = prop_def(DictionaryAttr)
     extra = opt_prop_def(DictionaryAttr)
-    """What the file says beside the attributes: the class, and what nobody reads."""
+    """Other fields of the file: the class, and fields that no one reads."""
     traits = traits_def(HasParentNamed((SYSTEM,)))
     custom_directives = (FieldsDirective,)
     assembly_format = (
@@ -73,7 +73,7 @@ class RowOp(IRDLOperation, ABC):
     )
 
     RULES: ClassVar[Rules]
-    """What the fields hold."""
+    """The rules of the fields."""
 
     def __init__(self, kind: str, fields: Fields, extra: Fields | None = None):
         super().__init__(

@@ -1,4 +1,4 @@
-"""The fields of a hardware file: their names, what they hold, which must be there."""
+"""The fields of a hardware file: their names, their values, which are required."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 from comet.dialects.arch.fields import Field, Fields, described, fits, number
 
 ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
-"""The element types for which rates can be given."""
+"""The element types that rates may be given for."""
 
 FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduce")
 """The vector operations that may cost more than an addition."""
@@ -18,10 +18,10 @@ FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduce")
 
 @dataclass(frozen=True)
 class Rule:
-    """What one field holds."""
+    """The values of one field."""
 
     expected: str
-    """As it is described to the user."""
+    """The description for the user."""
     holds: Callable[[Field], bool]
     required: bool = False
 
@@ -130,7 +130,7 @@ LINK: Rules = {
 """Attributes of a node's link to its parent: bytes per cycle, cycles, bits (width)."""
 
 ROOT: Rules = {name: replace(rule, required=False) for name, rule in LINK.items()}
-"""The same of a node of no parent, which needs none of them."""
+"""The same for a node without a parent, which requires none of them."""
 
 ROW: Rules = {"name": _required(TEXT), "class": TEXT, "attributes": ANY}
 """An entry of ComputeTiles or MemoryTypes."""

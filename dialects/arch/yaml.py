@@ -1,8 +1,8 @@
 """
 Hardware files to `arch` ops and back, both as plain values.
 
-Reading and writing lose nothing but layout and comments: `fields_of_system` gives back
-a document equal to the one that `system_of_fields` took, order of lists included.
+Only layout and comments are lost: `fields_of_system` returns a document equal to the
+operand of `system_of_fields`, with the order of lists.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ TABLES: Mapping[str, type[ComputeOp | MemoryOp]] = {
 
 def system_of_fields(name: str, document: Fields) -> SystemOp:
     """
-    Return the system that a hardware file describes.
+    Return the system of a hardware file.
 
-    Raises ArchError if the file cannot be read: a part that is missing or of the wrong
-    shape, a number too large, an axis of a level that is not there. What the values
-    mean is checked by the verifier.
+    Raises ArchError if the file cannot be read: a part is missing or has the wrong
+    type, a number is too large, a level with axes does not exist. The verifier checks
+    what the values mean.
     """
     try:
         system = _system(name, document)
@@ -107,7 +107,7 @@ def _link(fields: dict[str, Field], name: str) -> Fields | None:
 
 
 def _children(fields: dict[str, Field], axes: Fields) -> list[Operation]:
-    """Take the children out of a node's fields, in the order of the file."""
+    """Remove the children from a node's fields; return them in the file's order."""
     paths = [Path(name) for name in fields if name in tuple(Path)]
     return [
         _node(entry, path, axes)

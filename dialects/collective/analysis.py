@@ -1,7 +1,7 @@
 """
 The forward analysis of an SPMD region: how each value relates to the global one.
 
-What can be known of a value is in `collective/state.py`.
+`collective/state.py` has the properties of a value.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def forgotten(kind: str) -> str:
 
 def states_after(op: Operation, states: States) -> States:
     """
-    Return the states of the results of an op of any level, and of all it holds.
+    Return the states of the results of an op of any level, and of the values inside.
 
-    Raises VerifyException where `op` uses a value as what it is not, or one from
+    Raises VerifyException if `op` cannot use a value in its state, or uses one from
     outside of the region.
     """
     if any(value not in states for value in op.operands):
@@ -44,7 +44,7 @@ def states_after(op: Operation, states: States) -> States:
 
 @singledispatch
 def op_states(op: Operation, states: States) -> States:
-    """Do so for an op whose operands are known; dialects with regions register it."""
+    """The same for an op with known operands; dialects with regions register it."""
     return result_states(op, states)
 
 
@@ -82,7 +82,7 @@ def _reject_partials(op: Operation, states: States) -> None:
 
 
 def reject_rooted(op: Operation, state: State, axes: Iterable[str]) -> None:
-    """Raise VerifyException if only a root along one of `axes` holds the value."""
+    """Raise VerifyException if only a root along one of `axes` has the value."""
     for axis in axes:
         for group, root in state.rooted.items():
             if axis in group:
@@ -110,7 +110,7 @@ def _joined(op: Operation, values: Iterable[SSAValue], states: States) -> State:
     """
     Join the shardings of operands that are used together.
 
-    Raises VerifyException if two of them disagree on who holds what.
+    Raises VerifyException if two of them are sharded differently.
     """
     operands = list(values)
     joined: dict[str, str] = {}
@@ -198,7 +198,7 @@ def _(op: compound.FillOp, states: States) -> State:
 @transfer.register
 def _(op: compound.IndexOp, states: States) -> State:
     """
-    Every instance counts the whole dimension, or its shard over the axes it names.
+    Every instance counts the whole dimension, or its shard over the named axes.
     """
     return State(dict.fromkeys(op.axis_names, op.dim), {})
 
@@ -236,7 +236,7 @@ def _(op: ops.ReduceScatterOp, states: States) -> State:
 
 
 def _finished(op: CollectiveOp, state: State, kind: str) -> State:
-    """Return `state` after its partials over the op's axes were combined by `kind`."""
+    """Return `state` after its partials over the op's axes were reduced by `kind`."""
     reject_rooted(op, state, op.axis_names)
     for axis in op.axis_names:
         if state.partial.get(axis) != kind:
@@ -294,7 +294,7 @@ def _(op: ops.BroadcastOp, states: States) -> State:
 
 
 def _from_root(op: CollectiveOp, state: State, root: int) -> State:
-    """Return `state` once the instance `root` of the op's groups gave its value."""
+    """Return `state` after the instance `root` of each group has sent its value."""
     kept = {a: r for a, r in state.rooted.items() if (a, r) != (op.axis_names, root)}
     state = replace(state, rooted=kept)
     reject_rooted(op, state, op.axis_names)
@@ -302,7 +302,7 @@ def _from_root(op: CollectiveOp, state: State, root: int) -> State:
 
 
 def _scattered(op: CollectiveOp, state: State, dim: str) -> State:
-    """Return `state` once the op's axes split `dim`, as the minor ones."""
+    """Return `state` after the op's axes have split `dim`, as the minor ones."""
     _require_whole(op, state, f"splits {dim}")
     sharded = {**state.sharded, **dict.fromkeys(op.axis_names, dim)}
     return replace(state, sharded=sharded, uniform=False)
@@ -330,13 +330,13 @@ def _require_sharded(op: CollectiveOp, state: State, dim: str) -> None:
     for axis in op.axis_names:
         if axis not in holders:
             raise VerifyException(
-                f"'{op.name}' op lays {dim} side by side over axis '{axis}', along "
-                f"which its operand is {state.describe(axis)}"
+                f"'{op.name}' op concatenates {dim} over axis '{axis}', along which "
+                f"its operand is {state.describe(axis)}"
             )
     if holders[-len(op.axis_names) :] != op.axis_names:
         raise VerifyException(
-            f"'{op.name}' op lays {dim}, split over {', '.join(holders)}, side by side "
-            f"over {', '.join(op.axis_names)}; only the last axes, in order, can be"
+            f"'{op.name}' op concatenates {dim}, split over {', '.join(holders)}, over "
+            f"{', '.join(op.axis_names)}; only the last axes, in order, can be"
         )
 
 
@@ -350,6 +350,6 @@ def _require_whole(op: CollectiveOp, state: State, does: str) -> None:
 
 
 def _without(state: State, axes: tuple[str, ...]) -> State:
-    """Return `state` once it is the same along `axes`."""
+    """Return `state` after the value became the same along `axes`."""
     kept = {axis: dim for axis, dim in state.sharded.items() if axis not in axes}
     return replace(state, sharded=kept, uniform=False)

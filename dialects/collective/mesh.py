@@ -35,7 +35,7 @@ class MeshOp(IRDLOperation):
     """
     A mesh of devices or compute clusters: named axes, outermost first.
 
-    On accelerators `at` says at which memory level the instances of an axis begin.
+    On accelerators `at` gives the memory level at which the instances of an axis begin.
 
     ```mlir
     collective.mesh @gpus {rank = 8}
@@ -75,7 +75,7 @@ class MeshOp(IRDLOperation):
 
     @property
     def axis_levels(self) -> dict[str, str]:
-        """The memory level at which each axis lies; empty where none is given."""
+        """The memory level of each axis; empty if none is given."""
         if self.levels is None:
             return {}
         return {a.data: lv.data for a, lv in zip(self.axes, self.levels, strict=True)}
@@ -150,8 +150,8 @@ def lookup_mesh(op: Operation, symbol: str) -> MeshOp:
     """
     Return the mesh named `symbol` that `op` sees.
 
-    Raises VerifyException if there is none, or if it is not valid itself: what uses it
-    may be verified first.
+    Raises VerifyException if there is none, or if it is invalid: its users may be
+    verified first.
     """
     mesh = SymbolTable.lookup_symbol(op, symbol)
     if not isinstance(mesh, MeshOp):

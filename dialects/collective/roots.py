@@ -1,4 +1,4 @@
-"""Which values only the root of a group holds."""
+"""Which values only the root of a group has."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from comet.dialects.collective.ops import BroadcastOp, GatherOp, RootReduceOp, ScatterOp
 
 Roots = Mapping[tuple[str, ...], int]
-"""The one instance that holds a value, of each group that is given by its axes."""
+"""The one instance of each group that has a value, by the axes of the group."""
 
 
 def roots_in(block: Block) -> dict[SSAValue, Roots]:
-    """Return the roots of every value that an op right in `block` makes."""
+    """Return the roots of every value whose defining op is in `block`."""
     roots: dict[SSAValue, Roots] = {}
     for op in block.ops:
         roots |= dict.fromkeys(op.results, roots_after(op, roots))
@@ -21,7 +21,7 @@ def roots_in(block: Block) -> dict[SSAValue, Roots]:
 
 
 def roots_after(op: Operation, roots: Mapping[SSAValue, Roots]) -> Roots:
-    """Return the roots of what `op` makes, given those of its operands."""
+    """Return the roots of the results of `op`, given those of its operands."""
     joined: dict[tuple[str, ...], int] = {}
     for operand in op.operands:
         joined |= roots.get(operand, {})

@@ -51,7 +51,7 @@ def sharding_attr(sharding: Mapping[str, Sequence[str]]) -> DictionaryAttr:
 
 def sharding_of(attribute: Attribute) -> Sharding:
     """
-    Return the sharding that an attribute `{N = ["cx", "cy"]}` says.
+    Return the sharding of an attribute `{N = ["cx", "cy"]}`.
 
     Raises VerifyException if it is not a dictionary of lists of strings.
     """
@@ -130,9 +130,9 @@ class SpmdOp(IRDLOperation):
     Run the body on every instance of the mesh, each on its shard of the operands.
 
     Outside, shapes are global; inside they are local: ceil(extent / instances). A
-    dimension without mesh axes is replicated. The verifier follows every value through
-    the body: replicated, sharded, or partial along each mesh axis; a partial value has
-    to pass its all-reduce before it is mapped or yielded.
+    dimension without mesh axes is replicated. The verifier derives the state of every
+    value in the body: replicated, sharded, or partial along each mesh axis; a partial
+    value needs an all-reduce before it is mapped or yielded.
 
     ```mlir
     %h = collective.spmd on @gpus ins(%a : tensor<8x8xf16, #compound.dims<M, N>>)
@@ -212,15 +212,15 @@ class SpmdOp(IRDLOperation):
 
 
 def state_of_sharding(sharding: Sharding) -> State:
-    """Return the state of a value that comes in under `sharding`."""
+    """Return the state of a value that enters with `sharding`."""
     return State({axis: dim for dim, axes in sharding.items() for axis in axes}, {})
 
 
 def verify_spmd(op: SpmdOp, mesh: MeshOp) -> None:
     """
-    Check that the body of the `spmd` op computes what it would on one device.
+    Check that the body of the `spmd` op computes the same as one device.
 
-    Raises VerifyException for a map on a partial value, a wrong reduction kind or axis,
+    Raises VerifyException for a map of a partial value, a wrong reduction kind or axis,
     operands that are sharded differently, or a yield that does not match.
     """
     for inner in op.body.block.ops:
@@ -235,7 +235,7 @@ def verify_results(op: SpmdOp, mesh: MeshOp, states: States) -> None:
     """
     Check that what `op` yields matches the shardings of its results.
 
-    Raises VerifyException where it does not.
+    Raises VerifyException if it does not.
     """
     for _, value, sharding in op.boundary()[len(op.ins) :]:
         if value not in states:
@@ -248,9 +248,10 @@ def verify_results(op: SpmdOp, mesh: MeshOp, states: States) -> None:
 
 def region_states(op: SpmdOp, roots: Mapping[SSAValue, Roots] | None = None) -> States:
     """
-    Return the state of every value in the body of `op`; of `roots` only a root has it.
+    Return the state of every value in the body of `op`; only roots have those of
+    `roots`.
 
-    Raises VerifyException for a body that does not compute what one device would.
+    Raises VerifyException for a body that does not compute the same as one device.
     """
     states: States = {}
     for _, argument, sharding in op.boundary()[: len(op.ins)]:
@@ -285,7 +286,7 @@ def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) ->
 
 
 def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
-    """Check that what only a root holds is instance 0's, and no shard or term."""
+    """Check that a value on a root alone is on instance 0, no shard and not partial."""
     for group, root in state.rooted.items():
         for axis in group:
             if root != 0 or axis in state.sharded or axis in state.partial:

@@ -1,11 +1,11 @@
 """
-What is known of a value in an SPMD region: how it relates to the global one.
+The state of a value in an SPMD region: how it relates to the global one.
 
-Along each mesh axis a value is *replicated* (every instance holds the same),
-*sharded* (each holds its shard of one dimension), or *partial* (each holds a term of
-a reduction that is still to be done). A value may also be *rooted*: only one instance
-of a group holds it. A constant tensor is *uniform*: it fits a replicated as well as a
-sharded dimension.
+Along each mesh axis a value is *replicated* (every instance has the same),
+*sharded* (each has its shard of one dimension), or *partial* (each has a term of a
+reduction that is still to be completed). A value may also be *rooted*: only one
+instance of a group has it. A constant tensor is *uniform*: it can be used as
+replicated and as sharded.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ FOLD = "fold"
 
 @dataclass(frozen=True)
 class State:
-    """What is known of one value along every mesh axis; absent axis = replicated."""
+    """The state of one value along every mesh axis; absent axis = replicated."""
 
     sharded: Mapping[str, str]
     """The dimension that each axis splits; of two that split one, the major first."""
     partial: Mapping[str, str]
-    """The reduction that is still to be done over each axis: add, max or fold."""
+    """The reduction that is to be completed over each axis: add, max or fold."""
     uniform: bool = False
     rooted: Roots = field(default_factory=dict[tuple[str, ...], int])
-    """The groups, by their axes, of which only one instance holds the value."""
+    """The groups, by their axes, of which only one instance has the value."""
 
     def splits(self, dim: str) -> tuple[str, ...]:
         """Return the axes that split `dim`, major first."""

@@ -1,14 +1,14 @@
 """
 The COMET files as IR, one to one: problem, mapping tree and constants.
 
-The architecture file is mirrored by the `arch` dialect. A module holds at most one
-`comet.problem`, one `comet.mapping` and one `comet.constants`. Numbers that a file
-takes from its constants table stand here as numbers; the table itself is kept.
+The `arch` dialect mirrors the architecture file. A module has at most one
+`comet.problem`, one `comet.mapping` and one `comet.constants`. Names of constants in a
+file are numbers here; the table of constants is kept.
 
-The verifiers check what makes the files *well formed*: lists of one length, names that
-resolve, bindings where the tool looks for them. Whether a mapping is *legal* for an
-architecture is not their business: every file set that the COMET tool accepts can be
-represented, those that bend its rules included.
+The verifiers check that the files are *well formed*: lists of one length, names that
+resolve, bindings where the tool reads them. They do not check that a mapping is *legal*
+for an architecture: every file set that the COMET tool accepts can be represented, also
+one that breaks its rules.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class CollectiveOp(IRDLOperation):
 @irdl_op_definition
 class TileOp(IRDLOperation):
     """
-    A data-movement node: tensors on their way between two levels, in time or space.
+    A data-movement node: tensors that move between two levels, in time or space.
 
     The first letter of `permutation` is the innermost loop. Every entry gives a factor
     for every dimension of the permutation, in one row if temporal and in one row per

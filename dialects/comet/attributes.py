@@ -1,8 +1,8 @@
 """
 The attributes of the `comet` dialect: the tables of a COMET file set as typed values.
 
-Each attribute wraps a tuple of frozen dataclasses, so that a reader of the IR writes
-`tile.entries.data[0].tensor` and never digs through nested attributes.
+Each attribute wraps a tuple of frozen dataclasses, so that code that reads the IR is
+`tile.entries.data[0].tensor`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class OperationKindAttr(EnumAttribute[OperationKind], SpacedOpaqueSyntaxAttribut
 
 
 class CollectiveKind(StrEnum):
-    """The collectives that the COMET tool knows."""
+    """The collectives of the COMET tool."""
 
     BROADCAST = auto()
     REDUCTION = auto()
@@ -97,7 +97,7 @@ class CollectiveKindAttr(EnumAttribute[CollectiveKind], SpacedOpaqueSyntaxAttrib
 
 
 class ReductionKind(StrEnum):
-    """What a reducing collective does to two values; the tool treats sub as add."""
+    """How a reducing collective combines two values; the tool treats sub as add."""
 
     MAX = auto()
     ADD = auto()
@@ -118,20 +118,20 @@ class Access:
 
     tensor: str
     projection: tuple[tuple[str, ...], ...]
-    """Per axis, the dimensions whose indices are added."""
+    """For each axis, the dimensions whose indices are added."""
     read_write: bool = False
     """True for the tensor that the operation writes."""
 
 
 @dataclass(frozen=True)
 class MovedTensor:
-    """One column of a data-movement node: a tensor on its way between two levels."""
+    """One column of a data-movement node: a tensor that moves between two levels."""
 
     tensor: str
     tag: str
-    """The operation on whose behalf the tensor moves."""
+    """The operation for which the tensor moves."""
     target: str
-    """The level that is nearer to DRAM, or the level itself."""
+    """The level nearer to DRAM, or the level itself."""
     child: str
     """The level, or compute unit, below."""
     precision: int
@@ -199,7 +199,7 @@ def _print_lines(printer: Printer, lines: Iterable[Callable[[], None]]) -> None:
 
 
 def _verify_sizes(what: str, sizes: Sizes) -> None:
-    """Check that every dimension is one letter, stands once and is positive."""
+    """Check that every dimension is one letter, occurs once and is positive."""
     dims = [dim for dim, _ in sizes]
     for dim, size in sizes:
         if len(dim) != 1 or not dim.isalpha():
@@ -216,7 +216,7 @@ def _verify_sizes(what: str, sizes: Sizes) -> None:
 
 
 def verify_distinct(what: str, names: Iterable[str]) -> None:
-    """Raise a `VerifyException` that starts with `what` if a name stands twice."""
+    """Raise a `VerifyException` that starts with `what` if a name occurs twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

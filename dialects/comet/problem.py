@@ -40,7 +40,7 @@ def names_attr(names: Sequence[str]) -> ArrayAttr[StringAttr]:
 @irdl_op_definition
 class ConstantsOp(IRDLOperation):
     """
-    The constants file: names that the other files may use for numbers.
+    The constants file: names that the other files may use in place of numbers.
 
     ```mlir
     comet.constants {m = 256 : i64, order = "MNK"}

@@ -1,9 +1,9 @@
 """
 The compound dialect: named compound ops, and the elementary ops they decompose into.
 
-Elementary ops need no affine maps: they read the names of their tensors' dimensions.
-`contract` sums the names its result does not have, `reduce` drops names, `map`
-broadcasts by name.
+Elementary ops need no affine maps: they use the names of their tensors' dimensions.
+`contract` sums the dimensions that its result does not have, `reduce` reduces them,
+`map` broadcasts by name.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Named dimensions: the `#compound.dims` encoding of tensors and pure functions on it.
 
 A tensor type `tensor<8x32xf16, #compound.dims<M, N @OB>>` names its axes, and from the
-schedule level on also the memory level where the value lives.
+schedule level on also the memory level of the value.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from xdsl.utils.exceptions import VerifyException
 FLOAT_TENSOR = irdl_to_attr_constraint(TensorType[AnyFloat])
 
 Element: TypeAlias = AnyFloat | IntegerType
-"""What tensors hold: floats, or counts in i32, which ops cast before they compute."""
+"""Element types: floats, or counts in i32, which are cast before computing."""
 ElementT = TypeVar("ElementT", bound=Element)
 
 COUNT_TENSOR = irdl_to_attr_constraint(TensorType[I32])
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
-"""How a kernel is launched: no names of dimensions, because plans have both."""
+"""Launch numbers, which no dimension may be called: plans name both."""
 
 
 @irdl_attr_definition
@@ -60,7 +60,7 @@ class DimsAttr(ParametrizedAttribute):
 
     @property
     def level(self) -> str | None:
-        """The memory level, None where it has not been chosen."""
+        """The memory level, None if not chosen yet."""
         return self.level_name.data or None
 
     def verify(self) -> None:
@@ -144,7 +144,7 @@ def iteration_dims(op: Operation) -> tuple[str, ...]:
 
 
 def level_of(value: SSAValue | Attribute) -> str | None:
-    """Return the memory level of a value or type, None where not chosen."""
+    """Return the memory level of a value or type, None if not chosen yet."""
     return dims_attr(value).level
 
 
@@ -163,7 +163,7 @@ def element_type_of(value: SSAValue | Attribute) -> Element:
     Raises VerifyException unless it is a float or i32.
     """
     type_ = value.type if isinstance(value, SSAValue) else value
-    # Asked very often: a constraint that does not hold is slow.
+    # Called very often: a constraint that does not hold is slow.
     if isinstance(element := _element(type_), AnyFloat):
         return element
     if not COUNT_TENSOR.verifies(type_):
@@ -198,7 +198,7 @@ def with_extents(type_: Attribute, extents: Mapping[str, int]) -> TensorType[Ele
 
 
 def with_level(type_: Attribute, level: str | None) -> TensorType[Element]:
-    """Return `type_` living at the memory level `level`."""
+    """Return `type_` at the memory level `level`."""
     return tensor(extents_of(type_), element_type_of(type_), level)
 
 
@@ -208,7 +208,7 @@ def with_element_type(type_: Attribute, element: ElementT) -> TensorType[Element
 
 
 def joined_extents(values: Iterable[SSAValue | Attribute]) -> dict[str, int]:
-    """Return the extents of all names in `values`; where two differ, the later one."""
+    """Return the extents of all names in `values`; if two differ, the later one."""
     return {name: n for value in values for name, n in extents_of(value).items()}
 
 

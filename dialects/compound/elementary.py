@@ -79,7 +79,7 @@ def _check_one_type(op: IRDLOperation, types: Sequence[Attribute]) -> None:
 @irdl_op_definition
 class ContractOp(IRDLOperation):
     """
-    Multiply two tensors and sum over the names that the result does not have.
+    Multiply two tensors, and sum over the dimensions that the result does not have.
 
     The result's element type is the accumulator's: the operands' type or a wider one.
 
@@ -103,13 +103,13 @@ class ContractOp(IRDLOperation):
 
     @property
     def contracted(self) -> tuple[str, ...]:
-        """The names that are summed, in the order of the left operand."""
+        """The dimensions that are summed, in the order of the left operand."""
         kept = names_of(self.result)
         return tuple(name for name in names_of(self.lhs) if name not in kept)
 
     @property
     def batch(self) -> tuple[str, ...]:
-        """The names that are in all three tensors, in the order of the left one."""
+        """The dimensions that all three tensors have, in the order of the left one."""
         shared = set(names_of(self.rhs)) & set(names_of(self.result))
         return tuple(name for name in names_of(self.lhs) if name in shared)
 
@@ -157,7 +157,7 @@ class ReduceOp(IRDLOperation):
 
     @property
     def reduced(self) -> tuple[str, ...]:
-        """The names that are reduced, in the order of the operand."""
+        """The dimensions that are reduced, in the order of the operand."""
         kept = names_of(self.result)
         return tuple(name for name in names_of(self.input) if name not in kept)
 
@@ -174,7 +174,7 @@ class ReduceOp(IRDLOperation):
 @irdl_op_definition
 class CastOp(IRDLOperation):
     """
-    Convert the element type, from counts of i32 too.
+    Convert the element type, also from counts in i32.
 
     ```mlir
     %h = compound.cast %p : tensor<4xf32, #compound.dims<M>>
@@ -203,7 +203,7 @@ class CastOp(IRDLOperation):
 @irdl_op_definition
 class FillOp(IRDLOperation):
     """
-    A constant tensor, of rank 0 too.
+    A constant tensor, possibly of rank 0.
 
     ```mlir
     %n = compound.fill 1.250000e-01 : tensor<f32, #compound.dims<>>
@@ -229,7 +229,7 @@ class FillOp(IRDLOperation):
 @irdl_op_definition
 class ExtentOp(IRDLOperation):
     """
-    The real, not padded, number of elements of the value at hand along a dimension.
+    The number of real, not padded, elements along a dimension of the operand.
 
     ```mlir
     %n = compound.extent "N" of %c : tensor<4x2xf32, #compound.dims<M, N>>

@@ -1,4 +1,4 @@
-"""The running form of reductions whose partials need rescaling: `compound.fold`."""
+"""`compound.fold`: running reductions whose partial results need rescaling."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class YieldOp(IRDLOperation):
 @irdl_op_definition
 class FoldOp(IRDLOperation):
     """
-    The running form of a reduction over one dimension whose partials need rescaling.
+    A reduction over one dimension in steps, whose partial results need rescaling.
 
     `init` is the neutral element of the iter_args (finite, so that merging an empty
     partial is exact). `step` takes one chunk of every input and the iter_args, and
-    yields the next iter_args. `merge` takes two partials. Inputs without the dimension
-    are whole in every step. Any chunking and any tree of merges give the same value; a
-    step whose chunks have extent 1 by their types is run element by element.
+    yields the next iter_args. `merge` takes two partial results. Inputs without the
+    dimension are not cut. Any chunks and any tree of merges give the same value; if the
+    types of `step` have chunks of extent 1, it runs element by element.
 
     ```mlir
     %m = compound.fold over "N" ins(%s : tensor<4x8xf32, #compound.dims<M, N>>)
@@ -99,7 +99,7 @@ class FoldOp(IRDLOperation):
 
     @property
     def element_by_element(self) -> bool:
-        """Whether the types of `step` ask for chunks of one element."""
+        """Whether the types of `step` have chunks of one element."""
         chunks = self.step.block.args[: len(self.ins)]
         sizes = (extents_of(chunk).get(self.dim.data) for chunk in chunks)
         return 1 in sizes

@@ -1,4 +1,4 @@
-"""Positions of elements, which masks and prefix sums are made of."""
+"""Positions of elements, for masks and prefix sums."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class IndexOp(IRDLOperation):
     The position of each element along the only dimension of the result: 0, 1, 2, ...
 
     Positions count from the start of the whole dimension, not of a shard or a tile. In
-    an SPMD region the result may be an instance's shard: `of` says the extent of the
-    whole dimension, `over` the mesh axes that split it, major first.
+    an SPMD region the result may be an instance's shard: `of` gives the extent of the
+    whole dimension, `over` the mesh axes that it is sharded over, major first.
 
     ```mlir
     %n = compound.index : tensor<8xf32, #compound.dims<N>>
@@ -67,7 +67,7 @@ class IndexOp(IRDLOperation):
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The mesh axes that split the dimension, major first; empty for all of it."""
+        """The mesh axes that the dimension is sharded over, major first, if any."""
         return () if self.axes is None else tuple(axis.data for axis in self.axes)
 
     def verify_(self) -> None:

@@ -1,10 +1,10 @@
 """
-The elementwise op `map`, and what it is where an operand is neutral or absorbing.
+The elementwise op `map`, and its canonicalization for neutral and absorbing operands.
 
-A fold that sees its dimension in one chunk starts from neutral iter_args; these
-patterns turn it into the plain form. They assume finite values, as neutral elements are
-finite: max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0
-x = 0 for x = inf or NaN.
+A fold whose dimension is one chunk starts from neutral iter_args; these patterns turn
+it into the plain form. They assume finite values, as neutral elements are finite:
+max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0
+for x = inf or NaN.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ COMMUTATIVE = (MapKind.ADD, MapKind.MULT, MapKind.MAX, MapKind.MIN)
 
 
 def constant_of(value: SSAValue) -> float | None:
-    """Return the number that every element of `value` is, if a fill says so."""
+    """Return the number of all elements of `value` if it is a fill, else None."""
     return value.owner.value.value.data if isinstance(value.owner, FillOp) else None
 
 
@@ -154,7 +154,7 @@ def neutral_operand(op: MapOp) -> SSAValue | None:
 
 
 def _pairs(op: MapOp) -> list[tuple[SSAValue, SSAValue]]:
-    """Return (operand that may stay, operand that may be neutral)."""
+    """Return (operand that may remain, operand that may be neutral)."""
     if len(op.inputs) != 2:
         return []
     lhs, rhs = op.inputs
@@ -162,7 +162,7 @@ def _pairs(op: MapOp) -> list[tuple[SSAValue, SSAValue]]:
 
 
 def _neutral(op: MapOp) -> float | None:
-    """Return the number that changes no other operand, None if there is none."""
+    """Return the neutral number of the other operand, None if there is none."""
     match op.kind.data:
         case MapKind.ADD | MapKind.SUB:
             return 0.0

@@ -11,7 +11,7 @@ def lowest_finite(element_type: AnyFloat) -> float:
     """
     Return the lowest finite number of a floating-point type.
 
-    Types other than f16, bf16 and f32 are taken to hold every number of f64.
+    Types other than f16, bf16 and f32 are assumed to hold every number of f64.
     """
     match element_type:
         case Float16Type():

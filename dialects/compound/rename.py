@@ -1,4 +1,4 @@
-"""Views of values: other names for dimensions, and one dimension as two."""
+"""Views of values: other names for dimensions, or one dimension as two."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RenameOp(IRDLOperation):
     """
     View a value under other dimension names, axis by axis.
 
-    With `split` one axis is viewed as two: parts of equal extent, and what is in one.
+    With `split` one axis is viewed as two: equal parts, and the elements of a part.
 
     ```mlir
     %k = compound.rename %x : tensor<4x2xf32, #compound.dims<M, N>>
@@ -60,12 +60,12 @@ class RenameOp(IRDLOperation):
 
     @property
     def cut(self) -> str | None:
-        """The operand's dimension that is viewed as two, if one is."""
+        """The operand's dimension that is viewed as two, None if there is none."""
         return None if self.split is None else self.split.data
 
     @property
     def renaming(self) -> dict[str, str]:
-        """The result's name for each of the operand's names; of two, the parts'."""
+        """The result's name for each of the operand's names; of two, that of parts."""
         names = list(names_of(self.result))
         if self.cut is not None:
             del names[names_of(self.input).index(self.cut) + 1]
@@ -100,7 +100,7 @@ class RenameOp(IRDLOperation):
 
 
 def viewed(value: SSAValue) -> SSAValue:
-    """Return the value that a chain of renames views."""
+    """Return the value below a chain of renames."""
     while isinstance(value.owner, RenameOp):
         value = value.owner.input
     return value

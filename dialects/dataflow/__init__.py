@@ -1,9 +1,9 @@
 """
-The dataflow dialect: what is launched, in which order, on which buffers.
+The dataflow dialect: kernels, their launch order, and their buffers.
 
 A `dataflow.program` is a launch plan. It wraps schedule nodes in kernels, gives every
-value that lives between two kernels a buffer, and orders the launches; a program of one
-kernel is the plan of one GPU kernel.
+value between two kernels a buffer, and orders the launches; a program of one kernel is
+the plan of one GPU kernel.
 """
 
 from xdsl.ir import Dialect

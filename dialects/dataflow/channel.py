@@ -1,9 +1,9 @@
 """
 Channels of the dataflow dialect: how one rank's values reach the others, tile by tile.
 
-A `dataflow.channel` is a promise; `lower-channels` makes it a
-`dataflow.receive_buffer`, which is symmetric memory, and `dataflow.flags`. What kernels
-do with them is in `dataflow_transfer.py`.
+A `dataflow.channel` is lowered by `lower-channels` to a `dataflow.receive_buffer`,
+which is symmetric memory, and `dataflow.flags`. `dialects/dataflow/transfer.py` has the
+ops of kernels on them.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ from comet.dialects.schedule.attributes import (
 
 
 class ChannelMode(StrEnum):
-    """Where a message waits for its reader."""
+    """Where a message is until its consumer reads it."""
 
     PUSH = auto()
-    """In a receive buffer at the receiver, stored there by the sender."""
+    """In a receive buffer at the consumer, stored there by the producer."""
     PULL = auto()
-    """In the sender's own symmetric memory, from which the receiver loads it."""
+    """In the producer's own symmetric memory, from which the consumer loads it."""
 
 
 @irdl_attr_definition
@@ -74,7 +74,7 @@ class ChannelModeAttr(EnumAttribute[ChannelMode], SpacedOpaqueSyntaxAttribute):
 @irdl_attr_definition
 class ChannelType(ParametrizedAttribute, TypeAttribute):
     """
-    What a channel carries: every rank sends `sent` and sees `received`.
+    The values of a channel: every rank sends `sent` and receives `received`.
 
     The senders' values are concatenated along `gather`; a dimension that `sent` does
     not have is new, with one element per sender. With `split`, a receiver gets only its
@@ -116,7 +116,7 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def mode(self) -> ChannelMode:
-        """Where a message waits for its reader."""
+        """Where a message is until its consumer reads it."""
         return self.mode_attr.data
 
     @property
@@ -126,12 +126,12 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def split(self) -> str | None:
-        """The dimension of which every receiver gets its own shard, if there is one."""
+        """The dimension of which every receiver gets its own shard, if any."""
         return self.split_dim.data or None
 
     @property
     def message(self) -> TensorType[Attribute]:
-        """What goes from one rank to one other."""
+        """The type of what one rank sends to one other."""
         if self.split is None:
             return self.sent
         shard = extents_of(self.received)[self.split]
@@ -139,7 +139,7 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def source_extent(self) -> int:
-        """The extent that one sender has of the gathered dimension."""
+        """The extent of the gathered dimension on one sender."""
         return extents_of(self.sent).get(self.gather, 1)
 
     @classmethod
@@ -191,7 +191,7 @@ class ChannelType(ParametrizedAttribute, TypeAttribute):
 
 
 class ChannelMesh(SymbolUserOpInterface):
-    """Checks that a channel's mesh exists, and its shards against the group."""
+    """Checks a channel's mesh, and its shards for the ranks of the group."""
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, ChannelOp | ReceiveBufferOp)
@@ -201,11 +201,10 @@ class ChannelMesh(SymbolUserOpInterface):
 
 class _GroupOp(IRDLOperation, ABC):
     """
-    What a channel and a receive buffer have in common: the ranks, the type, and an
-    input.
+    Common to a channel and a receive buffer: the ranks, the type, and an input.
 
     With `of`, the memory of the channel is an input of the program, which the caller
-    has written there: no kernel stores to the channel, one signals that it is there.
+    has written: no kernel stores to the channel, one signals it.
     """
 
     input = opt_operand_def(base(TensorType))
@@ -220,17 +219,17 @@ class _GroupOp(IRDLOperation, ABC):
 
     @property
     def ranks(self) -> int:
-        """The number of ranks that talk to each other."""
+        """The number of ranks of the group."""
         return lookup_mesh(self, self.mesh.string_value()).size(self.axis_names)
 
     @property
     def type(self) -> ChannelType:
-        """What the channel carries."""
+        """The type of the channel."""
         assert isinstance(self.result.type, ChannelType)
         return self.result.type
 
     def verify_shards(self) -> None:
-        """Check that shares are ceil(extent / ranks)."""
+        """Check that shards have ceil(extent / ranks) elements."""
         type_, ranks = self.type, self.ranks
         sent, received = extents_of(type_.sent), extents_of(type_.received)
         shards = {type_.gather: (type_.source_extent, received[type_.gather])}
@@ -244,7 +243,7 @@ class _GroupOp(IRDLOperation, ABC):
                 )
 
     def verify_input(self) -> None:
-        """Check that what a channel is of can lie in its memory and nowhere else."""
+        """Check that an input can be the channel's memory, and has no other readers."""
         value, type_ = self.input, self.type
         if value is None:
             return
@@ -279,9 +278,9 @@ class ChannelOp(_GroupOp):
     """
     A channel between the ranks along `axes`; lives as long as the program.
 
-    Flags count a message block by block: `blocks` cuts dimensions of the message; a
+    A message has a flag for each block: `blocks` cuts dimensions of the message; a
     factor f makes blocks of ceil(extent / f) elements. Without loops, a message is one
-    block. An input is there as a whole.
+    block, as an input is.
 
     ```mlir
     %ch = dataflow.channel on @h200x4 ["rank"] blocks [M = 4]
@@ -348,19 +347,19 @@ def verify_blocks(
 
 
 def block_extent(extent: int, factor: int) -> int:
-    """Return the elements that a block has along a dimension cut by `factor`."""
+    """Return the elements of a block along a dimension that is cut by `factor`."""
     return -(-extent // factor)
 
 
 @irdl_op_definition
 class ReceiveBufferOp(_GroupOp):
     """
-    The symmetric memory of a channel, `slots` times over; the same on every rank.
+    The symmetric memory of a channel, with `slots` slots, the same on every rank.
 
     A slot of a push channel has a message from every rank, one of a pull channel the
-    rank's own value. A launch uses slot epoch mod `slots`: while a rank may be one
-    launch ahead of another, two slots keep it from overwriting what is being read.
-    The caller writes an input of launch e to that slot before it launches.
+    rank's own value. A launch uses slot epoch mod `slots`: a rank may be one launch
+    ahead of another, and with two slots it does not overwrite what others still read.
+    Before launch e the caller writes an input to the slot of e.
 
     ```mlir
     %box = dataflow.receive_buffer slots 2 on @h200x4 ["rank"] : !dataflow.channel<..>
@@ -401,8 +400,8 @@ def program_value(value: SSAValue) -> SSAValue:
     """
     Return the program's value that is passed as a kernel's block argument.
 
-    Any other value is returned as it is: a channel leads to its `dataflow.channel` or
-    `dataflow.receive_buffer`, flags to their `dataflow.flags`.
+    Any other value is returned as it is. For a channel this is the `dataflow.channel`
+    or `dataflow.receive_buffer`, for flags the `dataflow.flags`.
     """
     while isinstance(value, BlockArgument):
         kernel = value.owner.parent_op()
@@ -414,8 +413,8 @@ def program_value(value: SSAValue) -> SSAValue:
 
 def input_of(channel: SSAValue) -> SSAValue | None:
     """
-    Return the input of the program that lies in a channel or receive buffer, None if
-    none.
+    Return the input of the program that is the memory of a channel or receive buffer,
+    None if there is none.
     """
     made = program_value(channel).owner
     return made.input if isinstance(made, ChannelOp | ReceiveBufferOp) else None

@@ -1,8 +1,8 @@
 """
-Flags and epochs of the dataflow dialect: how receivers learn what has arrived.
+Flags and epochs of the dataflow dialect: how consumers know what has arrived.
 
-A flag is a counter in symmetric memory that only grows. Nobody clears it between two
-launches: what a launch waits for grows with its epoch.
+A flag is a counter in symmetric memory that only grows. It is not cleared between
+launches: the value that a launch waits for grows with its epoch.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SemanticsAttr(EnumAttribute[Semantics], SpacedOpaqueSyntaxAttribute):
 
 
 class FlagScope(StrEnum):
-    """Who sees an atomic operation on a flag in order."""
+    """Who sees the effect of an atomic operation on a flag in order."""
 
     GPU = auto()
     SYSTEM = auto()
@@ -115,8 +115,7 @@ class FlagsType(ParametrizedAttribute, TypeAttribute):
 
 class FlagSources(SymbolUserOpInterface):
     """
-    Checks that flags belong to a receive buffer and have a counter for each of its
-    ranks.
+    Checks that flags belong to a receive buffer, and have a counter per rank.
     """
 
     def verify(self, op: Operation) -> None:
@@ -138,9 +137,9 @@ class FlagSources(SymbolUserOpInterface):
 @irdl_op_definition
 class FlagsOp(IRDLOperation):
     """
-    The flags that signal to receivers what has arrived in a receive buffer.
+    The flags that signal to consumers what has arrived in a receive buffer.
 
-    Each launch adds to a flag as many ones as it has `writers`: the tiles of its block.
+    Each launch adds `writers` to a flag: one for each tile of its block.
 
     ```mlir
     %flags = dataflow.flags for %box writers 8
@@ -167,7 +166,7 @@ class FlagsOp(IRDLOperation):
 
     @property
     def type(self) -> FlagsType:
-        """The flags: how many sources, which blocks."""
+        """The type of the flags: how many sources, which blocks."""
         assert isinstance(self.result.type, FlagsType)
         return self.result.type
 
@@ -179,7 +178,7 @@ class FlagsOp(IRDLOperation):
 
 
 KERNEL = "dataflow.kernel"
-"""The name of the op that holds what works on channels, flags and epochs."""
+"""The name of the op around all ops on channels, flags and epochs."""
 
 
 @irdl_attr_definition
@@ -192,7 +191,7 @@ class EpochType(ParametrizedAttribute, TypeAttribute):
 @irdl_op_definition
 class EpochOp(IRDLOperation):
     """
-    The number of this launch of the kernel, which it counts in device memory.
+    The number of this launch of the kernel, which is counted in device memory.
 
     ```mlir
     %epoch = dataflow.epoch

@@ -1,4 +1,4 @@
-"""What is launched: programs, their kernels, buffers and barriers."""
+"""Launch plans: programs, their kernels, buffers and barriers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -56,7 +56,7 @@ def _verify_types(
 
 
 def _yielded(op: Operation, block: Block) -> Sequence[SSAValue]:
-    """Return what the block yields; raise `VerifyException` if it does not."""
+    """Return what the block yields; raise `VerifyException` if it yields nothing."""
     if not isinstance(block.last_op, YieldOp):
         raise VerifyException(f"'{op.name}' op region ends in dataflow.yield")
     return block.last_op.values
@@ -85,7 +85,7 @@ class YieldOp(IRDLOperation):
 class BufferOp(IRDLOperation):
     """
     A buffer in device memory that lives as long as the program; its contents are
-    undefined until the one kernel that names it in `outs` has written it.
+    undefined until the one kernel with it in `outs` has written it.
 
     ```mlir
     %scores = dataflow.buffer : tensor<4x8xf32, #compound.dims<M, N @HBM>>
@@ -104,9 +104,9 @@ class BufferOp(IRDLOperation):
 @irdl_op_definition
 class BarrierOp(IRDLOperation):
     """
-    Every kernel before it has ended, on every rank, before one after it starts.
+    On every rank, all kernels before it end before one after it starts.
 
-    `local` orders the kernels of one rank only; launches on one stream do.
+    `local` orders the kernels of one rank only, as launches on one stream are.
 
     ```mlir
     dataflow.barrier
@@ -124,7 +124,7 @@ class BarrierOp(IRDLOperation):
 
 
 def shards_attr(extents: Mapping[str, int]) -> DictionaryAttr | None:
-    """Return the `shards` property of a kernel, None where there are none."""
+    """Return the `shards` property of a kernel, None if there are none."""
     shards = {dim: IntegerAttr(extent, i64) for dim, extent in extents.items()}
     return DictionaryAttr(shards) if shards else None
 
@@ -135,11 +135,11 @@ class KernelOp(IRDLOperation):
     One kernel and its launch: the schedule nodes of `body` computed from `ins`, their
     results written to the buffers `outs`. A result is its buffer, filled.
 
-    Channels stand among the `ins`, each once; a kernel that only gives to channels has
-    no `outs`. Of a node with two loops over a dimension named in `sources`, the first
-    runs over the ranks that sent it; the loops over one named in `destinations` begin
-    with the ranks that receive it. `shards` has the extent over all ranks of dimensions
-    whose shards are not all equal.
+    Channels are among the `ins`, each once; a kernel that only produces values of
+    channels has no `outs`. If a node has two loops over a dimension in `sources`, the
+    first is over the ranks that sent it; the first loop over a dimension in
+    `destinations` is over the ranks that receive it. `shards` has the extent over all
+    ranks of dimensions with unequal shards.
 
     ```mlir
     %c = dataflow.kernel @gemm ins(%a, %b : tensor<..>, tensor<..>)
@@ -202,7 +202,7 @@ class KernelOp(IRDLOperation):
     @property
     def launch(self) -> LaunchAttr | None:
         """
-        The launch numbers: the most that a node has, None if none has any yet.
+        The launch numbers: the maximum over its nodes, None if none has any yet.
 
         One launch has the same numbers for all programs.
         """
@@ -228,7 +228,7 @@ class KernelOp(IRDLOperation):
             self._verify_buffer(out)
 
     def _verify_ranks(self) -> None:
-        """Check what the kernel says of dimensions that ranks share."""
+        """Check the kernel's properties for dimensions that are sharded over ranks."""
         nodes = [op for op in self.body.walk() if isinstance(op, NodeOp)]
         looped = {loop.dim for node in nodes for loop in node.loops}
         named = {"sources": self.sources, "destinations": self.destinations}

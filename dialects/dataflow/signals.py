@@ -1,8 +1,9 @@
 """
-Which channels one signal is for: those to which the same programs store their tiles.
+Signal coalescing: which channels one signal covers.
 
-Every program on a launch grid makes a tile of each result of its node. One signal after
-the last of them, for one set of flags, says that all are there.
+Every program on a launch grid makes a tile of each result of its node. If these are
+stored to several channels, one signal after the last store, for one set of flags, can
+cover them all.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from comet.dialects.schedule import SpatialOp
 
 
 def blocks_of(channel: SSAValue) -> dict[str, int]:
-    """Return how many blocks with a flag of their own each dimension is cut into."""
+    """Return how many blocks with a flag each dimension is cut into."""
     made = program_value(channel)
     if isinstance(made.owner, ChannelOp):
         return {loop.dim: loop.factor for loop in made.owner.blocks}
@@ -39,7 +40,7 @@ def blocks_of(channel: SSAValue) -> dict[str, int]:
 
 
 def covers(signal: SignalOp, channel: SSAValue) -> bool:
-    """Whether a signal says that it speaks for a channel."""
+    """Whether a signal covers a channel."""
     return any(
         program_value(each) is program_value(channel) for each in signal.channels
     )
@@ -47,9 +48,10 @@ def covers(signal: SignalOp, channel: SSAValue) -> bool:
 
 def can_cover(signal: SignalOp, channel: SSAValue) -> bool:
     """
-    Whether a signal can speak for another channel.
+    Whether a signal can cover another channel.
 
-    The programs that signal have stored to it before, for the same ranks.
+    It can if the signalling programs have stored to the channel before, for the same
+    ranks.
     """
     block = signal.parent
     own = next(iter(_producers(signal, signal.channel)), None)
@@ -65,9 +67,9 @@ def can_cover(signal: SignalOp, channel: SSAValue) -> bool:
 
 def signalled_with(channel: ChannelOp) -> ChannelOp | None:
     """
-    Return the channel whose signals speak for this one.
+    Return the channel whose signals cover this one.
 
-    It is the channel itself, another one, or None where nobody signals.
+    That is the channel itself, another one, or None if no kernel signals it.
     """
     signals = [op for op in uses_of(channel.result) if isinstance(op, SignalOp)]
     owners = [program_value(op.channel).owner for op in signals]
@@ -77,7 +79,7 @@ def signalled_with(channel: ChannelOp) -> ChannelOp | None:
 
 
 def uses_of(channel: SSAValue) -> Iterator[Operation]:
-    """Yield what kernels do with a channel."""
+    """Yield the ops of kernels on a channel."""
     for use in channel.uses:
         if isinstance(kernel := use.operation, KernelOp):
             argument = kernel.body.block.args[use.index]
@@ -121,20 +123,20 @@ def _same_programs(one: PushOp | StageOp, other: PushOp | StageOp) -> bool:
 
 
 def _group(channel: SSAValue) -> object:
-    """Return the ranks that a channel joins."""
+    """Return the ranks of a channel."""
     owner = program_value(channel).owner
     assert isinstance(owner, ChannelOp | ReceiveBufferOp)
     return owner.mesh, owner.axes
 
 
 def cuts(flags: FlagsOp, channel: SSAValue) -> bool:
-    """Whether the blocks of flags are blocks of another channel's messages as well."""
+    """Whether the blocks of flags are also blocks of another channel's messages."""
     own, other = (_extents(each) for each in (flags.buffer, channel))
     return all(other.get(loop.dim) == own[loop.dim] for loop in flags.type.blocks)
 
 
 def _extents(channel: SSAValue) -> dict[str, int]:
-    """Return the extents of what goes from one rank to one other."""
+    """Return the extents of what one rank sends to one other."""
     type_ = program_value(channel).type
     assert isinstance(type_, ChannelType)
     return extents_of(type_.message)

@@ -2,9 +2,9 @@
 The schedule dialect: the tile tree.
 
 A node runs its body once per tile: one after another (`temporal`), or on the instances
-of a mesh or of a launch grid (`spatial`). It lists factors; the slices follow from the
-names of the dimensions. Values live at memory levels, and a transfer exists exactly
-where the level changes across a node's border.
+of a mesh or of a launch grid (`spatial`). It has factors; the slices follow from the
+names of the dimensions. Values are at memory levels, and there is a transfer exactly
+where the level changes at a node's border.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class TemporalOp(NodeOp):
     A loop's factor is ceil(extent / tile), so the last tile may be short. Of two loops
     over one dimension, the first makes even parts, which the second cuts into tiles. A
     result without a looped dimension names its combiner. A `fold` result starts from an
-    `iter_args` operand; its block argument holds what the previous iteration yielded.
+    `iter_args` operand; its block argument is what the previous iteration yielded.
 
     ```mlir
     %c = schedule.temporal @c_ob [N = 2, K = 8] ins(%a, %b :
@@ -168,7 +168,7 @@ def _verify_tree(op: NodeOp) -> None:
 
 
 def verify_copies(root: NodeOp) -> None:
-    """Raise VerifyException if, beside copies, a border of the tree moves something."""
+    """Raise VerifyException if a tree has copies, and a border of it transfers."""
     if not any(isinstance(op, CopyOp) for op in root.walk()):
         return
     for node in root.walk():
@@ -283,7 +283,7 @@ class SpatialOp(NodeOp):
 
     @property
     def splitting(self) -> tuple[LoopAttr, ...]:
-        """All loops on a grid; on a mesh those whose axis does not idle."""
+        """All loops on a grid; on a mesh those whose axis is not idle."""
         if self.mesh_name is None:
             return super().splitting
         extents = lookup_mesh(self, self.mesh_name).axis_extents

@@ -142,7 +142,7 @@ class Combiner(StrEnum):
     FOLD = auto()
     """By iter_args (temporal) or by the merge region (spatial)."""
     SAME = auto()
-    """All hold the same value."""
+    """All have the same value."""
     ROOT = auto()
     """The value of instance 0."""
 
@@ -182,9 +182,9 @@ class LaunchAttr(ParametrizedAttribute):
     """
     How a grid node is launched on a GPU.
 
-    `warps` per program, software-pipeline `stages` of its loops, and `group` (L2
-    swizzle): how many programs along the first grid axis run before the next one
-    advances.
+    `warps` per program, num_stages of its loops' software pipeline (`stages`), and L2
+    swizzle (`group`): how many programs along the first grid axis run before the next
+    one advances.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
@@ -250,7 +250,7 @@ class BlocksAttr(ParametrizedAttribute):
     """
     The blocks of a kernel on a GPU: the power of two that each tile is padded to.
 
-    A tile is a dimension and its extent; tiles that are alike have one block.
+    A tile is a dimension and its extent; equal tiles have one block.
 
     ```mlir
     #schedule.blocks<M: 3 -> 4, K: 8 -> 16, K: 32 -> 32>
@@ -277,7 +277,7 @@ class BlocksAttr(ParametrizedAttribute):
         return {(dim.data, tile.data): size.data for dim, tile, size in rows}
 
     def size(self, dim: str, tile: int) -> int:
-        """Return the block of a tile; one that is never on the chip has none."""
+        """Return the block of a tile; a tile that is never on the chip has none."""
         return self.sizes.get((dim, tile), tile)
 
     def verify(self) -> None:
@@ -312,8 +312,8 @@ class BlocksAttr(ParametrizedAttribute):
 @irdl_attr_definition
 class ProgramsAttr(ParametrizedAttribute):
     """
-    The programs of a grid node: for each of its loops how many, of how many elements
-    each, and on which axis of the launch grid.
+    The programs of a grid node: how many each of its loops has, their elements, and
+    their axis of the launch grid.
 
     Loops on one axis share its programs, the last loop advances fastest. `swizzle` is
     the number of programs along the first loop that run before the second advances.

@@ -1,4 +1,4 @@
-"""Which values are alive at each op of a block; the one definition."""
+"""Which values are alive at each op of a block; the only definition."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def alive_before(
     """
     Yield each op of a block with the values that are alive before it.
 
-    They are those `entering` the block, then results in the order of their ops. A value
-    dies with its last use in the block; one without any lives until the end.
+    These are the values `entering` the block, then results in the order of their ops. A
+    value dies at its last use in the block; one without uses lives until the end.
     """
     last_use = {value: op for op in block.ops for value in op.operands}
     alive = dict.fromkeys(entering)

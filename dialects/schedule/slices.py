@@ -1,10 +1,10 @@
 """
-The slices of a dimension: the one definition of what the loops of a node cut.
+The slices of a dimension: the only definition of how the loops of a node cut it.
 
 Each loop cuts its dimension into slices, the next loop of the same dimension cuts these
-slices again, and the last one gives the tiles of the body. The mesh axes that share a
-dimension cut it together, once. Slice number i begins at i * tile and has `tile`
-elements, or those that are left: the last slice may be short.
+slices again, and the last one gives the tiles of the body. Mesh axes of one dimension
+cut it together, once. Slice number i begins at i * tile and has `tile` elements, or the
+remaining ones: the last slice may be short.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Cut:
     dim: str
     loops: tuple[LoopAttr, ...]
     extent: int
-    """The elements of what is cut."""
+    """The elements of the dimension before the cut."""
     tile: int
-    """The elements of a slice that is not short."""
+    """The elements of a full slice."""
 
     @property
     def factor(self) -> int:

@@ -1,9 +1,8 @@
 """
-The transfers of a tile tree: the one definition of what moves between memory levels.
+The transfers of a tile tree: the only definition of what moves between memory levels.
 
-A value crosses the border of a node as a tile of itself. Where the tile lives at
-another level than the value, the node transfers it; where the level stays, the tile is
-a view.
+A value crosses the border of a node as a tile. If the tile is at another level than the
+value, the node transfers it; otherwise the tile is a view.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ class Border:
 
     @property
     def is_transfer(self) -> bool:
-        """Whether the level changes; else the tile is a view of the value."""
+        """Whether the level changes; otherwise the tile is a view of the value."""
         return self.outer_level != self.tile_level
 
 
 def borders(node: NodeOp) -> Iterator[Border]:
-    """Yield what crosses the border of `node`: operands, iter_args, then results."""
+    """Yield the values at the border of `node`: operands, iter_args, then results."""
     for outer, tile in zip(node.ins, node.tiles, strict=True):
         yield Border(outer, tile, "in")
     for outer, tile in zip(node.init_args(), node.region_iter_args, strict=True):

@@ -1,10 +1,10 @@
 """
 The `tl` dialect: Triton one to one, from the launching function down to blocks.
 
-A module at this level holds `tl.kernel` operations and functions that allocate buffers
+A module at this level has `tl.kernel` operations and functions that allocate buffers
 (`tl.empty`) and launch kernels on them (`tl.launch`), in order. The discardable string
-attribute `tl.comment` on any operation is printed above its line; a value's name is the
-name of the Python variable.
+attribute `tl.comment` of any operation is printed above its line; a value's name hint
+is the name of the Python variable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -137,7 +137,7 @@ class ReturnOp(IRDLOperation):
 
 
 def _end_regions(op: IRDLOperation) -> None:
-    """End the regions of an op; a clone has none yet when it is made."""
+    """Terminate the regions of an op; a clone has none yet when it is made."""
     if all(region.blocks for region in op.regions):
         for trait in op.get_traits_of_type(SingleBlockImplicitTerminator):
             ensure_terminator(op, trait)
@@ -148,8 +148,8 @@ class KernelOp(IRDLOperation):
     """
     A `triton.jit` function.
 
-    Its parameters are pointers, scalars and constexprs; the type of a constexpr holds
-    its value.
+    Its parameters are pointers, scalars and constexprs; the value of a constexpr is in
+    its type.
 
     ```mlir
     tl.kernel @copy(%src: !tl.ptr<f16>, %N: !tl.constexpr<53>) {
@@ -257,7 +257,7 @@ class IfOp(IRDLOperation):
 @irdl_op_definition
 class ForOp(IRDLOperation):
     """
-    A counted loop that carries values; its results are the last values carried.
+    A counted loop with iter_args; its results are their last values.
 
     ```mlir
     %c = tl.for %k : i32 = %zero : i32 to %K : !tl.constexpr<64>

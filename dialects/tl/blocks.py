@@ -113,8 +113,8 @@ class Swizzle2dOp(IRDLOperation):
     """
     L2 swizzle: `group` rows of the grid advance through the columns together.
 
-    `row` and `column` count a grid of `shape` row by row; the results are those of the
-    program that has their place when it is counted in groups of rows.
+    `row` and `column` are the program's position in a grid of `shape`, row by row; the
+    results are its position when the grid is walked in groups of rows.
 
     ```mlir
     %i, %j = tl.swizzle2d %row, %column shape [32, 16] group 8

@@ -47,7 +47,7 @@ INTEGER_KINDS = (BinaryKind.FLOORDIV, BinaryKind.MOD)
 
 
 MIN_DOT_EXTENT = 16
-"""The smallest extent that `tl.dot` takes, along each of its three dimensions."""
+"""The smallest extent of each dimension of `tl.dot`."""
 
 
 @irdl_op_definition
@@ -255,7 +255,7 @@ class CastOp(IRDLOperation):
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
     """
-    Reduce one axis of a block away; of the last axis, a scalar is left.
+    Reduce one axis of a block; the only axis of a block gives a scalar.
 
     ```mlir
     %m = tl.reduce max %x axis 1 : tensor<64x32xf32> -> tensor<64xf32>
@@ -296,7 +296,7 @@ class ReduceOp(IRDLOperation):
 @irdl_op_definition
 class DotOperandOp(IRDLOperation):
     """
-    Make a block fit for `tl.dot`: bf16 becomes f32 in Triton's interpreter only.
+    Prepare a block for `tl.dot`: bf16 becomes f32 in Triton's interpreter only.
 
     The interpreter multiplies bf16 blocks as raw 16-bit integers. On a device this is
     the identity.
@@ -323,7 +323,7 @@ class DotOperandOp(IRDLOperation):
 @irdl_op_definition
 class DotOp(IRDLOperation):
     """
-    Multiply two matrices, adding to an accumulator where there is one.
+    Multiply two matrices, and add to an accumulator if there is one.
 
     ```mlir
     %c1 = tl.dot %a, %b acc %c0 : tensor<64x32xf32> precision ieee

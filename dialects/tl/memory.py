@@ -26,7 +26,7 @@ from comet.dialects.tl.types import (
 
 
 def pointee_of(op: Operation, pointer: SSAValue) -> Attribute:
-    """Return what a pointer or block of pointers points to, or raise."""
+    """Return the type that a pointer or block of pointers points to, or raise."""
     element = element_of(pointer.type)
     if not isinstance(element, PtrType):
         raise VerifyException(
@@ -85,7 +85,7 @@ class AddPtrOp(IRDLOperation):
 @irdl_op_definition
 class LoadOp(IRDLOperation):
     """
-    Read a block; where the mask fails, `other` stands instead of memory.
+    Read a block; where the mask fails, the value is `other`.
 
     ```mlir
     %x = tl.load %p mask %m : tensor<64xi1> other %zero : f16
@@ -138,7 +138,7 @@ class StoreOp(IRDLOperation):
     """
     Write a block where the mask holds.
 
-    `cache` says how caches treat it; what other ranks wait for is written through.
+    `cache` is the cache modifier; stores that other ranks wait for are written through.
 
     ```mlir
     tl.store %p, %x mask %m : tensor<64xi1> : tensor<64x!tl.ptr<f16>>, tensor<64xf16>
@@ -175,7 +175,7 @@ class StoreOp(IRDLOperation):
 @irdl_op_definition
 class DebugBarrierOp(IRDLOperation):
     """
-    Wait for all threads of the program: what it stored before, it may load after.
+    Wait for all threads of the program: later loads see its earlier stores.
 
     ```mlir
     tl.debug_barrier

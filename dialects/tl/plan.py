@@ -2,7 +2,7 @@
 The operations of the `tl` dialect for host programs that run on every rank.
 
 A function for several ranks is one `tl.plan`: what every rank allocates, launches and
-waits for. Its values are what one rank holds; the function's are global.
+waits for. Its values are those of one rank; the function's are global.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from comet.dialects.tl.types import element_of, shape_of
 @irdl_op_definition
 class HeapZerosOp(IRDLOperation):
     """
-    A new tensor of zeros in the symmetric heap: at the same place on every rank.
+    A new tensor of zeros in the symmetric heap: at the same offset on every rank.
 
-    `of` an argument of the plan, it is where that lies, of launch e in slot e modulo
-    the first extent: callers write it there, and do not pass it.
+    With `of`, it is the memory of an argument of the plan, which launch e reads from
+    slot e modulo the first extent: callers write it there, and do not pass it.
 
     ```mlir
     %recv = tl.heap_zeros : tensor<2x4x64x16xf16>
@@ -125,7 +125,7 @@ class RankOp(IRDLOperation):
 @irdl_op_definition
 class HeapBasesOp(IRDLOperation):
     """
-    Where the heap of each rank is, as seen from this one.
+    The address of each rank's heap, as seen from this rank.
 
     ```mlir
     %bases = tl.heap_bases : tensor<4xi64>
@@ -144,7 +144,7 @@ class HeapBasesOp(IRDLOperation):
 @irdl_op_definition
 class BarrierOp(IRDLOperation):
     """
-    Wait for all ranks: what comes after sees all that came before, anywhere.
+    Wait for all ranks: what comes after sees all earlier work of every rank.
 
     ```mlir
     tl.barrier
@@ -163,7 +163,7 @@ class BarrierOp(IRDLOperation):
 
 @irdl_op_definition
 class PlanYieldOp(AbstractYieldOperation[Attribute]):
-    """What one rank holds of the results."""
+    """One rank's shards of the results."""
 
     name = "tl.plan_yield"
     traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(PlanOp)))
@@ -172,11 +172,10 @@ class PlanYieldOp(AbstractYieldOperation[Attribute]):
 @irdl_op_definition
 class PlanOp(IRDLOperation):
     """
-    What every rank does, in order; `split` names the dimension that is sharded over
-    ranks.
+    What every rank does, in order; `split` names the dimensions that are sharded.
 
-    A rank holds ceil(extent / ranks) elements of it, the last ranks what is left; of a
-    tensor with an empty name every rank holds all.
+    A rank has ceil(extent / ranks) elements of such a dimension, the last ranks fewer;
+    of a tensor with an empty name every rank has all.
 
     ```mlir
     %c = tl.plan ranks 4 ins(%a, %b : tensor<..>, tensor<..>) split ["K", ""] to [""] {
@@ -236,7 +235,7 @@ class PlanOp(IRDLOperation):
         inner: Sequence[SSAValue],
         split: ArrayAttr[StringAttr],
     ) -> None:
-        """Check that a rank holds its shard of every tensor."""
+        """Check that a rank has its shard of every tensor."""
         if not len(outer) == len(inner) == len(split):
             raise VerifyException(
                 f"'{self.name}' op has {len(outer)} {what}s outside, {len(inner)} "

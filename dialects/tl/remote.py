@@ -1,5 +1,5 @@
 """
-The operations of the `tl` dialect that reach memory of other ranks, and wait for it.
+The operations of the `tl` dialect on memory of other ranks and on flags.
 
 One to one with `comet.runtime.shim`. A pointer always points into this rank's heap;
 `tl.rebase` gives the same object on another rank.
@@ -69,7 +69,7 @@ class SymmetricAddressOp(IRDLOperation):
     """
     The symmetric address of a parameter of the kernel: the pointer to this rank's copy.
 
-    It is the parameter, except where one launch holds the programs of all ranks: then
+    It is the parameter, unless one launch has the programs of all ranks: then
     parameters point to rank 0's copies.
 
     ```mlir
@@ -100,7 +100,7 @@ class SymmetricAddressOp(IRDLOperation):
 @irdl_op_definition
 class RebaseOp(IRDLOperation):
     """
-    The pointer to the same object on rank `remote`; blocks are addressed from it.
+    The pointer to the same object on rank `remote`; block addresses start from it.
 
     ```mlir
     %there = tl.rebase %here, %rank, %source, %bases : !tl.ptr<f16>
@@ -130,7 +130,7 @@ class RebaseOp(IRDLOperation):
 @irdl_op_definition
 class RemoteLoadOp(IRDLOperation):
     """
-    Read a block, each element from a rank of its own; `remote` broadcasts.
+    Read a block, each element from its own rank; `remote` broadcasts.
 
     ```mlir
     %x = tl.remote_load %p, %rank, %sources, %bases
@@ -186,7 +186,7 @@ class RemoteLoadOp(IRDLOperation):
 
 
 class _SignalLike(IRDLOperation):
-    """Changes a flag of rank `remote` after everything that this program stored."""
+    """Changes a flag of rank `remote` after all earlier stores of this program."""
 
     flag = operand_def(FLAG)
     value = operand_def(i32)
@@ -234,7 +234,7 @@ class SignalAddOp(_SignalLike):
 
 
 class _SignalAllLike(IRDLOperation):
-    """Changes a flag of every rank after everything that this program stored."""
+    """Changes a flag of every rank after all earlier stores of this program."""
 
     flag = operand_def(FLAG)
     value = operand_def(i32)
@@ -286,7 +286,7 @@ class SignalAddAllOp(_SignalAllLike):
 @irdl_op_definition
 class WaitOp(IRDLOperation):
     """
-    Wait until a flag of this rank is at least `value`; then see what it published.
+    Wait until a flag of this rank is at least `value`; acquire what it published.
 
     ```mlir
     tl.wait %flag, %epoch
@@ -332,7 +332,7 @@ class WaitAllOp(IRDLOperation):
 @irdl_op_definition
 class NextEpochOp(IRDLOperation):
     """
-    The number of this launch, from 1, which `counters` hold in device memory.
+    The number of this launch, from 1, which `counters` have in device memory.
 
     ```mlir
     %epoch = tl.next_epoch %counters

@@ -36,7 +36,7 @@ from xdsl.utils.str_enum import StrEnum
 
 
 class UnaryKind(StrEnum):
-    """Elementwise functions of one operand that `triton.language` itself offers."""
+    """Elementwise functions of one operand in `triton.language`."""
 
     NEG = auto()
     ABS = auto()
@@ -171,7 +171,7 @@ class ConstexprType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class CacheModifierType(ParametrizedAttribute, TypeAttribute):
-    """How stores treat caches, known when the kernel is compiled; the runtime says."""
+    """How stores treat caches, known at compile time; the runtime gives it."""
 
     name = "tl.cache_modifier"
 
@@ -179,10 +179,10 @@ class CacheModifierType(ParametrizedAttribute, TypeAttribute):
 @irdl_attr_definition
 class ProgramsType(ParametrizedAttribute, TypeAttribute):
     """
-    How ranks divide a launch, known when the kernel is compiled; the runtime says.
+    How ranks divide a launch, known at compile time; the runtime gives it.
 
-    0 where each rank launches its own kernel; the number of programs of a rank where
-    one launch holds the programs of all ranks, which take turns.
+    0 if each rank launches its own kernel; the number of programs of a rank if one
+    launch has the programs of all ranks, interleaved.
     """
 
     name = "tl.programs"
@@ -214,7 +214,7 @@ def broadcast_shapes(op_name: str, *shapes: Sequence[int]) -> tuple[int, ...]:
     """
     Return the shape that `shapes` broadcast to, aligned at their last axes.
 
-    Raises `VerifyException` where two extents differ and neither is 1.
+    Raises `VerifyException` if two extents differ and neither is 1.
     """
     result: list[int] = []
     for extents in zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):

@@ -1,9 +1,9 @@
 """
 The named compound ops: whole patterns of a model on plain tensors (the graph level).
 
-An op says how the dimensions of its operands and its result are called; the shared
-verifier checks shapes against these names, and `decompose` starts from them. The
-modules of this folder define the ops; they are listed nowhere else.
+An op names the dimensions of its operands and its result; the shared verifier checks
+shapes against these names, and `decompose` uses them. The modules of this folder
+define the ops; there is no other list of them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ PLAIN_TENSOR = MessageConstraint(
 )
 
 AT_MOST = "compound.at_most"
-"""The attribute of a function's argument that counts: from 1 to this."""
+"""The argument attribute of a function for counts: the largest count."""
 
 
 class CompoundOp(IRDLOperation, ABC):
-    """A named compound op; subclasses say how their tensors' axes are called."""
+    """A named compound op; subclasses name the axes of their tensors."""
 
     OPERANDS: ClassVar[tuple[tuple[str, ...], ...]]
     """The dimension names of each operand, in axis order."""
@@ -45,11 +45,11 @@ class CompoundOp(IRDLOperation, ABC):
     """The dimension names of the result, in axis order."""
 
     INNER: ClassVar[tuple[str, ...]] = ()
-    """Dimensions of values in between that no operand and no result has."""
+    """Dimensions of intermediate values that no operand and no result has."""
 
     LENGTHS: ClassVar[Mapping[int, str]] = {}
     """
-    Which operands are i32, and count elements: the first ones of the given dimension.
+    By operand index: the dimension of which the operand, of i32, gives the length.
     """
 
     inputs = var_operand_def(PLAIN_TENSOR)
@@ -131,7 +131,7 @@ class CompoundOp(IRDLOperation, ABC):
 
 
 FORMAT = "$inputs attr-dict `:` functional-type(operands, results)"
-"""How ops without properties are written."""
+"""The syntax of ops without properties."""
 
 
 def named_ops() -> tuple[type[CompoundOp], ...]:
@@ -144,7 +144,7 @@ def named_ops() -> tuple[type[CompoundOp], ...]:
 
 
 def _is_named_op(kind: object) -> TypeGuard[type[CompoundOp]]:
-    """Return whether this is the class of an op, not of what several have in common."""
+    """Return whether this is the class of an op, not an abstract base."""
     return (
         isinstance(kind, type) and issubclass(kind, CompoundOp) and "name" in vars(kind)
     )

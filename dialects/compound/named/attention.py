@@ -18,9 +18,9 @@ class AttentionOp(CompoundOp):
     """
     `softmax(q k^T / sqrt(D)) v` for each batch entry B and head H.
 
-    M queries meet N keys of size D and take the mean of N values of size E. With
-    `causal`, the last query sees all keys and each one before it sees one less: query m
-    sees the keys n <= m + N - M.
+    For each of M queries it takes the weighted mean of N values of size E, by its
+    products with N keys of size D. With `causal`, the last query sees all keys and each
+    one before it one less: query m sees the keys n <= m + N - M.
 
     ```mlir
     %o = compound.attention %q, %k, %v causal : (tensor<1x8x256x64xf16>,
@@ -64,12 +64,12 @@ class AttentionOp(CompoundOp):
 @irdl_op_definition
 class FlashDecodeOp(CompoundOp):
     """
-    Attention of one new token: `softmax(q k^T / sqrt(D)) v` over the keys there are.
+    Attention of one new token: `softmax(q k^T / sqrt(D)) v` over the existing keys.
 
-    For each batch entry B, the G query heads that share the key head H meet its keys S
-    and take the mean of its values, of size E. `lens`, of i32, says how many keys an
-    entry has: the first lens[b], at least one and at most all S. What is stored beyond
-    them has to be finite. Ranks may hold shards of S.
+    For each batch entry B, the G query heads of a key head H take the weighted mean of
+    its S values, of size E. `lens`, of i32, is the number of keys of an entry: the
+    first lens[b], at least one and at most all S. The elements after them must be
+    finite. S may be sharded over ranks.
 
     ```mlir
     %o = compound.flash_decode %q, %k, %v, %lens : (tensor<4x2x8x64xf16>,

@@ -1,4 +1,4 @@
-"""The named ops of a product and what follows it element by element, or softmax."""
+"""The named ops of a product with an elementwise epilogue or a softmax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The named ops that are products of matrices, and what ranks make of them."""
+"""The named ops of matrix products, for one rank or several."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GemmOp(CompoundOp):
     """
     `a b`.
 
-    With K sharded over the ranks, every rank has terms of the product: an all-reduce
+    With K sharded over the ranks, every rank has a partial product: an all-reduce
     completes it, or a reduce-scatter if the result is sharded.
 
     ```mlir
@@ -32,11 +32,12 @@ class GemmOp(CompoundOp):
 @irdl_op_definition
 class AgGemmOp(CompoundOp):
     """
-    `a b`, where each rank holds a shard of a and all need the whole product.
+    `a b`, where each rank has a shard of a and needs the whole product.
 
-    The argument a says by `collective.shard` which dimension its shards split: K, as in
-    "Eliminating Multi-GPU Performance Taxes" (arXiv 2511.02168), or M. An op that is
-    not sharded needs a whole, so that an all-gather of a goes before the product.
+    The attribute `collective.shard` of the argument a names the dimension that is
+    sharded: K, as in "Eliminating Multi-GPU Performance Taxes" (arXiv 2511.02168), or
+    M. An op that is not sharded needs all of a, so an all-gather of a comes before the
+    product.
 
     ```mlir
     %c = compound.ag_gemm %a, %b : (tensor<256x128xf16>, tensor<128x512xf16>)
@@ -55,9 +56,9 @@ class ExpertGemmOp(CompoundOp):
     """
     `x[e] w[e]` for each expert E: tokens in slots of fixed capacity times its weights.
 
-    Every expert has T slots; a router has put the tokens into them, zeros fill the
-    rest. Ranks that hold slots for their own tokens (x sharded along T) and the weights
-    of their own experts (w sharded along E) exchange the tokens by an all-to-all.
+    Every expert has T slots; a router has put tokens into them, the others are zero. If
+    ranks have slots for their own tokens (x sharded along T) and the weights of their
+    own experts (w sharded along E), they exchange the tokens by an all-to-all.
 
     ```mlir
     %y = compound.expert_gemm %x, %w : (tensor<8x64x128xf16>, tensor<8x128x256xf16>)
@@ -74,7 +75,7 @@ class ExpertGemmOp(CompoundOp):
 @irdl_op_definition
 class GemmGemmOp(CompoundOp):
     """
-    `(a b) c`: two products in a row, with N between them.
+    `(a b) c`: two successive products, with N between them.
 
     ```mlir
     %y = compound.gemm_gemm %a, %b, %c : (tensor<256x128xf16>, tensor<128x512xf16>,

@@ -1,4 +1,4 @@
-"""The named ops of a product and its normalisation, with an epsilon."""
+"""The named ops of a product and a normalization, with an epsilon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from comet.dialects.compound.named import CompoundOp
 FORMAT = (
     "$inputs (`epsilon` $epsilon^)? attr-dict `:` functional-type(operands, results)"
 )
-"""How ops with an epsilon are written."""
+"""The syntax of ops with an epsilon."""
 
 
 class NormalisingOp(CompoundOp, ABC):
@@ -64,7 +64,7 @@ class GemmRmsnormOp(NormalisingOp):
     """
     RMSNorm of `a b` over the last dimension, N, with scale gamma.
 
-    The mean of the squares, plus `epsilon`, is under the root.
+    The root is of the mean of the squares plus `epsilon`.
 
     ```mlir
     %y = compound.gemm_rmsnorm %a, %b, %gamma epsilon 1.000000e-05

@@ -14,9 +14,9 @@ class SsmScanOp(CompoundOp):
     """
     A scan over time T: `h_t = a_t h_(t-1) + b_t x_t` and `y_t = c_t h_t`, from h = 0.
 
-    Each head H has a state of S by D numbers: b_t x_t is the product of every number of
-    one with every number of the other, and c_t h_t sums over S. The decay is given by
-    its logarithm, `a_t = exp(log_a_t)`, as its running products are sums of these.
+    Each head H has a state of S by D numbers: b_t x_t is an outer product, and c_t h_t
+    sums over S. The decay is given by its logarithm, `a_t = exp(log_a_t)`, so that
+    running products are sums.
 
     ```mlir
     %y = compound.ssm_scan %x, %log_a, %b, %c : (tensor<8x128x64xf16>,

@@ -321,7 +321,7 @@ collective.mesh @one {x = 1}
 
 !G = tensor<8x12xf16, #compound.dims<M, N>>
 !MN = tensor<8x2xf16, #compound.dims<M, N>>
-// CHECK: 'collective.all_gather' op lays M side by side over axis 'x', along which its operand is sharded(N)
+// CHECK: 'collective.all_gather' op concatenates M over axis 'x', along which its operand is sharded(N)
 collective.mesh @m {x = 2, y = 3}
 %a = "test.op"() : () -> !G
 %r = collective.spmd on @m ins(%a : !G) sharded [{N = ["x", "y"]}] outs(tensor<16x12xf16, #compound.dims<M, N>>) sharded [{N = ["x", "y"]}] {
@@ -334,7 +334,7 @@ collective.mesh @m {x = 2, y = 3}
 
 !G = tensor<8x12xf16, #compound.dims<M, N>>
 !MN = tensor<8x2xf16, #compound.dims<M, N>>
-// CHECK: 'collective.all_gather' op lays N, split over x, y, side by side over x; only the last axes, in order, can be
+// CHECK: 'collective.all_gather' op concatenates N, split over x, y, over x; only the last axes, in order, can be
 collective.mesh @m {x = 2, y = 3}
 %a = "test.op"() : () -> !G
 %r = collective.spmd on @m ins(%a : !G) sharded [{N = ["x", "y"]}] outs(!G) sharded [{N = ["y"]}] {
