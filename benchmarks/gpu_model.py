@@ -24,7 +24,7 @@ class Pair:
 
     @property
     def error(self) -> float:
-        """How much longer it was predicted to take, as a shard of what it took."""
+        """How much longer it was predicted to take, as a fraction of what it took."""
         return self.predicted / self.measured - 1
 
     @property

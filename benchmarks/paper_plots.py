@@ -1,4 +1,4 @@
-"""Plots of the evaluation: what each strategy costs, as a shard of unfused."""
+"""Plots of the evaluation: what each strategy costs, as a fraction of unfused."""
 
 # matplotlib is in the extra `plot`, which the environment of `make test` goes without.
 # pyright: reportMissingImports=false, reportUnknownArgumentType=false
@@ -36,7 +36,7 @@ def plot(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
     for op, group in groupby(rows, key=lambda row: row.op):
         members = list(group)
         figure = Figure(figsize=(10, 9), layout="constrained")
-        figure.suptitle(f"{op}: best mapping found, as a shard of unfused")
+        figure.suptitle(f"{op}: best mapping found, as a fraction of unfused")
         grid = figure.subplots(2 * len(MODELS), len(SHAPES[op]), sharey="row")
         panels = product(("latency", "energy"), MODELS)
         for line, (name, model) in zip(grid, panels, strict=True):
