@@ -32,6 +32,7 @@ PASSES = {
     "hoist-copies": "schedule.hoist_copies:HoistCopiesPass",
     "pad-blocks": "triton.pad_blocks:PadBlocksPass",
     "map-grid": "triton.map_grid:MapGridPass",
+    "mask-copies": "triton.mask_copies:MaskCopiesPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",
     "lower-to-comet": "comet.lower_to_comet:LowerToCometPass",
     "raise-comet": "comet.raise_comet:RaiseCometPass",

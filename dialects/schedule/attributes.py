@@ -277,8 +277,8 @@ class BlocksAttr(ParametrizedAttribute):
         return {(dim.data, tile.data): size.data for dim, tile, size in rows}
 
     def size(self, dim: str, tile: int) -> int:
-        """Return the block of a tile; a tile that is never on the chip has none."""
-        return self.sizes.get((dim, tile), tile)
+        """Return the block of a tile, the smallest one if it is not listed."""
+        return self.sizes.get((dim, tile), 1 << (tile - 1).bit_length())
 
     def verify(self) -> None:
         for (dim, tile), size in self.sizes.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -17,7 +17,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound import ReduceKind, ReduceKindAttr
-from comet.dialects.compound.dims import level_of, with_level
+from comet.dialects.compound.dims import level_of, names_of, with_level
 from comet.dialects.schedule.node import NodeOp
 
 
@@ -27,22 +27,26 @@ class CopyOp(IRDLOperation):
     Move a tile to another memory level.
 
     A tile that is shorter than its type holds the neutral element of `pad` beyond its
-    end, or zeros. In a tile tree that has copies nothing else moves: no value changes
-    its level where it enters or leaves a node.
+    end, or zeros. In a kernel, `mask` are the dimensions along which it may end before
+    its block does, see `mask-copies`. In a tile tree that has copies nothing else
+    moves: no value changes its level where it enters or leaves a node.
 
     ```mlir
-    %b = schedule.copy %a pad max : tensor<8x16xf16, #compound.dims<M, K @HBM>>
+    %b = schedule.copy %a mask ["K"] pad max
+        : tensor<8x16xf16, #compound.dims<M, K @HBM>>
         -> tensor<8x16xf16, #compound.dims<M, K @SMEM>>
     ```
     """
 
     name = "schedule.copy"
     source = operand_def(base(TensorType))
+    mask = opt_prop_def(ArrayAttr[StringAttr])
     pad = opt_prop_def(ReduceKindAttr)
     result = result_def(base(TensorType))
     traits = traits_def(Pure())
     assembly_format = (
-        "$source (`pad` $pad^)? attr-dict `:` type($source) `->` type($result)"
+        "$source (`mask` $mask^)? (`pad` $pad^)? attr-dict `:` type($source) `->` "
+        "type($result)"
     )
 
     def __init__(self, source: SSAValue, level: str, pad: ReduceKind | None = None):
@@ -58,6 +62,11 @@ class CopyOp(IRDLOperation):
         """The reduction whose neutral element stands beyond the ends of the tile."""
         return ReduceKind.ADD if self.pad is None else self.pad.data
 
+    @property
+    def masked(self) -> tuple[str, ...]:
+        """The dimensions along which the copy is masked."""
+        return () if self.mask is None else tuple(dim.data for dim in self.mask)
+
     def verify_(self) -> None:
         if not isinstance(self.parent_op(), NodeOp):
             raise VerifyException(f"'{self.name}' op is in the body of a node")
@@ -72,3 +81,8 @@ class CopyOp(IRDLOperation):
                 f"'{self.name}' op changes the memory level only, not {source} to "
                 f"{self.result.type}"
             )
+        for dim in self.masked:
+            if dim not in names_of(self.source):
+                raise VerifyException(
+                    f"'{self.name}' op is masked along {dim}, which {source} lacks"
+                )

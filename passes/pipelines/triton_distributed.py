@@ -54,6 +54,7 @@ from comet.passes.sharding.select_ranks import SelectRanksPass
 from comet.passes.sharding.shardings import select_mesh
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 from comet.passes.triton.map_grid import MapGridPass
+from comet.passes.triton.mask_copies import MaskCopiesPass
 from comet.passes.triton.pad_blocks import PadBlocksPass
 
 
@@ -237,6 +238,7 @@ class TritonDistributedPass(Pipeline):
             yield HoistCopiesPass()
             yield PadBlocksPass()
             yield MapGridPass()
+            yield MaskCopiesPass()
             yield LowerToTritonPass()
 
 

@@ -15,21 +15,18 @@ already stays.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.dataflow import KernelOp, PushOp, SignalOp, StageOp
-from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
-from comet.passes.analysis.levels import IRLevel, functions_at, spmd_region
-from comet.passes.triton.loop_slices import all_loops
-from comet.passes.triton.pad_blocks import kernel_extents, pad_blocks
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.triton.pad_blocks import grid_nodes, kernel_extents, pad_blocks
+from comet.passes.triton.slices import all_loops, rank_count, rank_loops
 
 
 @dataclass(frozen=True)
@@ -48,22 +45,12 @@ class MapGridPass(ModulePass):
 
 def map_grids(function: FuncOp) -> None:
     """Write the programs of every grid node in `function` that has none."""
-    on_ranks = rank_count(function) > 1
-    for op in function.walk():
-        if isinstance(op, SpatialOp) and op.is_grid and op.programs is None:
-            op.programs = grid_programs(op, on_ranks)
+    for node in grid_nodes(function):
+        if node.programs is None:
+            node.programs = grid_programs(node)
 
 
-def rank_count(function: FuncOp) -> int:
-    """Return the number of ranks that run the programs of `function`."""
-    region = spmd_region(function)
-    if region is None:
-        return 1
-    mesh = lookup_mesh(region, region.mesh.string_value())
-    return prod(mesh.axis_extents.values())
-
-
-def grid_programs(node: SpatialOp, on_ranks: bool) -> ProgramsAttr:
+def grid_programs(node: SpatialOp) -> ProgramsAttr:
     """Return the programs of a grid node with blocks."""
     loops, exact, whole = all_loops(node), exact_loops(node), kernel_extents(node)
     counts: list[int] = []
@@ -76,7 +63,7 @@ def grid_programs(node: SpatialOp, on_ranks: bool) -> ProgramsAttr:
     slicing = [index for index, loop in enumerate(loops) if loop.factor > 1]
     group = 1 if node.launch is None or len(slicing) != 2 else node.launch.group
     axes = [0] * len(loops)
-    if not on_ranks:
+    if rank_count(node) == 1:
         for index, axis in zip(slicing, _axes(len(slicing), group), strict=True):
             axes[index] = axis
     return ProgramsAttr(counts, slices, axes, group)
@@ -102,8 +89,7 @@ def exact_loops(node: SpatialOp) -> set[int]:
     if signals_of(kernel, node):
         return set(range(len(node.loops)))
     dims = [loop.dim for loop in node.loops]
-    over_ranks = (*source_dims(kernel, node), *destination_dims(kernel, node))
-    return {dims.index(dim) for dim in over_ranks if dim in dims}
+    return {dims.index(dim) for dim in rank_loops(node).owned if dim in dims}
 
 
 def signals_of(kernel: KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:

@@ -49,9 +49,15 @@ class PadBlocksPass(ModulePass):
 
 def pad_blocks(function: FuncOp) -> None:
     """Write the blocks of every kernel in `function` that has none."""
-    for op in function.walk():
-        if isinstance(op, SpatialOp) and op.is_grid and op.blocks is None:
-            op.blocks = BlocksAttr(block_sizes(op))
+    for node in grid_nodes(function):
+        if node.blocks is None:
+            node.blocks = BlocksAttr(block_sizes(node))
+
+
+def grid_nodes(function: FuncOp) -> list[SpatialOp]:
+    """Return the grid nodes of a function: its kernels, or their parts."""
+    nodes = (op for op in function.walk() if isinstance(op, SpatialOp))
+    return [op for op in nodes if op.is_grid and op.outermost is op]
 
 
 def block_sizes(node: SpatialOp) -> dict[tuple[str, int], int]:

@@ -112,8 +112,14 @@ def _kernels(random: Random) -> Specs:
 
 def _copies(random: Random) -> Specs:
     """Return passes before `lower-to-triton`, which does without them too."""
-    passes = ("materialize-copies", "hoist-copies", "pad-blocks", "map-grid")
-    return passes[: random.choice((0, 1, 2, 3, 4, 4))]
+    passes = (
+        "materialize-copies",
+        "hoist-copies",
+        "pad-blocks",
+        "map-grid",
+        "mask-copies",
+    )
+    return passes[: random.choice((0, 1, 2, 3, 4, 5, 5))]
 
 
 def in_one(random: Random, dims: Sequence[str]) -> tuple[Specs, str]:

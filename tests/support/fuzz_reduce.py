@@ -17,7 +17,7 @@ from xdsl.traits import IsTerminator
 IsSame = Callable[[Case], bool]
 OPTIONAL = (
     *("stream", "split", "annotate-cost", "bind", "canonicalize"),
-    *("materialize-copies", "hoist-copies", "pad-blocks", "map-grid"),
+    *("materialize-copies", "hoist-copies", "pad-blocks", "map-grid", "mask-copies"),
 )
 """Passes without which a program still is to run right."""
 

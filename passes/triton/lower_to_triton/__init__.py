@@ -24,6 +24,7 @@ from comet.passes.schedule.materialize_copies import has_transfers, materialize
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel
 from comet.passes.triton.lower_to_triton.program import find_program, lower_program
 from comet.passes.triton.map_grid import map_grids
+from comet.passes.triton.mask_copies import mask_copies
 from comet.passes.triton.pad_blocks import pad_blocks
 
 
@@ -47,9 +48,10 @@ class LowerToTritonPass(ModulePass):
 
 
 def prepare(function: FuncOp) -> None:
-    """Decide what the passes before have not: copies, blocks, programs."""
+    """Decide what the passes before have not: copies, blocks, programs, masks."""
     if has_transfers(function):
         materialize(function)
         hoist(function)
     pad_blocks(function)
     map_grids(function)
+    mask_copies(function)

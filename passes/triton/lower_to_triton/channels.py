@@ -20,7 +20,6 @@ from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
 from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.tl.types import BinaryKind
-from comet.passes.triton.loop_slices import LoopSlice
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.slices import DimSlice, inner_slice
 from comet.passes.triton.lower_to_triton.values import (
@@ -34,6 +33,7 @@ from comet.passes.triton.lower_to_triton.values import (
     scaled,
     scope_in,
 )
+from comet.passes.triton.slices import LoopSlice
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,9 @@ def owned_slice(
         shard = scope.constexprs.extent(row.dim, row.tile)
         hint = f"start_{row.dim.lower()}"
         first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, shard), hint)
-    whole, last = replace(row, is_bounded=True), row.tile * (ranks_of(scope).world - 1)
-    inside = inner_slice(part, whole, first, scope.prologue, last < part.length)
-    return replace(inside, unit=0), Owner(peer, first)
+    row = replace(row, is_bounded=True)
+    shape = part.shape.of_rank(row, ranks_of(scope).world)
+    return inner_slice(part, row, shape, first, scope.prologue), Owner(peer, first)
 
 
 def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
@@ -341,7 +341,7 @@ def _block_touched(
         if is_in_one_block(part, size):
             return scope, first
         first.name_hint = "first"
-        last = combined(scope, BinaryKind.ADD, start, part.length + size - 1)
+        last = combined(scope, BinaryKind.ADD, start, part.shape.length + size - 1)
         last = combined(scope, BinaryKind.FLOORDIV, last, size)
         count_ = scope.insert(tl.ConstantOp.of(count, i32))
         last = scope.insert(tl.BinaryOp(BinaryKind.MIN, last, count_), "end")
@@ -357,4 +357,5 @@ def _block_touched(
 
 def is_in_one_block(part: DimSlice, size: int) -> bool:
     """Whether no slice touches two blocks of so many elements."""
-    return part.unit > 0 and size % part.unit == 0 and part.length <= part.unit
+    unit = part.shape.unit
+    return unit > 0 and size % unit == 0 and part.shape.length <= unit

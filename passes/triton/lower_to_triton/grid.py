@@ -15,7 +15,6 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.triton.loop_slices import LoopSlice, loop_slices
 from comet.passes.triton.lower_to_triton.channels import (
     Awaited,
     Received,
@@ -29,6 +28,7 @@ from comet.passes.triton.lower_to_triton.channels import (
 from comet.passes.triton.lower_to_triton.nodes import BodyLowering
 from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.values import Buffer, GridIndex, Scope, both
+from comet.passes.triton.slices import LoopSlice, loop_slices
 
 
 @dataclass(frozen=True)
@@ -205,5 +205,5 @@ def _place(loop: LoopSlice, program: SSAValue, scope: Scope) -> None:
         start = home.add(tl.BinaryOp(BinaryKind.ADD, part.start, start))
     if loop.tile == 1:
         start.name_hint = loop.dim.lower()
-    bounded = not part.ragged and (part.start is None or part.full)
-    scope.slices[loop.dim] = inner_slice(part, loop, start, home, bounded)
+    shape = part.shape.on_grid(loop)
+    scope.slices[loop.dim] = inner_slice(part, loop, shape, start, home)

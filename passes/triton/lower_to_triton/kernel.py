@@ -24,7 +24,6 @@ from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
-from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
 from comet.dialects.dataflow.transfer import (
     PullOp,
     PushOp,
@@ -38,7 +37,6 @@ from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
 from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.dataflow.kernel_locals import awaited_first
-from comet.passes.triton.loop_slices import blocks_of
 from comet.passes.triton.lower_to_triton.channels import Received
 from comet.passes.triton.lower_to_triton.grid import Grid, lower_grid
 from comet.passes.triton.lower_to_triton.memory import (
@@ -58,6 +56,13 @@ from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Pro
 from comet.passes.triton.lower_to_triton.values import Scope
 from comet.passes.triton.map_grid import signals_of
 from comet.passes.triton.pad_blocks import kernel_extents, memory_level
+from comet.passes.triton.slices import (
+    RankLoops,
+    Slice,
+    blocks_of,
+    rank_loops,
+    whole_slices,
+)
 
 BESIDE = (EpochOp, IndexOp, PullOp, PushOp, ReadOp, RenameOp, SignalOp, StageOp, WaitOp)
 """What is in a kernel beside its nodes."""
@@ -82,15 +87,7 @@ class Part:
 
     node: SpatialOp
     signals: tuple[SignalOp, ...]
-    sources: tuple[str, ...] = ()
-    """Dimensions whose first loop runs over the ranks that sent them."""
-    destinations: tuple[str, ...] = ()
-    """The same for ranks that receive them."""
-
-    @property
-    def owned(self) -> tuple[str, ...]:
-        """All dimensions with a loop over ranks."""
-        return (*self.sources, *self.destinations)
+    over_ranks: RankLoops
 
     @property
     def programs(self) -> int:
@@ -133,21 +130,13 @@ def _parts(kernel: dataflow.KernelOp, world: int) -> list[Part]:
             f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
             "launch grid"
         )
-    return [_part(kernel, node, world) for node in grids]
+    return [Part(node, signals_of(kernel, node), rank_loops(node)) for node in grids]
 
 
 def grid_of(node: SpatialOp) -> tuple[int, ...]:
     """Return the extents of the launch grid of a node, as `map-grid` has written it."""
     assert node.programs is not None
     return node.programs.grid
-
-
-def _part(kernel: dataflow.KernelOp, node: SpatialOp, world: int) -> Part:
-    signals = signals_of(kernel, node)
-    if world == 1:
-        return Part(node, signals)
-    sources, destinations = source_dims(kernel, node), destination_dims(kernel, node)
-    return Part(node, signals, sources, destinations)
 
 
 @dataclass(frozen=True)
@@ -260,13 +249,13 @@ class _KernelLowering:
         body = BodyLowering(
             memory_level(node),
             lambda scope, value: memory.allocate(scope, value, extents),
-            part.sources,
+            part.over_ranks.sources,
         )
         first = (memory.buffers[value] for value in awaited_first(node))
         grid = Grid(
             [memory.buffers[value] for value in node.ins],
             [memory.target(value) for value in node.outs],
-            part.owned,
+            part.over_ranks.owned,
             [buffer for buffer in first if isinstance(buffer, Received)],
         )
         lower_grid(node, scope, grid, body)
@@ -280,12 +269,9 @@ class _KernelLowering:
         """Return the scope of a node's body, in which every slice is whole."""
         assert block.last_op is not None
         constexprs = self._constexprs.of_part(blocks_of(part.node))
-        # What programs have of all ranks in turn is whole.
-        shards = self._kernel.shard_extents
-        totals = {dim: shards[dim] for dim in shards if dim not in part.owned}
         slices = {
-            dim: self._whole(dim, extent, totals.get(dim), constexprs, home)
-            for dim, extent in kernel_extents(part.node).items()
+            dim: self._whole(dim, shape, constexprs, home)
+            for dim, shape in whole_slices(part.node).items()
         }
         builder = Builder(InsertPoint.before(block.last_op))
         return Scope(
@@ -293,29 +279,21 @@ class _KernelLowering:
         )
 
     def _whole(
-        self,
-        dim: str,
-        extent: int,
-        total: int | None,
-        constexprs: Constexprs,
-        home: Prologue,
+        self, dim: str, shape: Slice, constexprs: Constexprs, home: Prologue
     ) -> DimSlice:
         """Return the slice that is a whole dimension, or this rank's shard of it."""
-        block = constexprs.blocks.size(dim, extent)
-        size = constexprs.extent(dim, extent)
-        whole = DimSlice(dim, extent, block, True, None, size, home, constexprs)
-        ranks = self._ranks
-        if ranks is None or total is None or extent != -(-total // ranks.world):
+        size, ranks = constexprs.extent(dim, shape.length), self._ranks
+        whole = DimSlice(dim, shape, None, size, home, constexprs)
+        if ranks is None or not shape.ragged:
             return whole
-        if total == extent * ranks.world:
-            return whole
-        add, all_ranks = home.add, constexprs.extent(dim, total)
+        add, total = home.add, self._kernel.shard_extents[dim]
         before = add(tl.BinaryOp(BinaryKind.MUL, ranks.rank, size))
+        all_ranks = constexprs.extent(dim, total)
         left = add(tl.BinaryOp(BinaryKind.SUB, all_ranks, before))
         left = add(tl.BinaryOp(BinaryKind.MIN, left, size))
         zero = add(tl.ConstantOp.of(0, i32))
         stop = add(tl.BinaryOp(BinaryKind.MAX, left, zero), f"stop_{dim.lower()}")
-        return replace(whole, full=False, stop=stop, ragged=True)
+        return replace(whole, stop=stop)
 
 
 def unwritable(kernel: dataflow.KernelOp) -> SSAValue | None:

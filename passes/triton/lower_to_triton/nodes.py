@@ -24,7 +24,6 @@ from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.loops import is_innermost
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.triton.loop_slices import LoopSlice, loop_slices
 from comet.passes.triton.lower_to_triton.accumulators import (
     is_continued,
     is_fused,
@@ -54,6 +53,7 @@ from comet.passes.triton.lower_to_triton.values import (
     scope_in,
     store,
 )
+from comet.passes.triton.slices import LoopSlice, loop_slices
 
 Allocate = Callable[[Scope, SSAValue], Buffer]
 """Makes a program's own buffer for a value that is spilled to device memory."""
@@ -155,7 +155,7 @@ class BodyLowering:
         if isinstance(found, Buffer):
             found = self._loaded(scope, found, op)
         elif target is not None:
-            store(scope, target, found, _moved(op))
+            store(scope, target, found, op.masked, _moved(op))
         scope.values[op.result] = found if target is None else target
         self._finish_stores(op, scope)
 
@@ -188,13 +188,14 @@ class BodyLowering:
         if buffer.pointer is None:
             return positions(scope, buffer, element_type_of(op.result))
         name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
-        return load(scope, buffer, NEUTRAL[op.padding], f"{name}_tile", _moved(op))
+        neutral, hint = NEUTRAL[op.padding], f"{name}_tile"
+        return load(scope, buffer, op.masked, neutral, hint, _moved(op))
 
     def _stored(self, scope: Scope, value: SSAValue, target: Buffer) -> Buffer:
         """Store a yielded tile, unless it went to its target when it was made."""
         found = scope.values[value]
         if isinstance(found, Tile):
-            store(scope, target, found, f"{level_of(value)} -> {self._memory}")
+            store(scope, target, found, None, f"{level_of(value)} -> {self._memory}")
         elif found is not target and found.copy is not target:
             raise PassFailedException(
                 f"lower-to-triton: {value.type} is yielded without being computed; "
@@ -394,7 +395,9 @@ class TemporalLowering:
             inside, owner = owned_slice(inner, part, row, source)
             inner.owners[row.dim] = owner
         else:
-            inside = inner_slice(part, row, index, inner.prologue)
+            inside = inner_slice(
+                part, row, part.shape.in_loop(row), index, inner.prologue
+            )
         inner.slices[row.dim] = inside
         return loop, inner
 

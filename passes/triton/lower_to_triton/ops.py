@@ -348,7 +348,7 @@ def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
         return found.renamed(renaming)
     for old, new in renaming.items():
         slices = scope.slices[old], scope.slices[new]
-        starts = [(part.start, part.length, part.block) for part in slices]
+        starts = [(part.start, part.shape.length, part.shape.block) for part in slices]
         if starts[0] != starts[1]:
             raise PassFailedException(
                 f"lower-to-triton: compound.rename of a tile from {old} to {new}, "

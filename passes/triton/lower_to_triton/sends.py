@@ -179,8 +179,8 @@ def _block_made(
         return None
     if part.start is None or not is_in_one_block(part, size):
         raise PassFailedException(
-            f"lower-to-triton: programs make tiles of {part.length} along {dim}, and "
-            f"{channel.name} is signalled in blocks of {size}; cut both alike"
+            f"lower-to-triton: programs make tiles of {part.shape.length} along {dim}, "
+            f"and {channel.name} is signalled in blocks of {size}; cut both alike"
         )
     start = part.named_start()
     assert start is not None

@@ -1,7 +1,6 @@
 """
 Slices of dimensions inside a Triton kernel: where a tile starts and where it ends.
 
-Slices are implied by names: all tiles of one scope have the same slice of a dimension.
 Offsets and masks are made when first asked for, at the start of the block in which the
 slice begins, so that everything after can use them.
 """
@@ -9,8 +8,7 @@ slice begins, so that everything after can use them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from math import gcd
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Block, Operation, SSAValue
@@ -18,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from comet.dialects import tl
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.triton.loop_slices import LoopSlice
+from comet.passes.triton.slices import LoopSlice, Slice
 
 
 class Prologue:
@@ -101,44 +99,25 @@ class Constexprs:
 
 @dataclass
 class DimSlice:
-    """One slice of one dimension: elements `start` to `stop`, at most `length`."""
+    """One slice of one dimension: elements `start` to `stop`."""
 
     dim: str
-    length: int
-    """The number of elements in a slice that is not cut short."""
-    block: int
-    """The block size for tiles of the slice."""
-    full: bool
-    """Whether every slice has `length` elements."""
+    shape: Slice
     start: SSAValue | None
     """The first element, an i32; None where the slice is the whole dimension."""
     stop: SSAValue
     """The end, exclusive, an i32 or constexpr."""
     home: Prologue
     constexprs: Constexprs
-    unit: int = 0
-    """A number that divides every start; 0 where the only start is 0."""
-    ragged: bool = False
-    """Whether the end is another on some ranks."""
     _offsets: SSAValue | None = None
     _mask: SSAValue | None = None
 
-    @property
-    def has_axis(self) -> bool:
-        """Whether tiles have an axis for the dimension; one element needs none."""
-        return self.block > 1
-
-    @property
-    def exact(self) -> bool:
-        """Whether every element of a block is one of the slice: no mask is needed."""
-        return self.full and self.length == self.block
-
     def offsets(self) -> SSAValue | None:
         """Return the index of each element of a block; None is the scalar 0."""
-        if not self.has_axis:
+        if not self.shape.has_axis:
             return self.start
         if self._offsets is None:
-            size = self.constexprs.block(self.dim, self.block)
+            size = self.constexprs.block(self.dim, self.shape.block)
             hint = f"offs_{self.dim.lower()}"
             if self.start is None:
                 self._offsets = self.home.add(tl.ArangeOp(size), hint)
@@ -148,11 +127,9 @@ class DimSlice:
                 self._offsets = self.home.add(offsets, hint)
         return self._offsets
 
-    def mask(self, always: bool = False) -> SSAValue | None:
-        """Return which elements of a block are in the slice; None if all are."""
+    def mask(self) -> SSAValue:
+        """Return which elements of a block are in the slice."""
         offsets = self.offsets()
-        if self.exact and (offsets is None or not always):
-            return None
         if self._mask is None:
             compare = tl.CmpOp(CompareKind.LT, self._first_or(offsets), self.stop)
             self._mask = self.home.add(compare, f"mask_{self.dim.lower()}")
@@ -173,51 +150,28 @@ class DimSlice:
     def count(self) -> SSAValue:
         """Return the number of elements in the slice, as an f32 scalar."""
         add = self.home.add
-        if self.full:
-            return add(tl.ConstantOp.of(float(self.length), f32))
+        if self.shape.full:
+            return add(tl.ConstantOp.of(float(self.shape.length), f32))
         left = self.stop
         if self.start is not None:
             left = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
-        limit = add(tl.ConstantOp.of(self.length, i32))
+        limit = add(tl.ConstantOp.of(self.shape.length, i32))
         count = add(tl.BinaryOp(BinaryKind.MIN, left, limit))
         return add(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
 
 
 def inner_slice(
-    outer: DimSlice,
-    row: LoopSlice,
-    start: SSAValue,
-    home: Prologue,
-    bounded: bool = True,
+    outer: DimSlice, loop: LoopSlice, shape: Slice, start: SSAValue, home: Prologue
 ) -> DimSlice:
-    """
-    Return the slice that begins at `start` and that the loop cuts out of `outer`.
-
-    `bounded` says that no slice starts beyond the end of `outer`.
-    """
-    length = row.length
-    # A loop ends, and a grid too, before a slice of one element would be empty.
-    full = bounded and (length == 1 or (outer.full and outer.length % length == 0))
+    """Return the slice that begins at `start` and that the loop cuts out of `outer`."""
     stop = outer.stop
-    if row.is_bounded:
-        size = home.add(tl.ConstantOp.of(length, i32))
+    if loop.is_bounded:
+        size = home.add(tl.ConstantOp.of(shape.length, i32))
         stop = home.add(tl.BinaryOp(BinaryKind.ADD, start, size))
-        if not full:
+        if not shape.full:
             stop = home.add(tl.BinaryOp(BinaryKind.MIN, stop, outer.stop))
-        stop.name_hint = f"stop_{row.dim.lower()}"
-    unit = gcd(outer.unit, length)
-    return replace(
-        outer,
-        length=length,
-        block=row.block,
-        full=full,
-        start=start,
-        stop=stop,
-        home=home,
-        unit=unit,
-        _offsets=None,
-        _mask=None,
-    )
+        stop.name_hint = f"stop_{loop.dim.lower()}"
+    return DimSlice(loop.dim, shape, start, stop, home, outer.constexprs)
 
 
 def step_of(

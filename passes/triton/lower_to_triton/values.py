@@ -8,7 +8,7 @@ element, in the order of the type.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -198,12 +198,12 @@ class Scope:
 
     def axes(self, dims: Sequence[str]) -> tuple[str, ...]:
         """Return those of the dimensions for which blocks have an axis."""
-        return tuple(dim for dim in dims if self.slices[dim].has_axis)
+        return tuple(dim for dim in dims if self.slices[dim].shape.has_axis)
 
     def block_sizes(self, dims: Sequence[str]) -> list[SSAValue]:
         """Return the constexprs of a block's shape."""
         return [
-            self.constexprs.block(dim, self.slices[dim].block)
+            self.constexprs.block(dim, self.slices[dim].shape.block)
             for dim in self.axes(dims)
         ]
 
@@ -277,9 +277,11 @@ def masked(
 
     `always` asks for the selection even where it changes nothing.
     """
-    mask = scope.slices[dim].mask(always)
-    if mask is None or (tile.padding.get(dim) == neutral and not always):
+    part = scope.slices[dim]
+    is_neutral = part.shape.exact or tile.padding.get(dim) == neutral
+    if is_neutral and not (always and part.offsets() is not None):
         return tile
+    mask = part.mask()
     if dim in tile.dims:
         mask = aligned(scope, Tile(mask, (dim,)), tile.dims)
     other = scope.constant(neutral, tile.value.type)
@@ -289,24 +291,31 @@ def masked(
 
 def check_size(dims: Sequence[str], scope: Scope) -> None:
     """Raise `PassFailedException` where a block is larger than Triton's limit."""
-    count = math.prod(scope.slices[dim].block for dim in dims)
+    count = math.prod(scope.slices[dim].shape.block for dim in dims)
     if count > MAX_ELEMENTS:
-        shape = " x ".join(f"{dim}={scope.slices[dim].block}" for dim in dims)
+        shape = " x ".join(f"{dim}={scope.slices[dim].shape.block}" for dim in dims)
         raise PassFailedException(
             f"lower-to-triton: a block of {shape} has {count} elements, Triton takes "
             f"{MAX_ELEMENTS}; choose smaller tiles"
         )
 
 
-def load(scope: Scope, buffer: Buffer, neutral: float, hint: str, comment: str) -> Tile:
-    """Read the current slice of a buffer; `neutral` stands beyond its ends."""
+def load(
+    scope: Scope,
+    buffer: Buffer,
+    masked: Collection[str],
+    neutral: float,
+    hint: str,
+    comment: str,
+) -> Tile:
+    """Read the current slice of a buffer; `neutral` stands where it is masked."""
     check_size(buffer.dims, scope)
     axes = scope.axes(buffer.dims)
-    pointers, mask = addresses(scope, buffer, axes)
+    pointers, mask = addresses(scope, buffer, axes, masked)
     other = None
     if mask is not None:
         other = scope.constant(neutral, _pointee(buffer))
-    padding = {dim: neutral for dim in buffer.dims if not scope.slices[dim].exact}
+    padding = dict.fromkeys(masked, neutral)
     gathered = buffer.gathered
     if gathered is not None and gathered.is_remote:
         pointers = _broadcast(scope, pointers, buffer.dims)
@@ -324,7 +333,7 @@ def _broadcast(scope: Scope, value: SSAValue, dims: Sequence[str]) -> SSAValue:
 
     Shards of one element are at one address, each on its rank.
     """
-    shape = tuple(scope.slices[dim].block for dim in scope.axes(dims))
+    shape = tuple(scope.slices[dim].shape.block for dim in scope.axes(dims))
     if shape_of(value.type) == shape:
         return value
     return scope.insert(tl.BroadcastToOp(value, scope.block_sizes(dims)))
@@ -345,14 +354,25 @@ def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
     )
 
 
-def store(scope: Scope, buffer: Buffer, tile: Tile, comment: str) -> None:
-    """Write a tile to the current slice of a buffer, and wherever it goes besides."""
+def store(
+    scope: Scope,
+    buffer: Buffer,
+    tile: Tile,
+    masked: Collection[str] | None,
+    comment: str,
+) -> None:
+    """
+    Write a tile to the current slice of a buffer, and wherever it goes besides.
+
+    What is `masked` is said by a copy; other stores are masked where slices are short.
+    """
     if buffer.pointer is not None:
-        store_tile(scope, buffer, tile, comment, buffer.cache, buffer.within)
+        cache, within = buffer.cache, buffer.within
+        store_tile(scope, buffer, tile, comment, cache, within, masked)
     for push in buffer.pushes:
         push(scope, tile, comment, buffer.within)
     if buffer.copy is not None:
-        store(scope, buffer.copy, tile, comment)
+        store(scope, buffer.copy, tile, masked, comment)
 
 
 def store_tile(
@@ -362,10 +382,13 @@ def store_tile(
     comment: str,
     cache: SSAValue | None = None,
     within: SSAValue | None = None,
+    masked: Collection[str] | None = None,
 ) -> None:
     """Write a tile to the current slice of a buffer, only where `within` holds."""
     axes = scope.axes(buffer.dims)
-    pointers, mask = addresses(scope, buffer, axes)
+    if masked is None:
+        masked = [dim for dim in buffer.dims if not scope.slices[dim].shape.exact]
+    pointers, mask = addresses(scope, buffer, axes, masked)
     if within is not None:
         mask = within if mask is None else both(scope, mask, within)
     value = _broadcast(scope, aligned(scope, tile, axes), buffer.dims)
@@ -391,9 +414,9 @@ def both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:
 
 
 def addresses(
-    scope: Scope, buffer: Buffer, axes: Sequence[str]
+    scope: Scope, buffer: Buffer, axes: Sequence[str], masked: Collection[str]
 ) -> tuple[SSAValue, SSAValue | None]:
-    """Return the pointers of the current slice, and the mask of what is inside."""
+    """Return the pointers of the current slice, and the mask along some dimensions."""
     assert buffer.pointer is not None
     pointers, mask = buffer.pointer, None
     for dim, stride in zip(buffer.dims, buffer.strides, strict=True):
@@ -402,8 +425,8 @@ def addresses(
             offsets = placed(scope, dim, offsets, axes)
             for offset in steps_along(scope, buffer, dim, stride, offsets):
                 pointers = scope.insert(tl.AddPtrOp(pointers, offset))
-        if (inside := part.mask()) is not None:
-            inside = placed(scope, dim, inside, axes)
+        if dim in masked:
+            inside = placed(scope, dim, part.mask(), axes)
             mask = inside if mask is None else both(scope, mask, inside)
     return pointers, mask
 

@@ -29,6 +29,7 @@ func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 // CHECK-ALL:     IR Dump After hoist-copies
 // CHECK-ALL:     IR Dump After pad-blocks
 // CHECK-ALL:     IR Dump After map-grid
+// CHECK-ALL:     IR Dump After mask-copies
 // CHECK-ALL:     IR Dump After lower-to-triton
 // CHECK-ALL-NOT: IR Dump
 
@@ -45,6 +46,7 @@ func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 // CHECK-BETWEEN:     IR after hoist-copies:
 // CHECK-BETWEEN:     IR after pad-blocks:
 // CHECK-BETWEEN:     IR after map-grid:
+// CHECK-BETWEEN:     IR after mask-copies:
 // CHECK-BETWEEN-NOT: IR after
 
 // CHECK-TIME: Pass attach-hardware took {{[0-9.e-]+}} seconds

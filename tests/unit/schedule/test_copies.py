@@ -13,7 +13,7 @@ from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import transfers
 from comet.interpreter import run
 
-COPIES = "materialize-copies,hoist-copies,pad-blocks,map-grid"
+COPIES = "materialize-copies,hoist-copies,mask-copies"
 SHAPE = {"M": 20, "N": 12, "K": 10}
 H200X1 = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "h200x1.yaml"}"}}'
 EDGE = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "edge.yaml"}"}}'

@@ -723,3 +723,19 @@ func.func @f(%c: !C) -> !C {
   }
   func.return %r : !C
 }
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<3x12xf16, #compound.dims<M, N @GB>>
+!u = tensor<3x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  %r = schedule.spatial on grid [g0: M = 2] ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    // CHECK: 'schedule.copy' op is masked along K, which tensor<3x12xf16, #compound.dims<M, N @GB>> lacks
+    %u = schedule.copy %t mask ["M", "K"] : !t -> !u
+    %v = schedule.copy %u : !u -> !t
+    schedule.yield %v : !t
+  }
+  func.return %r : !C
+}

@@ -48,3 +48,20 @@ func.func @rowsum(%x: !x) -> !m {
 // CHECK-NEXT:    %sum = tl.empty : tensor<6xf32, #compound.dims<M @HBM>>
 // CHECK-NEXT:    tl.launch @rowsum_kernel grid [2] warps 2 stages 3 on %x, %sum : tensor<6x40xf16, #compound.dims<M, N @HBM>>, tensor<6xf32, #compound.dims<M @HBM>>
 // CHECK-NEXT:    func.return %sum : tensor<6xf32, #compound.dims<M @HBM>>
+
+// A body may make what it stores where it is stored.
+
+!f = tensor<6x40xf32, #compound.dims<M, N @HBM>>
+!ft = tensor<3x40xf32, #compound.dims<M, N @HBM>>
+
+func.func @ones(%x: !f) -> !f {
+  %y = schedule.spatial on grid [g0: M = 2] ins(%x : !f) outs(!f) {
+  ^bb0(%x1: !ft):
+    %y1 = compound.fill 1.0 : !ft
+    schedule.yield %y1 : !ft
+  }
+  func.return %y : !f
+}
+
+// CHECK:       tl.kernel @ones_kernel
+// CHECK:         tl.store %{{.*}}, %y1 mask %{{.*}} : tensor<4x64xi1> {tl.comment = "HBM -> HBM"}

@@ -1,0 +1,50 @@
+"""
+`mask-copies`: the dimensions along which a copy of a kernel is masked.
+
+The last tile of a dimension may be short, and a block may be larger than its tile: what
+a copy loads or stores is then masked along that dimension. Takes functions at the
+schedule or the dataflow level, with copies, blocks and programs. A copy without short
+tiles gets an empty mask; masks that are written already stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule import CopyOp
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.triton.map_grid import map_grids
+from comet.passes.triton.pad_blocks import grid_nodes, pad_blocks
+from comet.passes.triton.slices import kernel_slices
+
+
+@dataclass(frozen=True)
+class MaskCopiesPass(ModulePass):
+    """Say along which dimensions copies are masked."""
+
+    name = "mask-copies"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Write the masks of the copies in all functions that are no references."""
+        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+        for function in functions_at(op, self.name, *levels, copies=True):
+            pad_blocks(function)
+            map_grids(function)
+            mask_copies(function)
+
+
+def mask_copies(function: FuncOp) -> None:
+    """Write the masks of all copies in `function` that have none."""
+    for grid in grid_nodes(function):
+        slices = kernel_slices(grid)
+        for op in grid.walk():
+            if isinstance(op, CopyOp) and op.mask is None:
+                own = slices[op.parent_op()]
+                short = [dim for dim in names_of(op.result) if not own[dim].exact]
+                op.mask = ArrayAttr(map(StringAttr, short))

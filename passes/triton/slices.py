@@ -1,0 +1,227 @@
+"""
+The slices of dimensions in a kernel: how many elements a tile has, in which block.
+
+Slices are implied by names: all tiles of one scope have the same slice of a dimension.
+Pure functions on kernels with blocks; nothing here changes IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import gcd, prod
+from typing import Self
+
+from xdsl.ir import Operation
+
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import BlocksAttr
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.triton.pad_blocks import kernel_extents
+
+
+@dataclass(frozen=True)
+class LoopSlice:
+    """One loop of a node: how it slices its dimension."""
+
+    dim: str
+    factor: int
+    tile: int
+    """The extent of a slice, in elements."""
+    block: int
+    """What the tiles of a slice are padded to, in elements."""
+    is_bounded: bool
+    """Whether a slice ends before its block does: it is split further, or exact."""
+
+    @property
+    def length(self) -> int:
+        """The elements that a slice has: the tile, or all of its block."""
+        return self.tile if self.is_bounded else self.block
+
+
+def loop_slices(node: NodeOp) -> list[LoopSlice]:
+    """Return the loops of a node that slice something, in order."""
+    return [loop for loop in all_loops(node) if loop.factor > 1]
+
+
+def all_loops(node: NodeOp) -> list[LoopSlice]:
+    """Return all loops of a node, in order."""
+    blocks, lengths, cuts = blocks_of(node), slice_lengths(node), node.cuts()
+    found: list[LoopSlice] = []
+    for index, cut in enumerate(cuts):
+        block = blocks.size(cut.dim, cut.tile)
+        later = [other for other in cuts[index + 1 :] if other.dim == cut.dim]
+        is_split = any(other.factor > 1 for other in later)
+        is_exact = bool(lengths) and lengths[index] != block
+        bounded = is_split or is_exact or is_split_inside(node, cut.dim)
+        found.append(LoopSlice(cut.dim, cut.factor, cut.tile, block, bounded))
+    return found
+
+
+def slice_lengths(node: NodeOp) -> tuple[int, ...]:
+    """Return the elements of each program's slices, empty before `map-grid`."""
+    if not isinstance(node, SpatialOp) or node.programs is None:
+        return ()
+    return node.programs.slices
+
+
+def blocks_of(node: NodeOp) -> BlocksAttr:
+    """Return the blocks of the kernel that a node is, or is in."""
+    grid = node.outermost
+    assert isinstance(grid, SpatialOp)
+    return BlocksAttr({}) if grid.blocks is None else grid.blocks
+
+
+def is_split_inside(node: NodeOp, dim: str) -> bool:
+    """Whether a node in the body splits `dim` further."""
+    return any(
+        inner.factors.get(dim, 1) > 1
+        for inner in node.body.walk()
+        if isinstance(inner, NodeOp)
+    )
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice of one dimension, as far as it is known when a kernel is compiled."""
+
+    length: int
+    """The number of elements in a slice that is not cut short."""
+    block: int
+    """The block size for tiles of the slice."""
+    full: bool = True
+    """Whether every slice has `length` elements."""
+    whole: bool = True
+    """Whether nothing has cut the dimension."""
+    unit: int = 0
+    """A number that divides every start; 0 where that of a rank is unknown, or 0."""
+    ragged: bool = False
+    """Whether the end is another on some ranks."""
+    owned: bool = False
+    """Whether it is the shard of one rank, or is in one."""
+
+    @property
+    def has_axis(self) -> bool:
+        """Whether tiles have an axis for the dimension; one element needs none."""
+        return self.block > 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element of a block is one of the slice: no mask is needed."""
+        return self.full and self.length == self.block
+
+    def in_loop(self, loop: LoopSlice) -> Self:
+        """Return a slice that a loop cuts out, which ends where this one does."""
+        return self._cut(loop, bounded=True)
+
+    def on_grid(self, loop: LoopSlice) -> Self:
+        """Return a slice that a program has, and that may begin after the end."""
+        return self._cut(loop, not self.ragged and (self.whole or self.full))
+
+    def of_rank(self, loop: LoopSlice, ranks: int) -> Self:
+        """Return the shard of a rank, at most a tile of the loop over the ranks."""
+        bounded = loop.tile * (ranks - 1) < self.length
+        shard = self._cut(replace(loop, is_bounded=True), bounded)
+        return replace(shard, unit=0, owned=True)
+
+    def _cut(self, loop: LoopSlice, bounded: bool) -> Self:
+        """Return a slice; `bounded` says that none starts beyond the end of this."""
+        length = loop.length
+        # A loop ends, and a grid too, before a slice of one element would be empty.
+        full = bounded and (length == 1 or (self.full and self.length % length == 0))
+        return replace(
+            self,
+            length=length,
+            block=loop.block,
+            full=full,
+            whole=False,
+            unit=gcd(self.unit, length),
+        )
+
+
+def rank_count(op: Operation) -> int:
+    """Return the number of ranks that run an operation."""
+    above = op.parent_op()
+    while above is not None and not isinstance(above, SpmdOp):
+        above = above.parent_op()
+    if above is None:
+        return 1
+    mesh = lookup_mesh(above, above.mesh.string_value())
+    return prod(mesh.axis_extents.values())
+
+
+@dataclass(frozen=True)
+class RankLoops:
+    """The dimensions of a grid node with loops over ranks, and how many ranks."""
+
+    ranks: int = 1
+    sources: tuple[str, ...] = ()
+    """Dimensions whose first loop runs over the ranks that sent them."""
+    destinations: tuple[str, ...] = ()
+    """The same for ranks that receive them."""
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """All dimensions with a loop over ranks."""
+        return (*self.sources, *self.destinations)
+
+
+def rank_loops(node: SpatialOp) -> RankLoops:
+    """Return the loops over ranks of a grid node."""
+    kernel, ranks = node.parent_op(), rank_count(node)
+    if ranks == 1 or not isinstance(kernel, KernelOp):
+        return RankLoops()
+    return RankLoops(ranks, source_dims(kernel, node), destination_dims(kernel, node))
+
+
+def whole_slices(node: SpatialOp) -> dict[str, Slice]:
+    """Return the slices of a kernel that nothing has cut; shards may be ragged."""
+    kernel, loops, blocks = node.parent_op(), rank_loops(node), blocks_of(node)
+    totals = kernel.shard_extents if isinstance(kernel, KernelOp) else {}
+    slices: dict[str, Slice] = {}
+    for dim, extent in kernel_extents(node).items():
+        # What programs have of all ranks in turn is whole.
+        even = extent * loops.ranks
+        total = even if dim in loops.owned else totals.get(dim, even)
+        is_shard = extent == -(-total // loops.ranks)
+        ragged = is_shard and total != even
+        slices[dim] = Slice(extent, blocks.size(dim, extent), not ragged, ragged=ragged)
+    return slices
+
+
+def kernel_slices(grid: SpatialOp) -> dict[Operation | None, Mapping[str, Slice]]:
+    """Return the slices that each node of a kernel has of every dimension."""
+    ranks, whole = rank_loops(grid), whole_slices(grid)
+    found: dict[Operation | None, Mapping[str, Slice]] = {}
+    for node in grid.walk():
+        if isinstance(node, NodeOp):
+            outer = found.get(node.parent_op(), whole)
+            found[node] = _inside(node, outer, ranks)
+    return found
+
+
+def _inside(
+    node: NodeOp, outer: Mapping[str, Slice], ranks: RankLoops
+) -> Mapping[str, Slice]:
+    """Return the slices in the body of a node."""
+    slices = dict(outer)
+    for loop in loop_slices(node):
+        part = slices[loop.dim]
+        if is_rank_loop(node, loop, ranks) and not part.owned:
+            slices[loop.dim] = part.of_rank(loop, ranks.ranks)
+        elif node.is_grid:
+            slices[loop.dim] = part.on_grid(loop)
+        else:
+            slices[loop.dim] = part.in_loop(loop)
+    return slices
+
+
+def is_rank_loop(node: NodeOp, loop: LoopSlice, ranks: RankLoops) -> bool:
+    """Whether a loop may run over ranks, if it is the first of its dimension."""
+    if node.is_grid:
+        return loop.dim in ranks.owned
+    return loop.dim in ranks.sources and loop.factor == ranks.ranks > 1
