@@ -28,15 +28,17 @@ from comet.dialects.comet import (
     TileOp,
 )
 from comet.dialects.comet.attributes import (
+    Compute,
+    MovedTensor,
+    Sizes,
+    Step,
+)
+from comet.kinds import (
     Access,
     BindingKind,
     CollectiveKind,
-    Compute,
-    MovedTensor,
     OperationKind,
     ReductionKind,
-    Sizes,
-    Step,
     TileKind,
 )
 from comet.yaml_file import FileFormatError, read_yaml

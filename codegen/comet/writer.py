@@ -24,7 +24,10 @@ from comet.dialects.comet import (
     ProblemOp,
     TileOp,
 )
-from comet.dialects.comet.attributes import Access, Sizes
+from comet.dialects.comet.attributes import (
+    Sizes,
+)
+from comet.kinds import Access
 
 _INDENT = "  "
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -11,7 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from comet.cost.accelerator.problem import BindingKind, Collective, Node, Tile
+from comet.cost.accelerator.problem import (
+    Collective,
+    Node,
+    Tile,
+)
+from comet.kinds import BindingKind
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from comet.cost.accelerator.flow import TileExtents
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import Extents
 from comet.cost.accelerator.problem import (
-    BindingKind,
     Entry,
     Node,
     Problem,
@@ -28,6 +27,7 @@ from comet.cost.accelerator.problem import (
 )
 from comet.cost.accelerator.volume import elements_of
 from comet.cost.reals import Real, Truth, total
+from comet.kinds import BindingKind
 
 ROOT_MEMORY = "DRAM"
 """The level that has room for everything."""

@@ -84,8 +84,8 @@ def systolic_cycles(unit: Unit, extents: Sequence[int], streamed: int) -> int:
 
 def _array_cycles(unit: Unit, held: Iterable[Real], streamed: Real) -> Real:
     """Cycles to fill, stream and drain once per fold of the extents that are held."""
-    sides = (unit.rows * unit.row_arrays, unit.columns * unit.column_arrays)
-    folds = product(np.ceil(n / side) for n, side in zip(held, sides, strict=False))
+    pairs = zip(held, unit.sides, strict=False)
+    folds = product(np.ceil(extent / side) for extent, side in pairs)
     return folds * (2 * unit.rows + unit.columns + streamed - 2)
 
 
@@ -237,7 +237,7 @@ def throughput(unit: Unit, leaf: Leaf) -> float:
     """The maximum of elements of the iteration space that a unit finishes per cycle."""
     match unit.kind:
         case "SystolicArray":
-            return unit.rows * unit.row_arrays * unit.columns * unit.column_arrays
+            return math.prod(unit.sides)
         case "VSIMD":
             return unit.width / vector_steps(unit, leaf.kind)
         case "GEMM":

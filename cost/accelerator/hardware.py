@@ -61,6 +61,11 @@ class Unit:
     column_arrays: int = 1
     energy: float = 0
 
+    @property
+    def sides(self) -> tuple[int, int]:
+        """The rows and columns of all arrays together."""
+        return self.rows * self.row_arrays, self.columns * self.column_arrays
+
 
 @dataclass(frozen=True, slots=True)
 class Network:

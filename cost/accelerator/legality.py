@@ -31,9 +31,7 @@ from comet.cost.accelerator.flow import TileExtents, tile_extents
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.problem import (
-    BindingKind,
     Collective,
-    CollectiveKind,
     Entry,
     Problem,
     Tile,
@@ -43,6 +41,7 @@ from comet.cost.accelerator.tool.nest import build_nests
 from comet.cost.accelerator.volume import elements_of
 from comet.cost.collectives.formulas import link_network
 from comet.cost.estimate import CostError, at_node
+from comet.kinds import BindingKind, CollectiveKind
 
 LIMIT = 2**32
 """The COMET tool's counts must be below this."""

@@ -14,15 +14,15 @@ from functools import lru_cache
 import numpy as np
 
 from comet.cost.accelerator.hardware import Network
-from comet.cost.accelerator.problem import CollectiveKind
 from comet.cost.accelerator.router import mesh_energy
 from comet.cost.estimate import CostError
 from comet.cost.reals import Precision, Real, double
+from comet.kinds import CollectiveKind
 
 TABLED_MESHES = {(1, 1): 0, (2, 2): 2, (4, 4): 6, (16, 16): 30}
 """The meshes the COMET tool supports, and the hops of one phase."""
 
-REDUCTION_ENERGY = {"add": 0.11, "max": 0.0025, "mult": 0.64}
+REDUCTION_ENERGY = {"add": 0.11, "sub": 0.11, "max": 0.0025, "mult": 0.64}
 """pJ per element combined in the network."""
 
 REDUCTION_LANES = 16.0
@@ -35,7 +35,7 @@ REDUCING = (CollectiveKind.REDUCTION, CollectiveKind.ALL_REDUCE)
 """Kinds that combine values."""
 
 
-def mesh_used(network: Network, instances: int) -> tuple[int, int]:
+def mesh_used(mesh: tuple[int, int] | None, instances: int) -> tuple[int, int]:
     """
     The part of the mesh that `instances` occupy, the smallest square if it fits (COMET
     tool).
@@ -44,9 +44,9 @@ def mesh_used(network: Network, instances: int) -> tuple[int, int]:
     second side in both such cases.
     """
     edge = math.ceil(math.sqrt(instances))
-    if network.mesh is None:
+    if mesh is None:
         return edge, edge
-    x, y = network.mesh
+    x, y = mesh
     if x >= edge and y >= edge:
         return edge, edge
     if x < edge and y < edge:

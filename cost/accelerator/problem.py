@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from typing import TypeAlias
+
+from comet.kinds import Access, BindingKind, CollectiveKind
 
 Projection: TypeAlias = tuple[tuple[str, ...], ...]
 """
@@ -21,36 +22,6 @@ One tuple of dimension names per axis of a tensor; the names of one axis are add
 
 Sizes: TypeAlias = Mapping[str, int]
 """A size per dimension name."""
-
-
-class BindingKind(Enum):
-    """How a node is scheduled against its right-hand sibling."""
-
-    SEQUENTIAL = "sequential"
-    PIPELINE = "pipeline"
-    PARALLEL = "parallel"
-    SHARING = "sharing"
-
-
-class CollectiveKind(Enum):
-    """A collective of the COMET format."""
-
-    BROADCAST = "broadcast"
-    REDUCTION = "reduction"
-    ALL_GATHER = "allgather"
-    ALL_REDUCE = "allreduce"
-    SCATTER = "scatter"
-    GATHER = "gather"
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How one operation touches one tensor."""
-
-    tensor: str
-    projection: Projection
-    writes: bool
-    """True where the tensor is drained, not filled."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +233,7 @@ class Problem:
         op = self.operation.get(tag)
         if op is None or tensor not in op.access:
             return True
-        return op.access[tensor].writes
+        return op.access[tensor].read_write
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -18,7 +18,6 @@ from comet.cost.accelerator.hardware import Hardware, Memory, Network
 from comet.cost.accelerator.mappings import Extents
 from comet.cost.accelerator.problem import (
     Collective,
-    CollectiveKind,
     Entry,
     Problem,
     Projection,
@@ -37,6 +36,7 @@ from comet.cost.reals import (
     times,
     total,
 )
+from comet.kinds import CollectiveKind
 
 
 def elements_of(

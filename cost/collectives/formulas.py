@@ -21,9 +21,9 @@ from comet.cost.accelerator.noc import (
     network_energy,
     tabled_hops,
 )
-from comet.cost.accelerator.problem import CollectiveKind
 from comet.cost.estimate import CostError
 from comet.cost.reals import Real, single
+from comet.kinds import CollectiveKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def tool_cost(
     memory = int(memory_cycles(exchange, level.memory, network))
     if exchange.sources < 2:
         return CollectiveCost(memory, stored, 0.0)
-    mesh = mesh_used(network, exchange.sources)
+    mesh = mesh_used(network.mesh, exchange.sources)
     size, hops = int(exchange.read_bytes / element_bytes), tabled_hops(mesh)
     cycles = network_cycles(
         kind,

@@ -17,7 +17,6 @@ from xdsl.ir import SSAValue
 
 from comet.cost.accelerator.hardware import Hardware, Level, Network
 from comet.cost.accelerator.noc import REDUCING, mesh_bits_energy, phases
-from comet.cost.accelerator.problem import CollectiveKind
 from comet.cost.collectives.algorithms import (
     HIERARCHICAL,
     TIMES,
@@ -40,6 +39,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import Algorithm
 from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.dialects.cost import Figures, Model, TimeUnit
+from comet.kinds import CollectiveKind
 
 IN_FILES: dict[str, CollectiveKind] = {
     "all_reduce": CollectiveKind.ALL_REDUCE,

@@ -10,11 +10,8 @@ from xdsl.ir import Operation as Op
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.model import price
 from comet.cost.accelerator.problem import (
-    Access,
     Binding,
-    BindingKind,
     Collective,
-    CollectiveKind,
     Entry,
     Leaf,
     Node,
@@ -34,7 +31,9 @@ from comet.dialects.comet import (
     ProblemOp,
     TileOp,
 )
-from comet.dialects.comet.attributes import MovedTensor, ReductionKind
+from comet.dialects.comet.attributes import (
+    MovedTensor,
+)
 
 OpT = TypeVar("OpT", bound=Op)
 
@@ -87,10 +86,9 @@ def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
 
 
 def _operation(op: DeclareOp) -> Operation:
-    accesses = tuple(Access(a.tensor, a.projection, a.read_write) for a in op.accesses)
     dims = tuple(d.data for d in op.dimensions)
     return Operation(
-        op.operation.data, tuple(t.data for t in op.ins), op.out.data, dims, accesses
+        op.operation.data, tuple(t.data for t in op.ins), op.out.data, dims, op.accesses
     )
 
 
@@ -110,9 +108,7 @@ class _Numbering:
         bindings: list[Binding | None] = []
         for child in op.body.block.ops:
             if isinstance(child, BindingOp):
-                bindings.append(
-                    Binding(self._next(), BindingKind(str(child.kind.data)))
-                )
+                bindings.append(Binding(self._next(), child.kind.data))
             else:
                 children.append(self._node(child))
         bound = tuple(bindings) if bindings else (None,) * (len(children) - 1)
@@ -143,7 +139,7 @@ class _Numbering:
         return Leaf(
             self._next(),
             op.operation.data,
-            str(op.kind.data),
+            op.kind.data,
             tuple(steps),
             op.primitive.data,
             steps,
@@ -155,7 +151,7 @@ class _Numbering:
     def _collective(self, op: CollectiveOp) -> Collective:
         return Collective(
             self._next(),
-            CollectiveKind(str(op.kind.data)),
+            op.kind.data,
             op.target.data,
             op.tag.data,
             None if op.dimension is None else op.dimension.data,
@@ -164,17 +160,10 @@ class _Numbering:
             op.in_tensor.data,
             op.out_tensor.data,
             op.bits,
-            _reduction(op),
+            None if op.reduction_op is None else op.reduction_op.data,
             0 if op.spatial_factor is None else op.spatial_factor.value.data,
             op.wb_output is not None,
         )
-
-
-def _reduction(op: CollectiveOp) -> str | None:
-    if op.reduction_op is None:
-        return None
-    kind = op.reduction_op.data
-    return "add" if kind is ReductionKind.SUB else str(kind)
 
 
 def _entry(moved: MovedTensor) -> Entry:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Block, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -16,17 +16,18 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.arch.fields import Fields, FieldsDirective, dictionary_of, fields_of
+from comet.dialects.arch.fields import (
+    Fields,
+    FieldsDirective,
+    dictionary_of,
+    fields_of,
+    number,
+)
 from comet.dialects.arch.schema import COMPUTE, MEMORY, Rules, mistakes
 from comet.dialects.parents import HasParentNamed
 
 SYSTEM = "arch.system"
 """The name of the op of a whole machine, which holds all others."""
-
-
-def integer_of(attribute: Attribute | None, default: int) -> int:
-    """Return an integer field; the default if it is absent or no integer."""
-    return attribute.value.data if isinstance(attribute, IntegerAttr) else default
 
 
 class ContainerOp(IRDLOperation, ABC):
@@ -122,5 +123,5 @@ class MemoryOp(RowOp):
     @property
     def bytes(self) -> int:
         """The capacity of one instance: width times depth."""
-        fields = self.fields.data
-        return integer_of(fields.get("width"), 1) * integer_of(fields.get("depth"), 1)
+        fields = fields_of(self.fields)
+        return int(number(fields, "width", 1) * number(fields, "depth", 1))

@@ -39,26 +39,28 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.comet.attributes import (
     AccessesAttr,
-    BindingKind,
     BindingKindAttr,
-    CollectiveKind,
     CollectiveKindAttr,
     Compute,
     ComputeAttr,
     EntriesAttr,
     MovedTensor,
-    OperationKind,
     OperationKindAttr,
-    ReductionKind,
     ReductionKindAttr,
     Sizes,
     SizesAttr,
     Step,
     StepsAttr,
-    TileKind,
     TileKindAttr,
 )
 from comet.dialects.comet.problem import ConstantsOp, DeclareOp, ProblemOp, names_attr
+from comet.kinds import (
+    BindingKind,
+    CollectiveKind,
+    OperationKind,
+    ReductionKind,
+    TileKind,
+)
 
 
 def _unit(flag: bool) -> UnitAttr | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import auto
 from functools import partial
 from typing import TypeAlias
 
@@ -19,17 +18,18 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
+
+from comet.kinds import (
+    Access,
+    BindingKind,
+    CollectiveKind,
+    OperationKind,
+    ReductionKind,
+    TileKind,
+)
 
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 """A positive number per dimension, in the order of the file."""
-
-
-class TileKind(StrEnum):
-    """How the iterations of a data-movement node follow each other."""
-
-    TEMPORAL = auto()
-    SPATIAL = auto()
 
 
 @irdl_attr_definition
@@ -39,36 +39,11 @@ class TileKindAttr(EnumAttribute[TileKind], SpacedOpaqueSyntaxAttribute):
     name = "comet.tile_kind"
 
 
-class BindingKind(StrEnum):
-    """How a node runs relative to its next sibling."""
-
-    SEQUENTIAL = auto()
-    PIPELINE = auto()
-    PARALLEL = auto()
-    SHARING = auto()
-
-
 @irdl_attr_definition
 class BindingKindAttr(EnumAttribute[BindingKind], SpacedOpaqueSyntaxAttribute):
     """The kind of an inter-tile binding."""
 
     name = "comet.binding_kind"
-
-
-class OperationKind(StrEnum):
-    """The operation types that a compute unit of the COMET tool can price."""
-
-    GEMM = auto()
-    SOFTMAX = auto()
-    MAX = auto()
-    EXP = auto()
-    DIV = auto()
-    ADD = auto()
-    MULT = auto()
-    SQRT = auto()
-    ROWSUM = auto()
-    ROWMAX = auto()
-    CONVOLUTION = auto()
 
 
 @irdl_attr_definition
@@ -78,17 +53,6 @@ class OperationKindAttr(EnumAttribute[OperationKind], SpacedOpaqueSyntaxAttribut
     name = "comet.operation_kind"
 
 
-class CollectiveKind(StrEnum):
-    """The collectives of the COMET tool."""
-
-    BROADCAST = auto()
-    REDUCTION = auto()
-    ALLGATHER = auto()
-    ALLREDUCE = auto()
-    SCATTER = auto()
-    GATHER = auto()
-
-
 @irdl_attr_definition
 class CollectiveKindAttr(EnumAttribute[CollectiveKind], SpacedOpaqueSyntaxAttribute):
     """The type of a collective."""
@@ -96,31 +60,11 @@ class CollectiveKindAttr(EnumAttribute[CollectiveKind], SpacedOpaqueSyntaxAttrib
     name = "comet.collective_kind"
 
 
-class ReductionKind(StrEnum):
-    """How a reducing collective combines two values; the tool treats sub as add."""
-
-    MAX = auto()
-    ADD = auto()
-    SUB = auto()
-    MULT = auto()
-
-
 @irdl_attr_definition
 class ReductionKindAttr(EnumAttribute[ReductionKind], SpacedOpaqueSyntaxAttribute):
     """The operator of a reducing collective."""
 
     name = "comet.reduction_kind"
-
-
-@dataclass(frozen=True)
-class Access:
-    """How an operation of the problem indexes one of its tensors."""
-
-    tensor: str
-    projection: tuple[tuple[str, ...], ...]
-    """For each axis, the dimensions whose indices are added."""
-    read_write: bool = False
-    """True for the tensor that the operation writes."""
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,12 @@ from xdsl.traits import HasParent, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.comet.attributes import (
-    Access,
     AccessesAttr,
     Sizes,
     SizesAttr,
     verify_distinct,
 )
+from comet.kinds import Access
 
 
 def names_attr(names: Sequence[str]) -> ArrayAttr[StringAttr]:

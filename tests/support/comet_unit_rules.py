@@ -11,11 +11,7 @@ from comet_hardware import MESHES, UNITS, Level
 from xdsl.ir import Operation
 
 from comet.dialects.comet import BindingOp, CollectiveOp, OperationOp, TileOp
-from comet.dialects.comet.attributes import (
-    BindingKind,
-    CollectiveKind,
-    OperationKind,
-)
+from comet.kinds import BindingKind, CollectiveKind, OperationKind
 
 SIMD_KINDS = frozenset(OperationKind) - {OperationKind.GEMM, OperationKind.CONVOLUTION}
 """What the vector unit can price."""
@@ -185,8 +181,8 @@ def _check_collective(files: Files) -> Iterator[str]:
             yield f"{tag} needs a dimension"
 
 
-_REDUCING = (CollectiveKind.REDUCTION, CollectiveKind.ALLREDUCE)
-_CUTTING = (CollectiveKind.GATHER, CollectiveKind.ALLGATHER, CollectiveKind.SCATTER)
+_REDUCING = (CollectiveKind.REDUCTION, CollectiveKind.ALL_REDUCE)
+_CUTTING = (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER, CollectiveKind.SCATTER)
 
 
 def _check_collective_place(files: Files, op: CollectiveOp) -> Iterator[str]:

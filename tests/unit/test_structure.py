@@ -16,7 +16,7 @@ FOLDERS = {"comet": ROOT / "src" / "comet"} | {
 }
 
 LAYERS = (
-    ("registry", "runtime"),
+    ("kinds", "registry", "runtime"),
     ("dialects",),
     ("yaml_file", "hardware_file"),
     ("cost",),

@@ -24,7 +24,6 @@ from comet.cost.accelerator.bindings import (
 from comet.cost.accelerator.compute import leaf_cycles
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.problem import (
-    BindingKind,
     Collective,
     Node,
     Problem,
@@ -49,6 +48,7 @@ from comet.cost.accelerator.tool.streams import (
 )
 from comet.cost.collectives import formulas
 from comet.cost.estimate import CostError, at_node
+from comet.kinds import BindingKind
 
 
 def latencies(problem: Problem, hardware: Hardware) -> Latency:

@@ -156,7 +156,7 @@ def _one_transfer(
     memory = int(memory_cycles(route, transfer, ported=True, real=single))
     if unique == 0 or movement.spatial == 1:
         return (memory, 0), 0.0
-    mesh = mesh_used(route.network, movement.spatial)
+    mesh = mesh_used(route.network.mesh, movement.spatial)
     hops = tabled_hops(mesh)
     kind = transfer_kind(movement.writes, unique)
     shape = movement.size, movement.spatial, movement.entry.bits / 8

@@ -20,18 +20,16 @@ from comet.dialects.comet import (
     TileOp,
 )
 from comet.dialects.comet.attributes import (
-    Access,
-    BindingKind,
     Compute,
     MovedTensor,
     Sizes,
     Step,
-    TileKind,
 )
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import element_type_of, level_of, names_of
 from comet.dialects.schedule.attributes import BindingKind as Bind
 from comet.dialects.schedule.attributes import LoopAttr
+from comet.kinds import Access, BindingKind, TileKind
 from comet.passes.comet.lower_to_comet.collectives import exchange_of
 from comet.passes.comet.lower_to_comet.factors import (
     Extents,
@@ -56,12 +54,6 @@ from comet.passes.comet.lower_to_comet.tree import (
 )
 from comet.passes.comet.lower_to_comet.units import roles_of, unit_for
 from comet.passes.comet.lower_to_comet.values import Values
-
-BINDINGS: dict[Bind, BindingKind] = {
-    Bind.SEQUENTIAL: BindingKind.SEQUENTIAL,
-    Bind.PIPELINE: BindingKind.PIPELINE,
-    Bind.PARALLEL: BindingKind.PARALLEL,
-}
 
 
 @dataclass(frozen=True)
@@ -229,7 +221,7 @@ class _Nodes:
             )
         ops: list[Operation] = []
         for op, bind in children[:-1]:
-            ops += [BindingOp(BINDINGS[bind]), op]
+            ops += [BindingOp(BindingKind(str(bind))), op]
         ops.append(children[-1][0])
         letters = "".join(self.plan.names.dims[dim] for dim in order)
         tile = TileOp(kind, letters, entries, Region(Block(ops)))

@@ -11,36 +11,12 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
-    AllToAllOp,
-    BroadcastOp,
     CollectiveOp,
     GatherOp,
-    ReduceScatterOp,
     RootReduceOp,
-    ScatterOp,
-    SendOp,
 )
-from comet.dialects.comet.attributes import CollectiveKind, ReductionKind
-from comet.dialects.compound import ReduceKind
 from comet.dialects.compound.dims import element_type_of, names_of
-
-COLLECTIVES: dict[type[CollectiveOp], CollectiveKind | None] = {
-    AllReduceOp: CollectiveKind.ALLREDUCE,
-    AllGatherOp: CollectiveKind.ALLGATHER,
-    BroadcastOp: CollectiveKind.BROADCAST,
-    RootReduceOp: CollectiveKind.REDUCTION,
-    GatherOp: CollectiveKind.GATHER,
-    ScatterOp: CollectiveKind.SCATTER,
-    ReduceScatterOp: None,
-    AllToAllOp: None,
-    SendOp: None,
-}
-"""The type of each collective in the files; there are no others."""
-
-REDUCTIONS: dict[ReduceKind, ReductionKind] = {
-    ReduceKind.ADD: ReductionKind.ADD,
-    ReduceKind.MAX: ReductionKind.MAX,
-}
+from comet.passes.comet.kinds import COLLECTIVES, REDUCTIONS
 
 
 def exchange_of(

@@ -8,25 +8,23 @@ here are those that only the tool has, most of which it breaks without a word.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil, isqrt, prod
+from math import ceil, prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.hardware import Unit
 from comet.cost.accelerator.legality import LIMIT, check_tool
 from comet.cost.accelerator.model import price
+from comet.cost.accelerator.noc import TABLED_MESHES, mesh_used
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import node_op, problem_of
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.arch.nodes import LevelOp, UnitOp
-from comet.dialects.arch.rows import integer_of
+from comet.dialects.arch.nodes import LevelOp
 from comet.dialects.comet import BindingOp, CollectiveOp, OperationOp, TileOp
-from comet.dialects.comet.attributes import BindingKind, CollectiveKind, OperationKind
-
-MESHES = ((1, 1), (2, 2), (4, 4), (16, 16))
-"""The shapes whose hop counts the tool has in its table; it ends at any other."""
+from comet.kinds import BindingKind, CollectiveKind, OperationKind
 
 
 def check_legality(module: ModuleOp) -> None:
@@ -93,7 +91,7 @@ def _check_group(op: CollectiveOp, system: SystemOp) -> None:
     _check_mesh(level, prod(system.level(name.data).instances for name in op.src))
     reduces = level.link_field("reduction_support")
     if (
-        op.kind.data is CollectiveKind.ALLREDUCE
+        op.kind.data is CollectiveKind.ALL_REDUCE
         and reduces
         and not level.link_field("broadcast_support")
     ):
@@ -105,23 +103,13 @@ def _check_group(op: CollectiveOp, system: SystemOp) -> None:
 
 
 def _check_mesh(level: LevelOp, copies: int) -> None:
-    if copies > 1 and _mesh(level, copies) not in MESHES:
+    mesh = mesh_used(level.mesh_shape, copies)
+    if copies > 1 and mesh not in TABLED_MESHES:
         raise PassFailedException(
             f"lower-to-comet: {copies} instances of {level.level_name} lie on a mesh "
-            f"of {' by '.join(map(str, _mesh(level, copies)))}, and the COMET tool "
-            "knows 2 by 2, 4 by 4 and 16 by 16; distribute over other axes"
+            f"of {' by '.join(map(str, mesh))}, and the COMET tool knows 2 by 2, 4 by "
+            "4 and 16 by 16; distribute over other axes"
         )
-
-
-def _mesh(level: LevelOp, copies: int) -> tuple[int, int]:
-    """Return the mesh that the tool lays the receivers of a transfer out on."""
-    edge = isqrt(copies - 1) + 1
-    columns, rows = level.mesh_shape
-    if columns >= edge and rows >= edge:
-        return edge, edge
-    if columns >= edge:
-        return ceil(copies / rows), rows
-    return (rows, ceil(copies / rows)) if rows >= edge else (columns, rows)
 
 
 def _check_product(op: OperationOp) -> None:
@@ -150,8 +138,8 @@ def _check_array(op: OperationOp, system: SystemOp) -> None:
     wanted = [extent for dim, extent in reversed_tile if dim != streamed]
     taken = [extent for _, extent in reversed_tile]
     taken.remove(size)
-    for shape in _array_shapes(op, system):
-        if _passes(taken, shape) != _passes(wanted, shape):
+    for unit in _arrays(op, system):
+        if _passes(taken, unit.sides) != _passes(wanted, unit.sides):
             raise PassFailedException(
                 f"lower-to-comet: the tile of {op.operation.data} has {size} along "
                 f"{streamed} and along another dimension, and the COMET tool confuses "
@@ -159,21 +147,14 @@ def _check_array(op: OperationOp, system: SystemOp) -> None:
             )
 
 
-def _array_shapes(op: OperationOp, system: SystemOp) -> Iterator[tuple[int, int]]:
-    """Yield the rows and columns of the systolic array that runs `op`, if one does."""
+def _arrays(op: OperationOp, system: SystemOp) -> Iterator[Unit]:
+    """Yield the systolic arrays that run `op`."""
     leaf = op.parent_op()
     names = {e.child for e in leaf.entries} if isinstance(leaf, TileOp) else set[str]()
-    for unit in system.nodes:
-        if not isinstance(unit, UnitOp) or unit.level_name not in names:
-            continue
-        if unit.kind.data == "SystolicArray":
-            yield _edge(unit, "rows"), _edge(unit, "cols")
-
-
-def _edge(unit: UnitOp, side: str) -> int:
-    fields = unit.compute.fields.data
-    arrays = integer_of(fields.get(f"num_sa_{side}"), 1)
-    return integer_of(fields.get(f"array_{side}"), 32) * arrays
+    for level in hardware_of(system).levels:
+        if level.name in names and level.is_unit:
+            if level.unit.kind == "SystolicArray":
+                yield level.unit
 
 
 def _passes(extents: Sequence[int], shape: tuple[int, int]) -> int:

@@ -19,7 +19,11 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.comet import BindingOp, CollectiveOp, MappingOp, OperationOp, TileOp
-from comet.dialects.comet.attributes import BindingKind, EntriesAttr, MovedTensor
+from comet.dialects.comet.attributes import (
+    EntriesAttr,
+    MovedTensor,
+)
+from comet.kinds import BindingKind
 from comet.passes.comet.lower_to_comet.factors import merged_order
 
 

@@ -14,33 +14,10 @@ from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.comet.attributes import OperationKind
-from comet.dialects.compound import ContractOp, MapKind, MapOp, ReduceKind, ReduceOp
+from comet.dialects.compound import ContractOp, MapKind, MapOp, ReduceOp
+from comet.kinds import OperationKind
+from comet.passes.comet.kinds import MAPS, REDUCES
 from comet.passes.comet.lower_to_comet.tree import ComputeOp
-
-MAP_KINDS: dict[MapKind, OperationKind | None] = {
-    MapKind.ADD: OperationKind.ADD,
-    MapKind.SUB: OperationKind.ADD,
-    MapKind.MULT: OperationKind.MULT,
-    MapKind.DIV: OperationKind.DIV,
-    MapKind.MAX: OperationKind.MAX,
-    MapKind.MIN: None,
-    MapKind.EXP: OperationKind.EXP,
-    MapKind.LOG: None,
-    MapKind.SQRT: OperationKind.SQRT,
-    MapKind.RSQRT: None,
-    MapKind.NEG: None,
-    MapKind.TANH: None,
-    MapKind.ERF: None,
-}
-"""The type under which the vector unit prices a map: it has no subtraction of its own
-and takes an addition for it."""
-
-REDUCE_KINDS: dict[ReduceKind, OperationKind] = {
-    ReduceKind.ADD: OperationKind.ROWSUM,
-    ReduceKind.MAX: OperationKind.ROWMAX,
-}
-"""The type under which the vector unit prices a reduction."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +76,10 @@ def kind_of(op: ComputeOp) -> OperationKind:
     if isinstance(op, ContractOp):
         return OperationKind.GEMM
     if isinstance(op, ReduceOp):
-        return REDUCE_KINDS[op.kind.data]
-    if (kind := MAP_KINDS[op.kind.data]) is None:
+        return REDUCES[op.kind.data]
+    # The vector unit has no subtraction of its own and takes an addition for it.
+    own = MapKind.ADD if op.kind.data is MapKind.SUB else op.kind.data
+    if (kind := MAPS.get(own)) is None:
         raise PassFailedException(
             f"lower-to-comet: the COMET tool has no operation '{op.kind.data}'; write "
             "it with add, mult, div, max, exp and sqrt"

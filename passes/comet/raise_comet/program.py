@@ -11,7 +11,6 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import collective
 from comet.dialects.comet import CollectiveOp, DeclareOp, OperationOp, ProblemOp, TileOp
-from comet.dialects.comet.attributes import CollectiveKind, OperationKind, ReductionKind
 from comet.dialects.compound import (
     MAP_ARITY,
     ContractOp,
@@ -21,27 +20,18 @@ from comet.dialects.compound import (
     ReduceOp,
 )
 from comet.dialects.compound.dims import tensor
+from comet.kinds import CollectiveKind, OperationKind, ReductionKind
+from comet.passes.comet.kinds import MAPS, REDUCES, REDUCTIONS
 
-MAPS: dict[OperationKind, MapKind] = {
-    OperationKind.ADD: MapKind.ADD,
-    OperationKind.MULT: MapKind.MULT,
-    OperationKind.DIV: MapKind.DIV,
-    OperationKind.MAX: MapKind.MAX,
-    OperationKind.EXP: MapKind.EXP,
-    OperationKind.SQRT: MapKind.SQRT,
-}
+ELEMENTWISE = {kind: own for own, kind in MAPS.items()}
 """What an elementwise operation type computes."""
 
-REDUCES: dict[OperationKind, ReduceKind] = {
-    OperationKind.ROWSUM: ReduceKind.ADD,
-    OperationKind.ROWMAX: ReduceKind.MAX,
-}
+ROW_REDUCTIONS = {kind: own for own, kind in REDUCES.items()}
 """How a row operation type reduces."""
 
-REDUCTIONS: dict[ReductionKind, ReduceKind] = {
-    ReductionKind.ADD: ReduceKind.ADD,
+COMBINED = {
+    **{kind: own for own, kind in REDUCTIONS.items()},
     ReductionKind.SUB: ReduceKind.ADD,
-    ReductionKind.MAX: ReduceKind.MAX,
 }
 """How an all-reduce combines; the tool takes a subtraction for an addition."""
 
@@ -179,9 +169,9 @@ def _compute(program: Program, node: OperationOp, declared: DeclareOp) -> Operat
     result = program.type_of(dims_of(program.problem, declared.out.data))
     if kind is OperationKind.GEMM and len(ins) == 2:
         return ContractOp(ins[0], ins[1], result)
-    if (reduce := REDUCES.get(kind)) is not None and len(ins) == 1:
+    if (reduce := ROW_REDUCTIONS.get(kind)) is not None and len(ins) == 1:
         return ReduceOp(reduce, ins[0], result)
-    if (elementwise := MAPS.get(kind)) is None:
+    if (elementwise := ELEMENTWISE.get(kind)) is None:
         raise NotRaisable(f"operation {tag} of type {kind} has no elementary form")
     # The files have no subtraction: by convention an addition called SUB is one.
     if elementwise is MapKind.ADD and tag.upper().startswith("SUB"):
@@ -209,9 +199,9 @@ def _exchange(
         )
     dim = "" if node.dimension is None else node.dimension.data
     match node.kind.data:
-        case CollectiveKind.ALLREDUCE:
+        case CollectiveKind.ALL_REDUCE:
             return collective.AllReduceOp(value, MESH, group, kind=_reduction(node))
-        case CollectiveKind.ALLGATHER:
+        case CollectiveKind.ALL_GATHER:
             return collective.AllGatherOp(value, MESH, group, value.type, dim=dim)
         case CollectiveKind.GATHER:
             return collective.GatherOp(value, MESH, group, value.type, dim=dim, root=0)
@@ -227,6 +217,6 @@ def _exchange(
 
 def _reduction(node: CollectiveOp) -> ReduceKind:
     kind = None if node.reduction_op is None else node.reduction_op.data
-    if kind is None or kind not in REDUCTIONS:
+    if kind is None or kind not in COMBINED:
         raise NotRaisable(f"collective {node.tag.data} reduces by {kind}")
-    return REDUCTIONS[kind]
+    return COMBINED[kind]

@@ -13,7 +13,6 @@ from typing import NoReturn
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.cost.accelerator.problem import (
-    BindingKind,
     Collective,
     Leaf,
     Node,
@@ -22,6 +21,7 @@ from comet.cost.accelerator.problem import (
 )
 from comet.cost.accelerator.report import Report, report
 from comet.cost.estimate import CostError, HardwareError, energy_scope
+from comet.kinds import BindingKind
 from comet.tools.diagnostics import UsageError, location_of_op, one_sentence_errors
 
 TOOL = "comet-cost"
@@ -179,7 +179,7 @@ def _binding(tile: Tile, index: int) -> str | None:
     binding = tile.bindings[index]
     if binding is None or binding.kind is BindingKind.SEQUENTIAL:
         return None
-    return binding.kind.value
+    return str(binding.kind)
 
 
 def _table(figures: Report) -> Iterator[str]:

@@ -22,7 +22,10 @@ from comet.codegen.comet import (
 )
 from comet.codegen.comet.reader import FILES, read_files, read_mapping
 from comet.dialects.comet import BindingOp, OperationOp, TileOp
-from comet.dialects.comet.attributes import BindingKind, MovedTensor
+from comet.dialects.comet.attributes import (
+    MovedTensor,
+)
+from comet.kinds import BindingKind
 from comet.yaml_file import FileFormatError
 
 FILE = DATA / "comet" / "accepted.jsonl"

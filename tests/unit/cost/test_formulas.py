@@ -25,8 +25,6 @@ from comet.cost.accelerator.noc import (
 )
 from comet.cost.accelerator.problem import (
     Binding,
-    BindingKind,
-    CollectiveKind,
     Entry,
     Leaf,
     Tile,
@@ -49,6 +47,7 @@ from comet.cost.collectives.formulas import (
 )
 from comet.cost.estimate import CostError
 from comet.cost.reals import longest, product, total
+from comet.kinds import BindingKind, CollectiveKind
 
 ARRAY = Unit("SystolicArray", 1, row_arrays=8, column_arrays=8)
 VECTOR = Unit("VSIMD", 16, width=16)
@@ -138,7 +137,7 @@ def test_row_reductions_spend_a_tree() -> None:
 def test_mesh_used(
     mesh: tuple[int, int] | None, instances: int, used: tuple[int, int]
 ) -> None:
-    assert mesh_used(Network(1, mesh), instances) == used
+    assert mesh_used(mesh, instances) == used
 
 
 def test_hops_on_any_mesh() -> None:

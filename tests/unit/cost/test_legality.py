@@ -19,9 +19,7 @@ from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.model import price
 from comet.cost.accelerator.problem import (
     Binding,
-    BindingKind,
     Collective,
-    CollectiveKind,
     Entry,
     Problem,
     Tile,
@@ -34,6 +32,7 @@ from comet.cost.from_ir.mapping import (
     problem_of,
     system_hardware,
 )
+from comet.kinds import BindingKind, CollectiveKind
 
 ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
 RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]

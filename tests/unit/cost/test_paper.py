@@ -20,7 +20,6 @@ from comet.cost.accelerator.mappings import FactorKey, Mappings
 from comet.cost.accelerator.model import price, price_many, room_many
 from comet.cost.accelerator.problem import (
     Binding,
-    BindingKind,
     Entry,
     Leaf,
     Problem,
@@ -31,6 +30,7 @@ from comet.cost.accelerator.visits import visits
 from comet.cost.accelerator.volume import elements_of
 from comet.cost.estimate import CostError, Estimate
 from comet.cost.from_ir.mapping import problem_of, system_hardware
+from comet.kinds import BindingKind
 
 ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
 RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]

@@ -12,9 +12,9 @@ from comet.codegen.comet import write_files
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import GatherOp
 from comet.dialects.comet import CollectiveOp, TileOp
-from comet.dialects.comet.attributes import CollectiveKind
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
+from comet.kinds import CollectiveKind
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.sharding.dim_axes import DimAxes
 

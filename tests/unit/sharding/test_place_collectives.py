@@ -7,7 +7,6 @@ from tile_trees import only_function
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.accelerator.problem import CollectiveKind
 from comet.cost.collectives.algorithms import (
     Fabric,
     Hierarchy,
@@ -25,6 +24,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.cost import estimate_of
+from comet.kinds import CollectiveKind
 from comet.passes.sharding.place_collectives.levels import is_explicit
 
 GRID = MESHES[4]
