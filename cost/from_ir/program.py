@@ -29,6 +29,7 @@ from comet.cost.gpu.launch_plan import (
 )
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, tensor_traffic
+from comet.cost.gpu.waiting import waits_in_loop
 from comet.cost.reals import longest, product
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
@@ -39,7 +40,7 @@ from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelType, input_of, program_value
-from comet.dialects.dataflow.rank_loops import loops_over, source_dims
+from comet.dialects.dataflow.rank_loops import source_dims, source_loops
 from comet.dialects.dataflow.signals import awaited_channel, blocks_of
 from comet.dialects.dataflow.transfer import (
     PullOp,
@@ -49,8 +50,7 @@ from comet.dialects.dataflow.transfer import (
     StageOp,
     WaitOp,
 )
-from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule.loops import is_innermost
+from comet.dialects.schedule import SpatialOp
 
 DEFAULT_LAUNCH = LaunchNumbers(4, 1)
 """Of a node that has none yet."""
@@ -132,7 +132,8 @@ class _Reader:
             numbers = LaunchNumbers(launch.warps, launch.stages)
         traffic = tensor_traffic(summary, blocks, gpu)
         sends = tuple(_sends(kernel, node))
-        receives = tuple(_receives(kernel, node, summary, blocks))
+        ranks = ranks_of(self.program)
+        receives = tuple(_receives(kernel, node, summary, blocks, ranks))
         values = dict.fromkeys((*node.ins, *node.outs))
         copies = not summary.dots and not summary.vectors
         kept = [
@@ -258,7 +259,11 @@ def _from_input(node: SpatialOp) -> bool:
 
 
 def _receives(
-    kernel: KernelOp, node: SpatialOp, summary: KernelSummary, blocks: Blocks
+    kernel: KernelOp,
+    node: SpatialOp,
+    summary: KernelSummary,
+    blocks: Blocks,
+    ranks: int,
 ) -> Iterator[Receive]:
     sources = source_dims(kernel, node)
     for value in dict.fromkeys(node.ins):
@@ -270,17 +275,17 @@ def _receives(
         signalled = op.channel if wait is None else awaited_channel(wait)
         called = dict(zip(names_of(seen), names_of(value), strict=True))
         lacking = (dim for dim in summary.grid if dim not in names_of(value))
+        tile, gather = node.tiles[node.ins.index(value)], called[op.channel_type.gather]
         alone = any(
-            isinstance(loop, TemporalOp) and is_innermost(loop, dim)
-            for loop, dim in loops_over(op.result, op.channel_type.gather)
-            if node.is_ancestor(loop)
+            not waits_in_loop(loop.trips_inside)
+            for loop in source_loops(tile, gather, ranks)
         )
         yield Receive(
             _channel_name(signalled),
             _message(op.channel_type),
             remote=isinstance(op, PullOp),
             waits=wait is not None,
-            by_source=called[op.channel_type.gather] in sources and not alone,
+            by_source=gather in sources and not alone,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
             by_block=any(called[dim] in node.factors for dim in blocks_of(signalled)),
         )

@@ -56,13 +56,18 @@ def _(op: ChannelOp | ReceiveBufferOp, states: States) -> States:
 
 
 @op_states.register
+def _(op: WaitOp, states: States) -> States:
+    return {new: states[old] for old, new in zip(op.views, op.awaited, strict=True)}
+
+
+@op_states.register
 def _(op: ReadOp | PullOp, states: States) -> States:
     return {op.result: states[program_value(op.channel)]}
 
 
 @op_states.register
 def _(
-    op: BufferOp | BarrierOp | FlagsOp | EpochOp | SignalOp | WaitOp, states: States
+    op: BufferOp | BarrierOp | FlagsOp | EpochOp | SignalOp, states: States
 ) -> States:
     return dict.fromkeys(op.results, UNSAID)
 

@@ -7,12 +7,20 @@ Pure functions on kernels and their nodes; nothing here changes IR.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow import KernelOp, PullOp, PushOp, ReadOp, StageOp
+from comet.dialects.dataflow import (
+    KernelOp,
+    PullOp,
+    PushOp,
+    ReadOp,
+    StageOp,
+    WaitOp,
+)
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 
@@ -27,10 +35,46 @@ def loops_over(value: SSAValue, dim: str) -> Iterator[tuple[NodeOp, str]]:
         op = use.operation
         if isinstance(op, RenameOp):
             yield from loops_over(op.result, op.renaming[dim])
+        elif isinstance(op, WaitOp):
+            yield from loops_over(op.awaited[use.index], dim)
         elif isinstance(op, NodeOp) and dim in op.factors:
             yield op, dim
         elif isinstance(op, NodeOp):
             yield from loops_over(op.body.block.args[use.index], dim)
+
+
+@dataclass(frozen=True)
+class SourceLoop:
+    """A loop that visits what one rank sent after another."""
+
+    node: NodeOp
+    operand: int
+    """The operand of the node that all ranks sent."""
+    depth: int
+    """How many loops of the node are around it."""
+
+    @property
+    def trips_inside(self) -> tuple[int, ...]:
+        """The trip counts of the loops inside of it."""
+        inner = (op for op in self.node.body.walk() if isinstance(op, NodeOp))
+        loops = [*self.node.loops.data[self.depth + 1 :]]
+        loops += [loop for op in inner for loop in op.loops]
+        return tuple(loop.factor for loop in loops)
+
+
+def source_loops(view: SSAValue, dim: str, ranks: int) -> Iterator[SourceLoop]:
+    """Yield the loops over so many ranks, along `dim`, which visit tiles of a view."""
+    for use in view.uses:
+        op = use.operation
+        if isinstance(op, WaitOp):
+            yield from source_loops(op.awaited[use.index], dim, ranks)
+        elif isinstance(op, NodeOp):
+            loops = [(i, lp) for i, lp in enumerate(op.loops) if lp.dim == dim]
+            repeated = [(i, loop.factor) for i, loop in loops if loop.factor > 1]
+            if not repeated:
+                yield from source_loops(op.body.block.args[use.index], dim, ranks)
+            elif repeated[0][1] == ranks:
+                yield SourceLoop(op, use.index, repeated[0][0])
 
 
 def source_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
@@ -62,5 +106,5 @@ def destination_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
 
 def tile_of(node: NodeOp, dim: str) -> int:
     """Return the extent of the tiles that `node` cuts `dim` into."""
-    tiles = (extents_of(tile) for tile in node.body.block.args)
+    tiles = (extents_of(tile) for _, tile in node.sliced)
     return next(extents[dim] for extents in tiles if dim in extents)

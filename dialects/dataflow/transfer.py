@@ -3,6 +3,7 @@ What kernels do with channels: push, stage, signal, wait, read, pull.
 
 These operations are in a kernel, next to its node on the launch grid, and act at the
 node's border: a tile is pushed when it is made, and waited for before it is loaded.
+`place-waits` moves waits into nodes, to where programs wait.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    RangeOf,
+    RangeVarConstraint,
     base,
     irdl_op_definition,
     operand_def,
@@ -23,6 +26,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -37,6 +41,12 @@ from comet.dialects.dataflow.flags import (
     SemanticsAttr,
 )
 from comet.dialects.parents import HasParentNamed
+
+NODES = ("schedule.spatial", "schedule.temporal")
+"""The names of the nodes of tile trees."""
+
+VIEWS = RangeVarConstraint("T", RangeOf(base(TensorType)))
+"""The types of what a wait takes, and returns."""
 
 
 class _OnChannel(IRDLOperation, ABC):
@@ -181,14 +191,19 @@ class PullOp(_Consumer):
 class _OnFlags(IRDLOperation, ABC):
     """Works on a channel's flags; these, and how, are there once it is lowered."""
 
-    traits = traits_def(HasParentNamed((KERNEL,)))
-
     channel = operand_def(ChannelType)
     flags = opt_operand_def(FlagsType)
     epoch = opt_operand_def(EpochType)
     semantics = opt_prop_def(SemanticsAttr)
     scope = opt_prop_def(ScopeAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @property
+    def flags_type(self) -> FlagsType:
+        """The type of the flags; asked for only where they are there."""
+        assert self.flags is not None
+        assert isinstance(self.flags.type, FlagsType)
+        return self.flags.type
 
     def verify_lowered(self, **parts: Attribute | None) -> None:
         """Check that everything of the lowered form is there, or nothing."""
@@ -219,6 +234,7 @@ class SignalOp(_OnFlags):
     """
 
     name = "dataflow.signal"
+    traits = traits_def(HasParentNamed((KERNEL,)))
     covered = var_operand_def(ChannelType)
     fence = opt_prop_def(UnitAttr)
     assembly_format = (
@@ -265,20 +281,31 @@ class WaitOp(_OnFlags):
     """
     Before a tile's loads of a source: every block that it touches is there.
 
-    Lowered, it waits for a flag to reach at least epoch times `arrivals`.
+    Lowered, it waits for a flag to reach at least epoch times `arrivals`. In a kernel
+    it is for the loads of what is read of the channel after it. In a node it takes
+    views in memory, and returns them for the loads: of one source in a loop over
+    sources, else of all. With `own` it takes what other programs of its rank have
+    stored before they signalled the channel, and waits for its own rank only.
 
     ```mlir
     dataflow.wait %ch : !dataflow.channel<..>
     dataflow.wait %box flags %flags epoch %epoch acquire system arrivals 8
         : !dataflow.channel<..>, !dataflow.flags<..>
+    %w = dataflow.wait %box for(%a : tensor<..>) flags %flags epoch %epoch acquire
+        system arrivals 8 : !dataflow.channel<..>, !dataflow.flags<..>
     ```
     """
 
     name = "dataflow.wait"
+    traits = traits_def(HasParentNamed((KERNEL, *NODES)))
+    views = var_operand_def(VIEWS)
+    own = opt_prop_def(UnitAttr)
+    awaited = var_result_def(VIEWS)
     arrivals = opt_prop_def(IntegerAttr[I64])
     assembly_format = (
-        "$channel (`flags` $flags^ `epoch` $epoch $semantics $scope `arrivals` "
-        "$arrivals)? attr-dict `:` type($channel) (`,` type($flags)^)?"
+        "$channel (`own` $own^)? (`for` `(` $views^ `:` type($views) `)`)? (`flags` "
+        "$flags^ `epoch` $epoch $semantics $scope `arrivals` $arrivals)? attr-dict `:` "
+        "type($channel) (`,` type($flags)^)?"
     )
 
     def __init__(
@@ -289,11 +316,15 @@ class WaitOp(_OnFlags):
         arrivals: int = 1,
         semantics: Semantics = Semantics.ACQUIRE,
         scope: FlagScope = FlagScope.SYSTEM,
+        views: Sequence[SSAValue] = (),
+        own: bool = False,
     ):
         lowered = flags is not None
         super().__init__(
-            operands=[channel, flags, epoch],
+            operands=[views, channel, flags, epoch],
+            result_types=[[view.type for view in views]],
             properties={
+                "own": UnitAttr() if own else None,
                 "semantics": SemanticsAttr(semantics) if lowered else None,
                 "scope": ScopeAttr(scope) if lowered else None,
                 "arrivals": IntegerAttr(arrivals, i64) if lowered else None,
@@ -302,3 +333,14 @@ class WaitOp(_OnFlags):
 
     def verify_(self) -> None:
         self.verify_lowered(arrivals=self.arrivals)
+        parent = self.parent_op()
+        in_node = parent is not None and parent.name in NODES
+        if bool(self.views) != in_node:
+            raise VerifyException(
+                f"'{self.name}' op takes views in a node, and only there; in a kernel "
+                "it is for what is read of its channel"
+            )
+        if in_node and self.flags is None:
+            raise VerifyException(
+                f"'{self.name}' op in a node has flags; run lower-channels first"
+            )

@@ -15,7 +15,7 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.collective.analysis import op_states, result_states, transfer
+from comet.dialects.collective.analysis import op_states, transfer
 from comet.dialects.collective.state import FOLD, REPLICATED, State, States
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import Combiner
@@ -88,7 +88,7 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
             results = _run(inner, local, depth + 1, visit)
             local.update(zip(inner.results, results, strict=True))
         else:
-            local |= result_states(inner, local)
+            local |= op_states(inner, local)
     yielded = [local[value] for value in op.yielded]
     visit(op, tuple(_combiners(op, yielded, axes)))
     return tuple(

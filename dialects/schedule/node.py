@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     StringAttr,
     SymbolNameConstraint,
     TensorType,
+    i32,
 )
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.irdl import (
@@ -146,6 +148,28 @@ class NodeOp(IRDLOperation, ABC):
         """The block arguments that are operands `with`, unsliced."""
         return tuple(self.body.block.args[len(self.ins) + len(self.init_args()) :])
 
+    def set_operands(
+        self, ins: Sequence[SSAValue], with_args: Sequence[SSAValue]
+    ) -> None:
+        """Exchange operands; the body's arguments are for the caller to adapt."""
+        old = self.properties["operandSegmentSizes"]
+        assert isinstance(old, DenseArrayBase)
+        _, *others, _ = old.iter_values()
+        sizes = [len(ins), *map(int, others), len(with_args)]
+        self.operands = (*ins, *self.init_args(), *with_args)
+        self.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
+
+    def hand_in(self, value: SSAValue) -> BlockArgument:
+        """Let `value` be an operand `with`; return what the body calls it."""
+        for outer, inner in zip(self.with_args, self.region_with_args, strict=True):
+            if outer is value:
+                return inner
+        block = self.body.block
+        inner = block.insert_arg(value.type, len(block.args))
+        inner.name_hint = value.name_hint
+        self.set_operands(self.ins, (*self.with_args, value))
+        return inner
+
     def tile_fits(self, dim: str, extent: int, tile: int) -> bool:
         """Say whether `tile` is what the loops of `dim` make of `extent`."""
         return is_tile(self.last_cut(dim, extent), tile, self.on_mesh)
@@ -156,6 +180,15 @@ class NodeOp(IRDLOperation, ABC):
         Return the init args: the values that the iter_args start from; empty in a
         spatial node.
         """
+
+
+def outside(value: SSAValue) -> SSAValue:
+    """Return what enters all nodes as `value`, which is perhaps a tile of it."""
+    while isinstance(value, BlockArgument) and isinstance(
+        node := value.block.parent_op(), NodeOp
+    ):
+        value = node.operands[value.index]
+    return value
 
 
 def combine_attr(combiners: Sequence[Combiner]) -> ArrayAttr[StringAttr] | None:

@@ -23,7 +23,7 @@ from comet.dialects.dataflow import (
     WaitOp,
     program_value,
 )
-from comet.dialects.dataflow.rank_loops import loops_over
+from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.signals import awaited_channel, blocks_of
 from comet.dialects.schedule import SpatialOp
 
@@ -42,24 +42,26 @@ def maker_of(value: SSAValue) -> OpResult | None:
 
 def unawaited(node: SpatialOp, makers: KernelOp) -> Iterator[SSAValue]:
     """Yield what `node` reads of the nodes of `makers` although no flags order them."""
-    for value, made in _read_of(node, makers):
+    for value, made in read_of(node, makers):
         if _waited_for(node, value, made) is None:
             yield value
 
 
-def awaited_first(node: SpatialOp) -> tuple[SSAValue, ...]:
+def local_waits(node: SpatialOp) -> dict[SSAValue, WaitOp]:
     """
-    Return the operands that `node` waits for, of its own rank, before it loads others.
+    Return the waits that order what `node` reads of other nodes of its kernel.
 
-    These come from channels, the others from nodes of its kernel.
+    Each is a wait of the kernel; before the operand is loaded it is for the own rank.
     """
     kernel = node.parent_op()
     assert isinstance(kernel, KernelOp)
-    found = (_waited_for(node, *read) for read in _read_of(node, kernel))
-    return tuple(dict.fromkeys(value for value in found if value is not None))
+    found = {
+        read: _waited_for(node, read, made) for read, made in read_of(node, kernel)
+    }
+    return {read: wait for read, wait in found.items() if wait is not None}
 
 
-def _read_of(node: SpatialOp, makers: KernelOp) -> Iterator[tuple[SSAValue, OpResult]]:
+def read_of(node: SpatialOp, makers: KernelOp) -> Iterator[tuple[SSAValue, OpResult]]:
     """Yield the operands of `node` that nodes of `makers` make, with their results."""
     for value in node.ins:
         made = maker_of(value)
@@ -67,25 +69,38 @@ def _read_of(node: SpatialOp, makers: KernelOp) -> Iterator[tuple[SSAValue, OpRe
             yield value, made
 
 
-def _waited_for(node: SpatialOp, read: SSAValue, made: OpResult) -> SSAValue | None:
-    """Return the operand from a channel, a wait for which is one for what is read."""
+def _waited_for(node: SpatialOp, read: SSAValue, made: OpResult) -> WaitOp | None:
+    """Return a wait of a kernel that is one for what a node of it reads, if any."""
     kernel = node.parent
     assert kernel is not None
-    waits = {op.channel: op for op in kernel.ops if isinstance(op, WaitOp)}
-    for value in node.ins:
-        op = viewed(value).owner
-        if not isinstance(op, ReadOp | PullOp) or op.channel not in waits:
-            continue
-        dims = blocks_of(awaited_channel(waits[op.channel]))
-        if (
-            # A receiver of a part gets signals of that part only.
-            op.channel_type.split is None
-            and _is_producer(made, program_value(op.channel))
-            and all(_same_slice(dim, op.result, value, made, read) for dim in dims)
-            and not _is_gathered_on_grid(op, node)
-        ):
-            return value
+    received = [viewed(value).owner for value in node.ins]
+    channels = [op.channel for op in received if isinstance(op, ReadOp | PullOp)]
+    for wait in (op for op in kernel.ops if isinstance(op, WaitOp)):
+        awaited = awaited_channel(wait)
+        if wait.channel in channels and is_signalled(node, read, made, awaited):
+            return wait
     return None
+
+
+def is_signalled(
+    node: SpatialOp, read: SSAValue, made: OpResult, channel: SSAValue
+) -> bool:
+    """
+    Whether a signal of a channel is one for what `node` reads of the same rank.
+
+    The programs that signal have made that before, and of what is read and what is sent
+    a program has the same slices.
+    """
+    type_ = program_value(channel).type
+    assert isinstance(type_, ChannelType)
+    return (
+        # A receiver of a part gets signals of that part only.
+        type_.split is None
+        # A program that sees what one rank sent only has another slice.
+        and type_.gather not in node.factors
+        and _is_producer(made, program_value(channel))
+        and all(_keeps(dim, made, read) for dim in blocks_of(channel))
+    )
 
 
 def _is_producer(made: OpResult, channel: SSAValue) -> bool:
@@ -101,21 +116,7 @@ def _is_producer(made: OpResult, channel: SSAValue) -> bool:
     )
 
 
-def _same_slice(
-    dim: str, sent: SSAValue, received: SSAValue, made: SSAValue, read: SSAValue
-) -> bool:
-    """Whether a reader cuts a dimension of a message as that of what else is made."""
-    one, other = _renamed(sent, received), _renamed(made, read)
-    return dim in other and other[dim] == one.get(dim)
-
-
-def _renamed(value: SSAValue, view: SSAValue) -> dict[str, str]:
-    """Return what a view calls dimensions; nothing where it sees one in parts."""
-    names, others = names_of(value), names_of(view)
-    return dict(zip(names, others, strict=True)) if len(names) == len(others) else {}
-
-
-def _is_gathered_on_grid(op: ReadOp | PullOp, node: SpatialOp) -> bool:
-    """Whether a program sees what one rank sent only."""
-    loops = loops_over(op.result, op.channel_type.gather)
-    return any(inner is node for inner, _ in loops)
+def _keeps(dim: str, made: SSAValue, read: SSAValue) -> bool:
+    """Whether what is made has a dimension that its reader calls by the same name."""
+    names, others = names_of(made), names_of(read)
+    return len(names) == len(others) and (dim, dim) in zip(names, others, strict=True)

@@ -33,6 +33,7 @@ from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.dataflow.lower_channels import LowerChannelsPass
 from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
+from comet.passes.dataflow.place_waits import PlaceWaitsPass
 from comet.passes.dataflow.verify_sync import VerifySyncPass
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.split import SplitPass
@@ -220,7 +221,7 @@ class TritonDistributedPass(Pipeline):
         yield OutlineKernelsPass()
 
     def _to_channels(self) -> Iterator[ModulePass]:
-        """Yield what connects the ranks, and proves that they wait for each other."""
+        """Yield what connects the ranks."""
         tiles = self.tiles
         if tiles is None and self.pattern == self.factors == "auto":
             tiles = "auto"
@@ -228,14 +229,18 @@ class TritonDistributedPass(Pipeline):
             self.pattern, self.blocks, self.persistent, tiles, self.inputs
         )
         yield LowerChannelsPass()
-        yield VerifySyncPass()
 
     def _to_target(self) -> Iterator[ModulePass]:
-        """Yield what prices the launch plan, and writes it in Triton if asked to."""
+        """Yield what prices the launch plan, proves it, and writes it in Triton."""
         yield AnnotateCostPass()
         if self.to == "tl":
             yield MaterializeCopiesPass()
             yield HoistCopiesPass()
+        if self.ranks > 1:
+            if self.to == "tl":
+                yield PlaceWaitsPass()
+            yield VerifySyncPass()
+        if self.to == "tl":
             yield PadBlocksPass()
             yield MapGridPass()
             yield MaskCopiesPass()

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.passes import ModulePass
@@ -141,19 +141,13 @@ def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
             return tile
     tile = node.body.block.insert_arg(value.type, len(node.ins))
     tile.name_hint = value.name_hint
-    _set_operands(node, (*node.ins, value))
+    node.set_operands((*node.ins, value), node.with_args)
     return tile
 
 
 def _drop(tile: BlockArgument) -> None:
     """Drop the operand of a node whose tile nothing uses."""
     node, index = _node_of(tile), tile.index
-    _set_operands(node, (*node.ins[:index], *node.ins[index + 1 :]))
+    kept = (*node.ins[:index], *node.ins[index + 1 :])
+    node.set_operands(kept, node.with_args)
     tile.block.erase_arg(tile)
-
-
-def _set_operands(node: TemporalOp, ins: Sequence[SSAValue]) -> None:
-    with_args = node.with_args
-    sizes = len(ins), len(node.iter_args), len(with_args)
-    node.operands = (*ins, *node.iter_args, *with_args)
-    node.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)

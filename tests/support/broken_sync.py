@@ -56,7 +56,7 @@ class Broken:
     """Why it runs right, or cannot be run."""
 
 
-ORDER = "kernels wait where they load and signal after their stores, whatever the text"
+ORDER = "kernels signal after their stores, whatever the text"
 CUT = "lower-to-triton cannot write it"
 
 BROKEN = {
@@ -83,7 +83,7 @@ BROKEN = {
     "an input that is signalled after the wait": Broken(
         edited((SIGNAL, ""), (WAIT, WAIT + SIGNAL), text=IN_PLACE),
         "@sum waits for %box before it has stored its own shard",
-        kept="the first program signals inputs, whatever the text",
+        "RaceError",
     ),
     "an input that is signalled twice": Broken(
         edited((SIGNAL, SIGNAL * 2), text=IN_PLACE),
@@ -116,7 +116,7 @@ BROKEN = {
         kept=CUT,
     ),
     "a wait after the read": Broken(
-        moved(WAIT, READ), "@sum reads %box before it waits", kept=ORDER
+        moved(WAIT, READ), "@sum reads %box before it waits", "RaceError"
     ),
     "swapped kernels": Broken(
         edited((part(SEND), ""), (part(SUM), part(SUM) + part(SEND))),

@@ -73,6 +73,9 @@ def _edits(op: Operation) -> Iterator[Edit]:
 
 
 def _remove(op: Operation) -> None:
+    if isinstance(op, WaitOp):
+        for view, value in zip(op.views, op.awaited, strict=True):
+            value.replace_all_uses_with(view)
     op.detach()
     op.erase()
 

@@ -5,15 +5,19 @@ says.
 Needs channels that have been lowered; changes nothing. Every rank runs the kernels of a
 program in order, launch after launch, at a pace of its own. Proven is, for every
 receive buffer: what is read has arrived, every wait ends, and nobody overwrites what
-another still reads. Rejects a program of which this does not follow, with the reason.
+another still reads. What is loaded follows a wait if it is what the wait returns; where
+waits are still at the borders of kernels, that is seen on a copy with `place-waits`
+done. Rejects a program of which this does not follow, with the reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -22,16 +26,20 @@ from comet.dialects.dataflow import (
     KernelOp,
     ProgramOp,
     ReceiveBufferOp,
+    WaitOp,
     program_value,
 )
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.kernel_locals import unawaited
+from comet.passes.dataflow.kernel_locals import is_signalled, maker_of
+from comet.passes.dataflow.place_waits import act_in_nodes, has_waits
 from comet.passes.dataflow.verify_sync.rules import RULES
 from comet.passes.dataflow.verify_sync.wiring import (
     Use,
     Wiring,
+    flags_of,
     kernel_of,
+    loads_before,
     shown,
     uses_of_channels,
     wiring_of,
@@ -46,7 +54,13 @@ class VerifySyncPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Verify every program of a function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
+        functions = functions_at(op, self.name, IRLevel.DATAFLOW, copies=True)
+        if any(has_waits(function) for function in functions):
+            copied = op.clone()
+            functions = functions_at(copied, self.name, IRLevel.DATAFLOW, copies=True)
+            for function in functions:
+                act_in_nodes(function)
+        for function in functions:
             for program in function.walk():
                 if isinstance(program, ProgramOp):
                     verify(program)
@@ -95,12 +109,31 @@ def check(wiring: Wiring) -> None:
 
 def check_kernel(kernel: KernelOp) -> None:
     """Raise `PassFailedException` if programs read what others have yet to store."""
-    for node in kernel.body.block.ops:
-        if not isinstance(node, SpatialOp):
-            continue
-        for value in unawaited(node, kernel):
+    for node in kernel.nodes:
+        for value in _unawaited(node, kernel):
             raise PassFailedException(
                 f"verify-sync: @{kernel.sym_name.data} reads %{value.name_hint or 'x'} "
                 "that other programs of the same launch make, and waits for nothing "
                 "that they signal; put the producer into a kernel of its own"
             )
+
+
+def _unawaited(node: SpatialOp, kernel: KernelOp) -> Iterator[SSAValue]:
+    """Yield what a node loads of other nodes of a kernel that no wait is for."""
+    for value, tile in zip(node.ins, node.tiles, strict=True):
+        made = maker_of(value)
+        if made is None or made.op.parent_op() is not kernel:
+            continue
+
+        def is_awaited(
+            wait: WaitOp, value: SSAValue = value, made: OpResult = made
+        ) -> bool:
+            flags = flags_of(wait)
+            return (
+                wait.own is not None
+                and flags is not None
+                and is_signalled(node, value, made, flags.buffer)
+            )
+
+        if any(loads_before(tile, is_awaited)):
+            yield value

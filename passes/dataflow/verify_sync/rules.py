@@ -21,7 +21,6 @@ from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import (
     EpochOp,
     FlagsOp,
-    KernelOp,
     SignalOp,
     WaitOp,
     program_value,
@@ -31,12 +30,15 @@ from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, tile_of
 from comet.dialects.dataflow.signals import can_cover, covers
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.node import outside
 from comet.passes.dataflow.lower_channels import destinations
 from comet.passes.dataflow.verify_sync.wiring import (
     Consumer,
     Producer,
     Wiring,
     kernel_of,
+    kernel_op,
+    loads_before,
     shown,
 )
 
@@ -88,14 +90,13 @@ def one_producer(wiring: Wiring) -> str | None:
 def epochs_are_shared(wiring: Wiring) -> str | None:
     """All uses in one kernel take the slot and the flags of the launch it counts."""
     for op in wiring.uses:
-        if op.epoch is None or not isinstance(op.epoch.owner, EpochOp):
+        if op.epoch is None or not isinstance(outside(op.epoch).owner, EpochOp):
             return (
                 f"{kernel_of(op)} uses {wiring.name} without an epoch of its own, so "
                 "that launches do not take slots in turn; count with dataflow.epoch"
             )
-        block = op.parent
-        assert block is not None
-        counters = [other for other in block.ops if isinstance(other, EpochOp)]
+        ops = kernel_op(op).body.block.ops
+        counters = [other for other in ops if isinstance(other, EpochOp)]
         if len(counters) > 1:
             return (
                 f"{kernel_of(op)} counts its launches {len(counters)} times, so that "
@@ -147,17 +148,16 @@ def _flags(op: SignalOp | WaitOp) -> FlagsOp:
 
 
 def reads_follow_waits(wiring: Wiring) -> str | None:
-    """Reads follow waits: a wait, or a barrier of all ranks, comes before each read."""
+    """Loads follow waits: a wait, or a barrier of all ranks, comes before each."""
     producer = next(iter(wiring.producers), None)
     for op in wiring.consumers:
         if producer is not None and wiring.barrier_between(producer, op):
             continue
         if wiring.of_input and wiring.points[op].barriers > 0:
             continue
-        same = [wait for wait in wiring.waits if wait.parent is op.parent]
-        if any(wiring.before(wait, op) for wait in same):
+        if not any(loads_before(op.result, lambda wait: wait.own is None)):
             continue
-        if same:
+        if any(kernel_op(wait) is kernel_op(op) for wait in wiring.waits):
             return (
                 f"{kernel_of(op)} reads {wiring.name} before it waits; put the wait "
                 "first"
@@ -182,7 +182,7 @@ def waits_are_signalled(wiring: Wiring) -> str | None:
         for signal in signals:
             if wiring.before(signal, wait):
                 continue
-            if signal.parent is wait.parent:
+            if kernel_op(signal) is kernel_op(wait):
                 return (
                     f"{kernel_of(wait)} waits for {wiring.name} before it has stored "
                     "its own shard, and so do all ranks, for ever; store first"
@@ -198,7 +198,7 @@ def signals_follow_stores(wiring: Wiring) -> str | None:
     """A signal follows the stores of all threads, and comes once."""
     for index, signal in enumerate(wiring.signals):
         producer = next(
-            (op for op in wiring.producers if op.parent is signal.parent), None
+            (op for op in wiring.producers if kernel_op(op) is kernel_op(signal)), None
         )
         if producer is None and not wiring.of_input:
             return (
@@ -277,9 +277,7 @@ def _crossed_ranks(wiring: Wiring, producer: Producer, node: SpatialOp) -> str |
             f"the shards of the {wiring.receive_buffer.ranks} receivers of "
             f"{wiring.name}; let the first loop over {split} run over the ranks"
         )
-    kernel = producer.parent_op()
-    assert isinstance(kernel, KernelOp)
-    if split not in destination_dims(kernel, node):
+    if split not in destination_dims(kernel_op(producer), node):
         return (
             f"{kernel_of(producer)} makes every tile for one receiver of {wiring.name} "
             f"and signals all; name {split} in its destinations"
@@ -365,8 +363,7 @@ def sources_are_shards(wiring: Wiring) -> str | None:
 
 def _sources(consumer: Consumer) -> tuple[str, ...]:
     """Return the dimensions whose loops wait for one source after another."""
-    kernel = consumer.parent_op()
-    assert isinstance(kernel, KernelOp)
+    kernel = kernel_op(consumer)
     return () if kernel.sources is None else tuple(dim.data for dim in kernel.sources)
 
 

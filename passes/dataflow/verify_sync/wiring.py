@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
+from comet.dialects.compound import RenameOp
+from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import (
     BarrierOp,
     FlagsOp,
@@ -23,6 +25,7 @@ from comet.dialects.dataflow import (
     program_value,
 )
 from comet.dialects.dataflow.signals import covers, cuts
+from comet.dialects.schedule.node import NodeOp, outside
 
 Producer: TypeAlias = PushOp | StageOp
 Consumer: TypeAlias = ReadOp | PullOp
@@ -33,7 +36,7 @@ Use: TypeAlias = Producer | Consumer | SignalOp | WaitOp
 def uses_of_channels(program: ProgramOp) -> Iterator[Use]:
     """Yield what the kernels of a program do with channels, in order."""
     for kernel in program.kernels():
-        for op in kernel.body.block.ops:
+        for op in kernel.walk():
             if isinstance(op, Use):
                 yield op
 
@@ -104,16 +107,56 @@ def shown(value: SSAValue) -> str:
 
 def kernel_of(op: Operation) -> str:
     """Return the name, with @, of the kernel that an operation is in."""
-    kernel = op.parent_op()
-    assert isinstance(kernel, KernelOp)
-    return f"@{kernel.sym_name.data}"
+    return f"@{kernel_op(op).sym_name.data}"
+
+
+def kernel_op(op: Operation) -> KernelOp:
+    """Return the kernel that an operation is in."""
+    parent = op.parent_op()
+    assert parent is not None
+    return parent if isinstance(parent, KernelOp) else kernel_op(parent)
+
+
+def channels_of(op: Use) -> tuple[SSAValue, ...]:
+    """Return the program's channels that a use is about; a wait, those of its views."""
+    channels = dict.fromkeys([program_value(op.channel)])
+    if isinstance(op, WaitOp) and op.own is None:
+        reads = (origin_of(view).owner for view in op.views)
+        others = (read.channel for read in reads if isinstance(read, Consumer))
+        channels |= dict.fromkeys(program_value(channel) for channel in others)
+    return tuple(channels)
+
+
+def origin_of(view: SSAValue) -> SSAValue:
+    """Return what a view is of, in the body of its kernel or in the program."""
+    value = viewed(outside(view))
+    if isinstance(value.owner, WaitOp):
+        return origin_of(value.owner.views[value.owner.awaited.index(value)])
+    return value
+
+
+def loads_before(
+    view: SSAValue, is_awaited: Callable[[WaitOp], bool]
+) -> Iterator[Operation]:
+    """Yield what uses a view, or tiles of it, that no wait of a kind has returned."""
+    for use in view.uses:
+        op = use.operation
+        if isinstance(op, WaitOp):
+            if not is_awaited(op):
+                yield from loads_before(op.awaited[use.index], is_awaited)
+        elif isinstance(op, RenameOp):
+            yield from loads_before(op.result, is_awaited)
+        elif isinstance(op, NodeOp):
+            yield from loads_before(op.body.block.args[use.index], is_awaited)
+        else:
+            yield op
 
 
 def wiring_of(receive_buffer: ReceiveBufferOp, program: ProgramOp) -> Wiring:
     """Return what a program does with one of its receive buffers."""
     points, barriers = _program_points(program)
     uses = list(uses_of_channels(program))
-    used = [op for op in uses if program_value(op.channel) is receive_buffer.result]
+    used = [op for op in uses if receive_buffer.result in channels_of(op)]
     signals = [op for op in uses if isinstance(op, SignalOp)]
     flags = _flags_of_buffer(program, receive_buffer) or _shared_flags(
         signals, receive_buffer, used
@@ -123,7 +166,7 @@ def wiring_of(receive_buffer: ReceiveBufferOp, program: ProgramOp) -> Wiring:
         flags,
         tuple(op for op in used if isinstance(op, Producer)),
         tuple(op for op in used if isinstance(op, Consumer)),
-        tuple(op for op in signals if op in used or _flags_of(op) in flags),
+        tuple(op for op in signals if op in used or flags_of(op) in flags),
         tuple(op for op in used if isinstance(op, WaitOp)),
         points,
         barriers,
@@ -143,8 +186,8 @@ def _shared_flags(
     """
     Return flags that are waited for, whose signals speak for a receive buffer as well.
     """
-    waited = {_flags_of(op) for op in used if isinstance(op, WaitOp)}
-    found = (_flags_of(op) for op in signals if covers(op, receive_buffer.result))
+    waited = {flags_of(op) for op in used if isinstance(op, WaitOp)}
+    found = (flags_of(op) for op in signals if covers(op, receive_buffer.result))
     return tuple(
         flags
         for flags in dict.fromkeys(found)
@@ -152,7 +195,8 @@ def _shared_flags(
     )
 
 
-def _flags_of(op: SignalOp | WaitOp) -> FlagsOp | None:
+def flags_of(op: SignalOp | WaitOp) -> FlagsOp | None:
+    """Return the flags of an operation, None before channels are lowered."""
     owner = None if op.flags is None else program_value(op.flags).owner
     return owner if isinstance(owner, FlagsOp) else None
 
@@ -167,7 +211,7 @@ def _program_points(program: ProgramOp) -> tuple[dict[Operation, ProgramPoint], 
         if isinstance(op, BarrierOp) and op.local is None:
             barriers += 1
         if isinstance(op, KernelOp):
-            for step, inner in enumerate(op.body.block.ops):
+            for step, inner in enumerate(op.body.walk()):
                 points[inner] = ProgramPoint(launch, step, barriers)
             launch += 1
     return points, barriers

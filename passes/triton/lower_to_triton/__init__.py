@@ -4,7 +4,8 @@
 Needs functions that are one `dataflow.program` of kernels, on one GPU or, inside a
 `collective.spmd`, on every rank; its tiles have been chosen, its channels been lowered.
 Every kernel becomes a `tl.kernel`, the program a launch plan. Any sizes are masked.
-What moves at the borders of nodes becomes copies first, see `materialize-copies`.
+What moves, and what is waited for, at the borders of nodes comes to where it acts
+first, see `materialize-copies` and `place-waits`.
 Rejects element types other than f16, bf16 and f32, tiles larger than Triton's limit,
 and schedules that would assemble or split blocks in registers.
 """
@@ -19,8 +20,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.schedule.hoist_copies import hoist
-from comet.passes.schedule.materialize_copies import has_transfers, materialize
+from comet.passes.dataflow.place_waits import act_in_nodes
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel
 from comet.passes.triton.lower_to_triton.program import find_program, lower_program
 from comet.passes.triton.map_grid import map_grids
@@ -48,10 +48,8 @@ class LowerToTritonPass(ModulePass):
 
 
 def prepare(function: FuncOp) -> None:
-    """Decide what the passes before have not: copies, blocks, programs, masks."""
-    if has_transfers(function):
-        materialize(function)
-        hoist(function)
+    """Decide what the passes before have not: copies, waits, blocks and programs."""
+    act_in_nodes(function)
     pad_blocks(function)
     map_grids(function)
     mask_copies(function)

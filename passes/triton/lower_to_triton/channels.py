@@ -8,7 +8,7 @@ own rank, next rank, and so on, so that ranks do not all access the same peer at
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects.builtin import StringAttr, i32
@@ -81,9 +81,6 @@ class Received(Buffer):
     """What all ranks stored to a channel, before it is known from which one to load."""
 
     channel: Channel | None = None
-    flags: Flags | None = None
-    arrivals: int = 0
-    """The signals to wait for in each epoch; 0 where a barrier took care."""
 
     @property
     def gather(self) -> str:
@@ -91,25 +88,6 @@ class Received(Buffer):
         assert self.channel is not None
         names = names_of(self.channel.type.received)
         return self.dims[names.index(self.channel.type.gather)]
-
-
-@dataclass
-class Awaited:
-    """What has been waited for at one place: flags may cover several values."""
-
-    flags: set[tuple[SSAValue, SSAValue | None]] = field(
-        default_factory=set[tuple[SSAValue, SSAValue | None]]
-    )
-
-    def once(self, received: Received, source: SSAValue | None) -> Received:
-        """Return what came from a source, or all; without flags if these are done."""
-        if received.flags is None:
-            return received
-        key = (received.flags.pointer, source)
-        if key in self.flags:
-            return replace(received, flags=None)
-        self.flags.add(key)
-        return received
 
 
 def ranks_of(scope: Scope) -> RankParameters:
@@ -170,27 +148,20 @@ def owned_slice(
 
 
 def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
-    """Wait for one source; return its message, as memory that can be loaded."""
+    """Return the message of one source, as memory that can be loaded."""
     channel = received.channel
     assert channel is not None
-    _wait_for(scope, received, owner.rank)
     base = _message(scope, channel, owner.rank)
     base.name_hint = message_name(channel)
     origins = {received.gather: owner.first}
     return _buffer(received, base, origins)
 
 
-def wait_for_own_rank(scope: Scope, received: Received) -> None:
-    """Wait for this rank's own message, along the current slices."""
-    _wait_for(scope, received, ranks_of(scope).rank)
-
-
 def from_all(scope: Scope, received: Received) -> Buffer:
-    """Wait for all sources; return their messages, as memory that can be loaded."""
+    """Return the messages of all sources, as memory that can be loaded."""
     channel = received.channel
     assert channel is not None
     ranks = ranks_of(scope)
-    wait_for_all(scope, received)
     pushed = channel.type.mode is ChannelMode.PUSH
     shard, stored = channel.type.source_extent, channel.type.gather
     base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
@@ -273,29 +244,23 @@ def in_receive_buffer(
     return scope.insert(tl.AddPtrOp(receive_buffer, offset))
 
 
-def _wait_for(scope: Scope, received: Received, source: SSAValue) -> None:
-    """Wait until the blocks that the current slices touch are there from a source."""
-    channel, flags = received.channel, received.flags
-    if flags is None or channel is None:
-        return
-    target = ranks_of(scope).awaited(received.arrivals)
-    scope, flag = _flag_touched(scope, channel, flags, source)
-    assert flag is not None
-    pointer = scope.insert(tl.AddPtrOp(flags.pointer, flag))
-    scope.builder.insert(tl.WaitOp(pointer, target))
+def wait_for(
+    scope: Scope, channel: Channel, flags: Flags, arrivals: int, source: SSAValue | None
+) -> None:
+    """
+    Wait until the blocks that the current slices touch are there.
 
-
-def wait_for_all(scope: Scope, received: Received) -> None:
-    """Wait until the blocks that the current slices touch are there from everybody."""
-    channel, flags = received.channel, received.flags
-    if flags is None or channel is None:
-        return
+    They come from a source, or from all. There are so many `arrivals` in each epoch.
+    """
     ranks = ranks_of(scope)
-    target = ranks.awaited(received.arrivals)
-    scope, first = _flag_touched(scope, channel, flags, None)
+    target = ranks.awaited(arrivals)
+    scope, flag = _flag_touched(scope, channel, flags, source)
     pointer = flags.pointer
-    if first is not None:
-        pointer = scope.insert(tl.AddPtrOp(pointer, first))
+    if flag is not None:
+        pointer = scope.insert(tl.AddPtrOp(pointer, flag))
+    if source is not None:
+        scope.builder.insert(tl.WaitOp(pointer, target))
+        return
     count = prod(block.factor for block in flags.type.blocks)
     stride = scope.insert(tl.ConstantOp.of(count, i32))
     scope.builder.insert(tl.WaitAllOp(pointer, target, stride, ranks.world_size))

@@ -13,21 +13,16 @@ from comet.dialects import tl
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import Combiner
-from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.channels import (
-    Awaited,
     Received,
-    from_all,
-    from_owner,
     owned_slice,
     peer_at,
-    ranks_of,
-    wait_for_own_rank,
 )
 from comet.passes.triton.lower_to_triton.nodes import BodyLowering
 from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.values import Buffer, GridIndex, Scope, both
+from comet.passes.triton.lower_to_triton.waits import known
 from comet.passes.triton.slices import LoopSlice, loop_slices
 
 
@@ -39,8 +34,6 @@ class Grid:
     targets: Sequence[Buffer]
     owned: Sequence[str] = ()
     """Dimensions whose first loop runs over the ranks that sent or receive them."""
-    first: Sequence[Received] = ()
-    """This rank's messages that have to be there before anything is loaded."""
 
 
 def lower_grid(node: SpatialOp, scope: Scope, grid: Grid, body: BodyLowering) -> None:
@@ -56,11 +49,8 @@ def lower_grid(node: SpatialOp, scope: Scope, grid: Grid, body: BodyLowering) ->
                 f"{combiner}; split the dimension in a temporal loop instead"
             )
     _place_on_grid(node, scope, grid)
-    awaited = Awaited()
-    for received in grid.first:
-        wait_for_own_rank(scope, awaited.once(received, ranks_of(scope).rank))
     for argument, buffer in zip(node.tiles, grid.inputs, strict=True):
-        scope.values[argument] = _arrived(node, scope, buffer, body, awaited)
+        scope.values[argument] = known(scope, argument, buffer, body.sources)
     targets = [
         replace(target, within=_is_first(node, scope, value))
         for value, target in zip(node.outs, grid.targets, strict=True)
@@ -86,34 +76,6 @@ def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None
     if first is not None:
         first.name_hint = "stores"
     return first
-
-
-def _arrived(
-    node: SpatialOp,
-    scope: Scope,
-    buffer: Buffer,
-    body: BodyLowering,
-    awaited: Awaited,
-) -> Buffer:
-    """
-    Wait for what is received before the body, unless a loop inside waits for it.
-
-    Where no loop runs over the sources, all messages have to be there.
-    """
-    if not isinstance(buffer, Received):
-        return buffer
-    if (owner := scope.owners.get(buffer.gather)) is not None:
-        return from_owner(scope, awaited.once(buffer, owner.rank), owner)
-    loops = (
-        loop
-        for inner in node.body.walk()
-        if isinstance(inner, NodeOp)
-        for loop in loop_slices(inner)
-        if loop.dim == buffer.gather
-    )
-    if any(body.is_source_loop(loop, scope) for loop in loops):
-        return buffer
-    return from_all(scope, awaited.once(buffer, None))
 
 
 def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> None:

@@ -36,8 +36,6 @@ from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
 from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.dataflow.kernel_locals import awaited_first
-from comet.passes.triton.lower_to_triton.channels import Received
 from comet.passes.triton.lower_to_triton.grid import Grid, lower_grid
 from comet.passes.triton.lower_to_triton.memory import (
     KernelMemory,
@@ -246,17 +244,12 @@ class _KernelLowering:
         node, memory = part.node, self.memory
         extents = kernel_extents(node)
         scope = self._scope(part, block, home, program)
-        body = BodyLowering(
-            memory_level(node),
-            lambda scope, value: memory.allocate(scope, value, extents),
-            part.over_ranks.sources,
-        )
-        first = (memory.buffers[value] for value in awaited_first(node))
+        sources, owned = part.over_ranks.sources, part.over_ranks.owned
+        body = BodyLowering(memory_level(node), memory, extents, sources)
         grid = Grid(
             [memory.buffers[value] for value in node.ins],
             [memory.target(value) for value in node.outs],
-            part.over_ranks.owned,
-            [buffer for buffer in first if isinstance(buffer, Received)],
+            owned,
         )
         lower_grid(node, scope, grid, body)
         for op in part.signals:

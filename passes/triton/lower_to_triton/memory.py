@@ -101,11 +101,9 @@ class KernelMemory:
         ops = list(self._kernel.body.block.ops)
         for value, result in zip(ops[-1].operands, self._kernel.results_, strict=True):
             buffers.setdefault(value, buffers[result])
-        waits = {op.channel: op for op in ops if isinstance(op, WaitOp)}
         for op in ops:
             if isinstance(op, ReadOp | PullOp):
-                wait = waits.get(op.channel)
-                buffers[op.result] = self._received(op.channel, op.result, wait)
+                buffers[op.result] = self._received(op.channel, op.result)
             if isinstance(op, IndexOp):
                 buffers[op.result] = self._positions(op)
             if isinstance(op, RenameOp):
@@ -122,25 +120,15 @@ class KernelMemory:
         first = tl.BinaryOp(BinaryKind.MUL, ranks.rank, extent)
         return replace(buffer, first=ranks.home.add(first, f"first_{op.dim.lower()}"))
 
-    def _received(
-        self, channel: SSAValue, value: SSAValue, wait: WaitOp | None
-    ) -> Received:
+    def _received(self, channel: SSAValue, value: SSAValue) -> Received:
         memory = self.channel(channel)
         extents = extents_of(value)
-        flags, arrivals = None, 0
-        if wait is not None:
-            check_wait(wait)
-            flags = self.flags(wait.flags, wait)
-            assert wait.arrivals is not None
-            arrivals = wait.arrivals.value.data
         return Received(
             memory.pointer,
             tuple(extents),
             tuple(extents.values()),
             row_major(extents),
             channel=memory,
-            flags=flags,
-            arrivals=arrivals,
         )
 
     def channel(self, value: SSAValue) -> Channel:

@@ -3,13 +3,13 @@ How `lower-to-triton` writes the nodes of the tile tree.
 
 Every temporal loop of several iterations becomes one in Triton. A result that lacks the
 loop's dimension is carried through it; one that has it lies in device memory, where
-copies in the body store it. A copy is one load or one store. What peers send is waited
-for in the loop over them or before it, see `waits`.
+copies in the body store it. A copy is one load or one store, a wait looks at the flags
+of one source or of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import StringAttr, i32
@@ -20,22 +20,20 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind
 from comet.dialects.compound.dims import element_type_of, level_of, names_of
+from comet.dialects.dataflow import WaitOp
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
-from comet.dialects.schedule.loops import is_innermost
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.triton.lower_to_triton.accumulators import (
     is_continued,
     is_fused,
 )
 from comet.passes.triton.lower_to_triton.channels import (
-    Awaited,
     Received,
-    from_owner,
     owned_slice,
     peer_at,
-    wait_for_all,
 )
+from comet.passes.triton.lower_to_triton.memory import KernelMemory
 from comet.passes.triton.lower_to_triton.ops import (
     NEUTRAL,
     accumulated,
@@ -53,27 +51,30 @@ from comet.passes.triton.lower_to_triton.values import (
     scope_in,
     store,
 )
+from comet.passes.triton.lower_to_triton.waits import known, lower_wait
 from comet.passes.triton.slices import LoopSlice, loop_slices
-
-Allocate = Callable[[Scope, SSAValue], Buffer]
-"""Makes a program's own buffer for a value that is spilled to device memory."""
 
 
 class BodyLowering:
     """Writes the operations of a node's body, nodes included."""
 
     def __init__(
-        self, memory: str | None, allocate: Allocate, sources: Sequence[str] = ()
+        self,
+        level: str | None,
+        memory: KernelMemory,
+        extents: Mapping[str, int],
+        sources: Sequence[str] = (),
     ):
+        self._level = level
         self._memory = memory
-        self._allocate = allocate
-        self._sources = sources
+        self._extents = extents
+        self.sources = sources
 
     def is_source_loop(self, row: LoopSlice, scope: Scope) -> bool:
         """Whether the loop runs over the ranks that sent the dimension."""
         return (
             scope.ranks is not None
-            and row.dim in self._sources
+            and row.dim in self.sources
             and row.dim not in scope.owners
             and row.factor == scope.ranks.world
         )
@@ -97,6 +98,8 @@ class BodyLowering:
                 self._lower_temporal(op, scope, found, accumulators or {})
             elif isinstance(op, CopyOp):
                 self._lower_copy(op, scope, found)
+            elif isinstance(op, WaitOp):
+                lower_wait(op, scope, self._memory, self.sources)
             elif not is_fused(op):
                 lower_op(op, scope)
         stored = {
@@ -115,6 +118,10 @@ class BodyLowering:
         if value in yielded:
             return self._readable(scope, yielded[value], value)
         return self._allocate(scope, value)
+
+    def _allocate(self, scope: Scope, value: SSAValue) -> Buffer:
+        """Return a program's own buffer for a value that is in device memory."""
+        return self._memory.allocate(scope, value, self._extents)
 
     def _readable(self, scope: Scope, target: Buffer | None, value: SSAValue) -> Buffer:
         """
@@ -177,7 +184,7 @@ class BodyLowering:
 
     def is_in_memory(self, value: SSAValue) -> bool:
         """Whether the value lies in device memory."""
-        return level_of(value) == self._memory
+        return level_of(value) == self._level
 
     def _loaded(self, scope: Scope, buffer: Buffer, op: CopyOp) -> Tile:
         if isinstance(buffer, Received):
@@ -195,7 +202,7 @@ class BodyLowering:
         """Store a yielded tile, unless it went to its target when it was made."""
         found = scope.values[value]
         if isinstance(found, Tile):
-            store(scope, target, found, None, f"{level_of(value)} -> {self._memory}")
+            store(scope, target, found, None, f"{level_of(value)} -> {self._level}")
         elif found is not target and found.copy is not target:
             raise PassFailedException(
                 f"lower-to-triton: {value.type} is yielded without being computed; "
@@ -314,8 +321,6 @@ class TemporalLowering:
             scope.values |= outer
             return self._innermost(scope, accumulators)
         row = self._loops[depth]
-        if self._body.is_source_loop(row, scope) and is_innermost(self._node, row.dim):
-            outer = self._all_arrived(scope, outer, row)
         carried = [
             index
             for index, result in enumerate(self._results)
@@ -327,7 +332,10 @@ class TemporalLowering:
         starts = [accumulators[index] for index in carried]
         loop, inner = self._open(row, scope, starts, depth)
         if row.dim in inner.owners and row.dim not in scope.owners:
-            outer = self._arrived(inner, outer, row.dim)
+            outer = {
+                argument: known(inner, argument, value, self._body.sources)
+                for argument, value in outer.items()
+            }
         arguments = loop.body.block.args[1:]
         inside = accumulators | {
             index: Tile(argument, start.dims)
@@ -342,33 +350,6 @@ class TemporalLowering:
             return accumulator_of(scope, 0.0, result.inner)
         kind = ReduceKind(str(result.combiner))
         return accumulator_of(scope, NEUTRAL[kind], result.inner)
-
-    def _all_arrived(
-        self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], row: LoopSlice
-    ) -> dict[SSAValue, Tile | Buffer]:
-        """Wait for the messages of all sources; return where they can be loaded."""
-        waiting = {
-            argument: value
-            for argument, value in outer.items()
-            if isinstance(value, Received) and value.gather == row.dim
-        }
-        awaited = Awaited()
-        for value in waiting.values():
-            wait_for_all(scope, awaited.once(value, None))
-        done = {arg: replace(value, flags=None) for arg, value in waiting.items()}
-        return outer | done
-
-    def _arrived(
-        self, scope: Scope, outer: dict[SSAValue, Tile | Buffer], dim: str
-    ) -> dict[SSAValue, Tile | Buffer]:
-        """Wait for the message of the current source; return where it can be loaded."""
-        arrived, awaited = dict(outer), Awaited()
-        for argument, value in outer.items():
-            if isinstance(value, Received) and value.gather == dim:
-                owner = scope.owners[dim]
-                received = awaited.once(value, owner.rank)
-                arrived[argument] = from_owner(scope, received, owner)
-        return arrived
 
     def _open(
         self, row: LoopSlice, scope: Scope, starts: Sequence[Tile], depth: int

@@ -56,8 +56,13 @@ def _undefined(extents: dict[str, int]) -> Tensor:
 
 
 @evaluate.register
-def _(op: BarrierOp | SignalOp | WaitOp, machine: Interpreter, args: Values) -> Values:
+def _(op: BarrierOp | SignalOp, machine: Interpreter, args: Values) -> Values:
     return ()
+
+
+@evaluate.register
+def _(op: WaitOp, machine: Interpreter, args: Values) -> Values:
+    return args[: len(op.views)]
 
 
 @evaluate.register

@@ -6,10 +6,10 @@ from triton_modules import hardware
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.dialects.dataflow import KernelOp, ProgramOp, PullOp, ReadOp, WaitOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.bsp_to_dataflow.merge import Merge, merged, plan_merge
-from comet.passes.dataflow.kernel_locals import awaited_first, unawaited
+from comet.passes.dataflow.kernel_locals import local_waits, unawaited
 
 TEXT = """
 !X = tensor<8x16xf32, #compound.dims<M, K @HBM>>
@@ -102,8 +102,29 @@ def test_rows_are_told_of_and_columns_are_not(read: str, count: int):
 def test_rows_are_loaded_behind_the_flag_of_the_own_rank():
     (kernel,) = kernels(run_passes(program("e"), PERSISTENT))
     _, last = (op for op in kernel.body.block.ops if isinstance(op, SpatialOp))
-    assert list(awaited_first(last)) == [last.ins[1]]
+    waits = local_waits(last)
+    assert list(waits) == [last.ins[0]]
+    assert isinstance(read := last.ins[1].owner, ReadOp | PullOp)
+    assert read.channel is waits[last.ins[0]].channel
     assert not list(unawaited(last, kernel))
+
+
+PLACED = "lower-channels,materialize-copies,hoist-copies,place-waits"
+
+
+def test_a_node_first_waits_for_what_another_makes():
+    before = program("e")
+    module = run_passes(before, f"{PERSISTENT},{PLACED}")
+    assert_same_meaning(before, module, "f")
+    (own,) = (op for op in module.walk() if isinstance(op, WaitOp) and op.own)
+    assert isinstance(node := own.parent_op(), SpatialOp)
+    assert own.prev_op is None
+    assert list(own.views) == [node.tiles[0]]
+    assert str(run_passes(module, "verify-sync")) == str(module)
+    own.awaited[0].replace_all_uses_with(own.views[0])
+    reason = "@last reads %n that other programs of the same launch make"
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(module, "verify-sync")
 
 
 def test_a_kernel_that_reads_what_nothing_tells_of_is_rejected():

@@ -11,8 +11,10 @@ from tile_trees import tiled
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+PLACED = "materialize-copies,hoist-copies,place-waits"
 PROGRAMS = {
     "messages in tiles and blocks": ("ag_gemm", 'pattern=push blocks="M=2 K=2"'),
+    "waits in nodes": ("ag_gemm", "pattern=push", PLACED),
     "parts for every rank, in one kernel": (
         "gemm_reduce_scatter",
         "pattern=fused persistent=true",
@@ -22,12 +24,12 @@ PROGRAMS = {
 }
 
 
-def lowered(name: str, options: str) -> ModuleOp:
+def lowered(name: str, options: str, *then: str) -> ModuleOp:
     """Return a small program on three ranks, with receive buffers and flags."""
     text = SHARED_TEXTS[name].format(M=8, N=4, K=12)
     tree = run_passes(parse_module(text), f"{on_ranks(3)},fuse{{strategy=auto}}")
-    passes = f"outline-kernels,bsp-to-dataflow{{{options}}},lower-channels"
-    return run_passes(tiled(tree, grid="M=2"), passes)
+    passes = (f"outline-kernels,bsp-to-dataflow{{{options}}}", "lower-channels", *then)
+    return run_passes(tiled(tree, grid="M=2"), ",".join(passes))
 
 
 def is_accepted(module: ModuleOp) -> bool:

@@ -9,6 +9,7 @@
 !FLAGS = !dataflow.flags<2, [M = 2]>
 
 !MEMORY = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!TILE = tensor<2x8xf32, #compound.dims<M, K @HBM>>
 !REGISTERS = tensor<2x8xf32, #compound.dims<M, K @REG>>
 collective.mesh @gpus {rank = 2}
 
@@ -70,6 +71,17 @@ collective.mesh @gpus {rank = 2}
     dataflow.signal %box1 flags %flags1 epoch %e relaxed gpu : !PUSH, !FLAGS
     dataflow.wait %box1 flags %flags1 epoch %e acquire system arrivals 4 : !PUSH, !FLAGS
     %g = dataflow.read %box1 epoch %e : !PUSH -> !G
+    // CHECK: schedule.spatial on grid [g0: M = 2, g1: K = 2] ins(%m : {{.*}}) with(%box1, %flags1, %e : !dataflow.channel<push {{.*}}>, !dataflow.flags<2, [M = 2]>, !dataflow.epoch) outs({{.*}}) {
+    // CHECK-NEXT: ^bb0(%t: {{.*}}, %box2: {{.*}}, %flags2: {{.*}}, %e1: !dataflow.epoch):
+    // CHECK-NEXT:   %u, %v = dataflow.wait %box2 for(%t, %t : tensor<2x8xf32, #compound.dims<M, K @HBM>>, tensor<2x8xf32, #compound.dims<M, K @HBM>>) flags %flags2 epoch %e1 acquire system arrivals 4 : !dataflow.channel<push {{.*}}>, !dataflow.flags<2, [M = 2]>
+    // CHECK-NEXT:   %w = dataflow.wait %box2 own for(%u : tensor<2x8xf32, #compound.dims<M, K @HBM>>) flags %flags2 epoch %e1 acquire system arrivals 4 : !dataflow.channel<push {{.*}}>, !dataflow.flags<2, [M = 2]>
+    %m = "test.op"() : () -> !MEMORY
+    %n = schedule.spatial on grid [g0: M = 2, g1: K = 2] ins(%m : !MEMORY) with(%box1, %flags1, %e : !PUSH, !FLAGS, !dataflow.epoch) outs(!MEMORY) {
+    ^bb0(%t: !TILE, %box2: !PUSH, %flags2: !FLAGS, %e1: !dataflow.epoch):
+      %u, %v = dataflow.wait %box2 for(%t, %t : !TILE, !TILE) flags %flags2 epoch %e1 acquire system arrivals 4 : !PUSH, !FLAGS
+      %w = dataflow.wait %box2 own for(%u : !TILE) flags %flags2 epoch %e1 acquire system arrivals 4 : !PUSH, !FLAGS
+      schedule.yield %w : !TILE
+    }
     dataflow.yield
   }
   dataflow.yield %x1 : !L

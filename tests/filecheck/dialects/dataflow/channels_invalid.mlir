@@ -288,7 +288,7 @@ collective.mesh @gpus {rank = 2}
   %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
   dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
   ^bb0(%x2: !G, %ch1: !CH):
-    "dataflow.wait"(%ch1) <{arrivals = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!CH) -> ()
+    "dataflow.wait"(%ch1) <{arrivals = 2 : i64, operandSegmentSizes = array<i32: 0, 1, 0, 0>}> : (!CH) -> ()
     dataflow.yield
   }
   dataflow.yield %x1 : !G
@@ -393,7 +393,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.wait' expects parent op 'dataflow.kernel'
+// CHECK: 'dataflow.wait' expects parent op to be one of 'dataflow.kernel', 'schedule.spatial', 'schedule.temporal'
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
@@ -574,6 +574,74 @@ collective.mesh @gpus {rank = 2}
 ^bb0(%x1: !G):
   dataflow.kernel @k ins(%x1 : !G) shards {K = 0 : i64} {
   ^bb0(%x2: !G):
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.wait' op takes views in a node, and only there; in a kernel it is for what is read of its channel
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x16xf32, #compound.dims<M, K @HBM>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    %w = dataflow.wait %ch1 for(%x2 : !G) : !CH
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.wait' op takes views in a node, and only there; in a kernel it is for what is read of its channel
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x16xf32, #compound.dims<M, K @HBM>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    %n = schedule.spatial on grid [g0: M = 2] ins(%x2 : !G) with(%ch1 : !CH) outs(!G) {
+    ^bb0(%t: !T, %ch2: !CH):
+      dataflow.wait %ch2 : !CH
+      schedule.yield %t : !T
+    }
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !G
+} -> !G
+
+// -----
+
+// CHECK: 'dataflow.wait' op in a node has flags; run lower-channels first
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x16xf32, #compound.dims<M, K @HBM>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !G
+%r = dataflow.program ins(%x : !G) {
+^bb0(%x1: !G):
+  %ch = dataflow.channel on @gpus ["rank"] blocks [] : !CH
+  dataflow.kernel @k ins(%x1, %ch : !G, !CH) {
+  ^bb0(%x2: !G, %ch1: !CH):
+    %n = schedule.spatial on grid [g0: M = 2] ins(%x2 : !G) with(%ch1 : !CH) outs(!G) {
+    ^bb0(%t: !T, %ch2: !CH):
+      %w = dataflow.wait %ch2 for(%t : !T) : !CH
+      schedule.yield %t : !T
+    }
     dataflow.yield
   }
   dataflow.yield %x1 : !G

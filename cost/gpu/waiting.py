@@ -1,0 +1,23 @@
+"""Where a program waits for what ranks send: in the loop over them, or before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from comet.cost.reals import Real, Truth
+
+
+def waits_in_loop(inside: Sequence[Real]) -> Truth:
+    """
+    Say whether the wait for one source is in the loop over sources, or before it.
+
+    `inside` has the trip counts of the loops in that loop. If one repeats, each source
+    has several tiles, which are loaded while those of later sources arrive. If none
+    does, all sources are waited for first: a loop that waits cannot load ahead.
+    """
+    several: Truth = False
+    for trips in inside:
+        several = np.logical_or(several, np.greater(trips, 1))
+    return several

@@ -1,0 +1,81 @@
+"""The pass `place-waits`: what programs mean, and what is rejected, afterwards too."""
+
+import re
+
+import pytest
+from broken_sync import BROKEN
+from semantics import assert_same_meaning, parse_module, run_passes
+from sync_programs import IN_ONE_KERNEL, IN_PLACE, PULLED, PUSHED, SPLIT
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.dataflow import KernelOp, WaitOp
+from comet.dialects.schedule import SpatialOp, TemporalOp
+
+PLACED = "materialize-copies,hoist-copies,place-waits"
+PROGRAMS = {
+    "pushed": PUSHED,
+    "pulled": PULLED,
+    "split": SPLIT,
+    "one kernel": IN_ONE_KERNEL,
+    "in place": IN_PLACE,
+}
+
+
+def waits(module: ModuleOp) -> list[WaitOp]:
+    return [op for op in module.walk() if isinstance(op, WaitOp)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_mean_the_same_and_are_proven(name: str):
+    before = parse_module(PROGRAMS[name])
+    after = run_passes(before, f"{PLACED},verify-sync")
+    assert all(isinstance(op.parent_op(), KernelOp) for op in waits(before))
+    assert not any(isinstance(op.parent_op(), KernelOp) for op in waits(after))
+    assert_same_meaning(before, after, "f")
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_rejected_at_the_border_is_rejected_behind_it(name: str):
+    broken = BROKEN[name]
+    with pytest.raises(PassFailedException, match=re.escape(broken.reason)):
+        run_passes(parse_module(broken.text), f"{PLACED},verify-sync")
+
+
+def without(wait: WaitOp) -> None:
+    """Let loads take what a wait takes."""
+    for view, value in zip(wait.views, wait.awaited, strict=True):
+        value.replace_all_uses_with(view)
+    wait.detach()
+    wait.erase()
+
+
+def test_a_load_that_no_wait_comes_before_is_rejected():
+    module = run_passes(parse_module(PUSHED), PLACED)
+    (wait,) = waits(module)
+    without(wait)
+    reason = "@sum reads %box without a wait on its flags, and no barrier"
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(module, "verify-sync")
+
+
+def test_a_wait_for_another_view_is_none():
+    module = run_passes(parse_module(PUSHED), PLACED)
+    (wait,) = waits(module)
+    wait.awaited[0].replace_all_uses_with(wait.views[0])
+    with pytest.raises(PassFailedException, match="@sum reads %box before it waits"):
+        run_passes(module, "verify-sync")
+
+
+def test_a_wait_for_its_own_rank_is_none_for_peers():
+    module = run_passes(parse_module(PUSHED), PLACED)
+    (wait,) = waits(module)
+    own = WaitOp(wait.channel, wait.flags, wait.epoch, views=wait.views, own=True)
+    assert isinstance(wait.parent_op(), SpatialOp | TemporalOp)
+    block = wait.parent
+    assert block is not None
+    block.insert_op_before(own, wait)
+    wait.awaited[0].replace_all_uses_with(own.awaited[0])
+    without(wait)
+    with pytest.raises(PassFailedException, match="@sum reads %box"):
+        run_passes(module, "verify-sync")
