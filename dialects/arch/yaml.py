@@ -22,7 +22,7 @@ from comet.dialects.arch import (
     SystemOp,
     UnitOp,
 )
-from comet.dialects.arch.fields import Field, Fields, described, field_of, fields_of
+from comet.dialects.arch.fields import Field, Fields, field_of, fields_of
 
 TABLES: Mapping[str, type[ComputeOp | MemoryOp]] = {
     "ComputeTiles": ComputeOp,
@@ -33,17 +33,12 @@ TABLES: Mapping[str, type[ComputeOp | MemoryOp]] = {
 
 def system_of_fields(name: str, document: Fields) -> SystemOp:
     """
-    Return the system of a hardware file.
+    Return the system of a hardware file, which `read_hardware_text` has checked.
 
-    Raises ArchError if the file cannot be read: a part is missing or has the wrong
-    type, a number is too large, a level with axes does not exist. The verifier checks
-    what the values mean.
+    Raises ArchError for a unit that is in no level, and for what the verifier rejects.
     """
     try:
         system = _system(name, document)
-    except ValueError as error:
-        raise ArchError(f"the hardware {name} cannot be read: {error}") from error
-    try:
         system.verify()
     except VerifyException as error:
         raise ArchError(f"the hardware {name} is not valid: {error}") from error
@@ -51,87 +46,56 @@ def system_of_fields(name: str, document: Fields) -> SystemOp:
 
 
 def _system(name: str, document: Fields) -> SystemOp:
-    comet = _map(document.get("comet") or {}, "comet")
-    axes = _map(comet.get("mesh") or {}, "comet: mesh")
+    comet = _map(document.get("comet"))
+    axes = _map(comet.get("mesh"))
     rows = [
-        _row(op, entry)
+        _row(op, _map(entry))
         for table, op in TABLES.items()
-        for entry in _list(document.get(table), table)
+        for entry in _list(document.get(table))
     ]
-    hierarchy = _list(document.get("Hierarchy"), "Hierarchy")
-    roots = [_node(entry, None, axes) for entry in hierarchy]
-    gpu = comet.get("gpu")
-    gpus = [] if gpu is None else [GpuOp(_map(gpu, "comet: gpu"))]
+    roots = [_node(_map(n), None, axes) for n in _list(document.get("Hierarchy"))]
+    gpus = [GpuOp(_map(comet["gpu"]))] if "gpu" in comet else []
     known = {*TABLES, "Hierarchy", "comet"}
     extra = {name: value for name, value in document.items() if name not in known}
-    system = SystemOp(name, [*rows, *gpus, *roots], extra)
-    _reject_unknown_levels(axes, system)
-    return system
+    return SystemOp(name, [*rows, *gpus, *roots], extra)
 
 
-def _reject_unknown_levels(axes: Fields, system: SystemOp) -> None:
-    for name in axes:
-        system.level(name)
+def _row(op: type[ComputeOp | MemoryOp], entry: Fields) -> ComputeOp | MemoryOp:
+    extra = {name: entry[name] for name in entry if name not in ("name", "attributes")}
+    return op(str(entry["name"]), _map(entry.get("attributes")), extra)
 
 
-def _row(op: type[ComputeOp | MemoryOp], entry: Field) -> ComputeOp | MemoryOp:
-    fields = dict(_map(entry, "an entry of ComputeTiles or MemoryTypes"))
-    name = _text(fields.pop("name", None), "name")
-    attributes = _map(fields.pop("attributes", None) or {}, f"attributes of {name}")
-    return op(name, attributes, fields)
+def _node(entry: Fields, path: Path | None, axes: Fields) -> Operation:
+    name, bracket, rest = str(entry["name"]).partition("[")
+    kind, range = str(entry["type"]), bracket + rest or None
+    link = _map(entry["attributes"]) if "attributes" in entry else None
+    read = {"name", "type", "attributes"}
+    if "is_compute" not in entry:
+        children = [
+            _node(_map(child), Path(way), axes)
+            for way in entry
+            if way in tuple(Path)
+            for child in _list(entry[way])
+        ]
+        names = [str(axis) for axis in _list(axes.get(name))]
+        extra = {n: v for n, v in entry.items() if n not in {*read, *Path}}
+        return LevelOp(
+            name, kind, children, path, link, axes=names, range=range, extra=extra
+        )
+    if path is None:
+        raise VerifyException(f"the unit {name} must be below a level")
+    if entry["is_compute"] is True:
+        read.add("is_compute")
+    extra = {n: v for n, v in entry.items() if n not in read}
+    return UnitOp(name, kind, path, link or {}, range=range, extra=extra)
 
 
-def _node(entry: Field, path: Path | None, axes: Fields) -> Operation:
-    fields = dict(_map(entry, "a node of the Hierarchy"))
-    name, _, rest = _text(fields.pop("name", None), "name").partition("[")
-    kind = _text(fields.pop("type", None), f"type of {name}")
-    link = _link(fields, name)
-    range = f"[{rest}" if rest else None
-    if "is_compute" in fields:
-        if path is None:
-            raise ValueError(f"the unit {name} must be below a level")
-        if fields["is_compute"] is True:
-            fields.pop("is_compute")
-        return UnitOp(name, kind, path, link or {}, range=range, extra=fields)
-    children = _children(fields, axes)
-    names = [_text(axis, "an axis") for axis in _list(axes.get(name) or [], name)]
-    return LevelOp(
-        name, kind, children, path, link, axes=names, range=range, extra=fields
-    )
+def _map(value: Field) -> Fields:
+    return value if isinstance(value, Mapping) else {}
 
 
-def _link(fields: dict[str, Field], name: str) -> Fields | None:
-    if "attributes" not in fields:
-        return None
-    return _map(fields.pop("attributes"), f"attributes of {name}")
-
-
-def _children(fields: dict[str, Field], axes: Fields) -> list[Operation]:
-    """Remove the children from a node's fields; return them in the file's order."""
-    paths = [Path(name) for name in fields if name in tuple(Path)]
-    return [
-        _node(entry, path, axes)
-        for path in paths
-        for entry in _list(fields.pop(path) or [], path)
-    ]
-
-
-def _map(value: Field, what: str) -> Fields:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{what} is a map, not {described(value)}")
-    return value
-
-
-def _list(value: Field, what: str) -> Sequence[Field]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ValueError(f"{what} is a list, not {described(value)}")
-    return value
-
-
-def _text(value: Field, what: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what} is text, not {described(value)}")
-    return value
+def _list(value: Field) -> Sequence[Field]:
+    return () if isinstance(value, str) or not isinstance(value, Sequence) else value
 
 
 def fields_of_system(system: SystemOp) -> dict[str, Field]:

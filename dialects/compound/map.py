@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import auto
 
+from xdsl.dialects.builtin import AnyFloat, BFloat16Type, Float16Type, Float32Type
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
@@ -43,7 +44,6 @@ from comet.dialects.compound.dims import (
     names_of,
 )
 from comet.dialects.compound.elementary import FillOp, check_element_types, check_names
-from comet.dialects.compound.neutral import lowest_finite
 
 
 class MapKind(StrEnum):
@@ -64,21 +64,9 @@ class MapKind(StrEnum):
     ERF = auto()
 
 
-MAP_ARITY: dict[MapKind, int] = {
-    MapKind.ADD: 2,
-    MapKind.SUB: 2,
-    MapKind.MULT: 2,
-    MapKind.DIV: 2,
-    MapKind.MAX: 2,
-    MapKind.MIN: 2,
-    MapKind.EXP: 1,
-    MapKind.LOG: 1,
-    MapKind.SQRT: 1,
-    MapKind.RSQRT: 1,
-    MapKind.NEG: 1,
-    MapKind.TANH: 1,
-    MapKind.ERF: 1,
-}
+_BINARY = ("add", "sub", "mult", "div", "max", "min")
+MAP_ARITY = {kind: 2 if str(kind) in _BINARY else 1 for kind in MapKind}
+"""The number of operands of each function."""
 
 
 @irdl_attr_definition
@@ -132,6 +120,23 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
                 f"'{self.name}' op result lacks dimension {missing[0]} of an operand; "
                 "use compound.reduce to drop a dimension"
             )
+
+
+def lowest_finite(element_type: AnyFloat) -> float:
+    """
+    Return the lowest finite number of a floating-point type.
+
+    Types other than f16, bf16 and f32 are assumed to hold every number of f64.
+    """
+    match element_type:
+        case Float16Type():
+            return -65504.0
+        case BFloat16Type():
+            return -(2.0 - 2.0**-7) * 2.0**127
+        case Float32Type():
+            return -(2.0 - 2.0**-23) * 2.0**127
+        case _:
+            return -(2.0 - 2.0**-52) * 2.0**1023
 
 
 COMMUTATIVE = (MapKind.ADD, MapKind.MULT, MapKind.MAX, MapKind.MIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound import MapKind
-from comet.dialects.compound.neutral import lowest_finite
+from comet.dialects.compound.map import lowest_finite
 from comet.passes.graph.decompose.site import Site
 
 

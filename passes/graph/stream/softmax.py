@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from comet.dialects.compound import MapKind, ReduceKind, ReduceOp
 from comet.dialects.compound.dims import float_type_of
-from comet.dialects.compound.neutral import lowest_finite
+from comet.dialects.compound.map import lowest_finite
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.form import (
     Chunks,

@@ -186,25 +186,6 @@ def test_hardware_is_found_from_anywhere_in_the_module():
         attached_system(ModuleOp([]))
 
 
-def test_axes_of_an_unknown_level_are_rejected():
-    document = {**load("edge"), "comet": {"mesh": {"L9": ["x"]}}}
-    with pytest.raises(ArchError, match="no level L9"):
-        system_of_fields("edge", document)
-
-
-WRONG_SHAPES: list[tuple[Fields, str]] = [
-    ({}, "ComputeTiles is a list"),
-    ({"ComputeTiles": [], "MemoryTypes": [], "Hierarchy": [3]}, "node of the Hier"),
-    ({"ComputeTiles": [{}], "MemoryTypes": [], "Hierarchy": []}, "name is text"),
-]
-
-
-@pytest.mark.parametrize(("document", "message"), WRONG_SHAPES)
-def test_a_document_of_the_wrong_shape_is_rejected(document: Fields, message: str):
-    with pytest.raises(ArchError, match=message):
-        system_of_fields("odd", document)
-
-
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, float("inf"), float("nan")])
 def test_numbers_that_do_not_fit_are_rejected(value: float):
     with pytest.raises(ValueError, match=r"does not fit|not a finite"):
