@@ -139,14 +139,6 @@ def _doubling_steps(fabric: Fabric, size: Real) -> Real:
     )
 
 
-def _ring_all_reduce(fabric: Fabric, size: Real) -> Real:
-    return 2 * _ring_steps(fabric, size)
-
-
-def _halving_doubling(fabric: Fabric, size: Real) -> Real:
-    return 2 * _doubling_steps(fabric, size)
-
-
 def _doubling_all_reduce(fabric: Fabric, size: Real) -> Real:
     steps = _doublings(fabric.ranks)
     return total(fabric.step(size, *fabric.exchange(apart)) for apart in steps)
@@ -182,10 +174,6 @@ def _tree(fabric: Fabric, size: Real) -> Real:
     return total(fabric.step(size, hops) for hops in tree_hops(fabric))
 
 
-def _tree_all_reduce(fabric: Fabric, size: Real) -> Real:
-    return 2 * _tree(fabric, size)
-
-
 def _tree_scatter(fabric: Fabric, size: Real) -> Real:
     """A tree that scatters (or gathers): each round sends half of what remains."""
     n, result = fabric.ranks, 0.0
@@ -200,31 +188,15 @@ def _scatter_all_gather(fabric: Fabric, size: Real) -> Real:
     return _tree_scatter(fabric, size) + _ring_steps(fabric, size)
 
 
-def _direct_root(fabric: Fabric, size: Real) -> Real:
-    """The root's port takes all messages in turn."""
+def _direct(fabric: Fabric, size: Real) -> Real:
+    """A port takes the messages of all others in turn: the root's, or every rank's."""
     n = fabric.ranks
     return fabric.step((n - 1) * size / n)
-
-
-def _direct_all(fabric: Fabric, size: Real) -> Real:
-    """Every rank sends its shard to every other."""
-    return _direct_root(fabric, size)
-
-
-def _direct_all_reduce(fabric: Fabric, size: Real) -> Real:
-    """Every rank receives and reduces one shard, and sends the result to all."""
-    return 2 * _direct_all(fabric, size)
 
 
 def _one_shot(fabric: Fabric, size: Real) -> Real:
     """Every rank sends all its data to every other, and each reduces for itself."""
     return fabric.step((fabric.ranks - 1) * size)
-
-
-def _pairwise(fabric: Fabric, size: Real) -> Real:
-    """All-to-all in n - 1 steps, each rank with another partner."""
-    n = fabric.ranks
-    return (n - 1) * fabric.step(size / n)
 
 
 def _mesh_phases(fabric: Fabric, size: Real) -> Real:
@@ -240,43 +212,42 @@ def _line_steps(line: Fabric, size: Real) -> Real:
     return (n - 1) * line.step(size / n)
 
 
-def _mesh_all_reduce(fabric: Fabric, size: Real) -> Real:
-    return 2 * _mesh_phases(fabric, size)
-
-
 def _ring_exchange(fabric: Fabric, size: Real) -> Real:
     """All-to-all: each step sends what has not arrived yet to the neighbour."""
     n, distance = fabric.ranks, _ring_distance(fabric)
     return total(fabric.step(left * size / n, distance) for left in range(1, n))
 
 
+def _twice(half: Time) -> Time:
+    """A reduce-scatter and an all-gather, or the same to a root and back."""
+    return lambda fabric, size: 2 * half(fabric, size)
+
+
+GATHERING: Mapping[str, Time] = {
+    "ring": _ring_steps,
+    "recursive_doubling": _doubling_steps,
+    "direct": _direct,
+    "mesh2d": _mesh_phases,
+}
+"""All-gathers, and reduce-scatters, which are their reverse."""
+
 TIMES: Mapping[str, Mapping[str, Time]] = {
-    "all_gather": {
-        "ring": _ring_steps,
-        "recursive_doubling": _doubling_steps,
-        "direct": _direct_all,
-        "mesh2d": _mesh_phases,
-    },
-    "reduce_scatter": {
-        "ring": _ring_steps,
-        "recursive_doubling": _doubling_steps,
-        "direct": _direct_all,
-        "mesh2d": _mesh_phases,
-    },
+    "all_gather": GATHERING,
+    "reduce_scatter": GATHERING,
     "all_reduce": {
-        "ring": _ring_all_reduce,
+        "ring": _twice(_ring_steps),
         "recursive_doubling": _doubling_all_reduce,
-        "halving_doubling": _halving_doubling,
-        "tree": _tree_all_reduce,
-        "direct": _direct_all_reduce,
+        "halving_doubling": _twice(_doubling_steps),
+        "tree": _twice(_tree),
+        "direct": _twice(_direct),
         "one_shot": _one_shot,
-        "mesh2d": _mesh_all_reduce,
+        "mesh2d": _twice(_mesh_phases),
     },
     "broadcast": {"tree": _tree, "scatter_all_gather": _scatter_all_gather},
     "reduce": {"tree": _tree},
-    "gather": {"tree": _tree_scatter, "direct": _direct_root},
-    "scatter": {"tree": _tree_scatter, "direct": _direct_root},
-    "all_to_all": {"pairwise": _pairwise, "ring": _ring_exchange},
+    "gather": {"tree": _tree_scatter, "direct": _direct},
+    "scatter": {"tree": _tree_scatter, "direct": _direct},
+    "all_to_all": {"pairwise": _ring_steps, "ring": _ring_exchange},
 }
 """The time of each kind of collective by algorithm, on one fabric."""
 

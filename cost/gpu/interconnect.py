@@ -7,7 +7,7 @@ seconds, rates bytes per second; sizes may be numpy arrays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -81,11 +81,6 @@ def source_latency(
     filled = 1 + (rounds - 1) / np.maximum(work.stages, 1)
     away = net.load_latency if remote else device.load_latency
     return waves * filled * (device.load_latency + net.peers * away)
-
-
-def with_latency(time: KernelTime, latency: Real) -> KernelTime:
-    """Return the time of the same kernel with another load latency."""
-    return replace(time, latency=latency)
 
 
 def body_time(time: KernelTime, link: Real = 0.0) -> Real:

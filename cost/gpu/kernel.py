@@ -101,7 +101,7 @@ class KernelWork:
     moved_bytes: Real
     """Bytes loaded through L2 and stored."""
     device_bytes: Real
-    """Bytes of device memory moved by all programs (see `device_traffic`)."""
+    """Bytes of device memory moved by all programs (see `tensor_traffic`)."""
     rounds: Real
     """Iterations of loops that wait for loads."""
     element: str = "f16"
@@ -203,19 +203,3 @@ def _compute(work: KernelWork, device: Device) -> Real:
             f"{known}; add it, or take one of these element types"
         )
     return work.tensor_operations / rate + vector
-
-
-def device_traffic(
-    tensors: Mapping[str, float], loaded: Mapping[str, Real], device: Device
-) -> Real:
-    """
-    Bytes of device memory moved by loads through L2.
-
-    A tensor that fits L2 counts once; otherwise its loaded bytes, at least its size.
-    `tensors` gives sizes, `loaded` the bytes that all programs load, both by name.
-    """
-    moved: Real = 0.0
-    for name, size in tensors.items():
-        once = size <= device.l2_bytes
-        moved = moved + (size if once else np.maximum(size, loaded.get(name, size)))
-    return moved

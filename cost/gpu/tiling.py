@@ -20,7 +20,6 @@ from comet.cost.gpu.kernel import (
     Device,
     KernelTime,
     KernelWork,
-    device_traffic,
     kernel_time,
     wave_count,
 )
@@ -78,8 +77,8 @@ def tensor_traffic(
         size = tensor.weight * prod(summary.extents[d] for d in tensor.dims)
         lacking = [dim for dim in summary.grid if dim not in tensor.dims]
         again = product(summary.trips(dim, blocks) for dim in lacking)
-        loaded = {"": size * np.minimum(again, waves)}
-        traffic.append(device_traffic({"": size}, loaded, gpu))
+        loads = 1.0 if size <= gpu.l2_bytes else np.maximum(np.minimum(again, waves), 1)
+        traffic.append(size * loads)
     return tuple(traffic)
 
 

@@ -23,7 +23,6 @@ from comet.cost.gpu.interconnect import (
     remote_traffic,
     send_time,
     source_latency,
-    with_latency,
 )
 from comet.cost.gpu.kernel import kernel_time, resident_programs, wave_count
 from comet.cost.gpu.launch_plan import (
@@ -103,14 +102,14 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     local, remote, link = time, time, 0.0
     if any(receive.by_source for receive in part.receives):
         near = source_latency(work, waves, device, net, remote=False)
-        local = remote = with_latency(time, near)
+        local = remote = replace(time, latency=near)
     for receive in part.receives:
         if not receive.remote or net.ranks == 1:
             continue
         away = time.latency * net.load_latency / device.load_latency
         if receive.by_source:
             away = source_latency(work, waves, device, net, remote=True)
-        remote = with_latency(time, away)
+        remote = replace(time, latency=away)
         moved = remote_traffic(receive.message, receive.again, waves, net)
         link += float(moved) / net.rate(1 if receive.by_source else net.peers)
     if not np.all(np.greater(time.fits, 0)):

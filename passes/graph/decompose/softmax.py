@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import sqrt
+
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound import MapKind, ReduceKind
 from comet.passes.graph.decompose.site import Site
+
+
+def attend(site: Site, dim: str, mask: Callable[[Site], SSAValue] | None) -> SSAValue:
+    """Emit contract, scale, the mask if any, softmax over the keys, and contract."""
+    emit, keys = site.emit, site.dims[dim]
+    q, k, v = site.operands[:3]
+    products = emit.contract(q, k, site.dims["D"], site.accumulator, name="products")
+    scale = emit.fill(1 / sqrt(site.extent("D")), site.accumulator, name="scale")
+    scores = emit.map(MapKind.MULT, products, scale, name="scores")
+    if mask is not None:
+        scores = emit.map(MapKind.ADD, scores, mask(site), name="masked")
+    weights = site.narrow(softmax(site, scores, keys))
+    return emit.contract(weights, v, keys, site.accumulator, name="o")
 
 
 def softmax(site: Site, scores: SSAValue, dim: str) -> SSAValue:

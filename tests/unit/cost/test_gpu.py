@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from comet.cost.estimate import CostError
 from comet.cost.gpu.kernel import (
     KernelWork,
-    device_traffic,
     kernel_time,
     resident_programs,
     wave_count,
@@ -71,13 +70,6 @@ def test_an_element_type_without_a_rate() -> None:
     work = replace(IDLE, tensor_operations=1, element="f64")
     with pytest.raises(CostError, match="tensor_tflops for f64; it has f16"):
         kernel_time(work, GPU)
-
-
-def test_device_traffic_repeats_what_l2_does_not_hold() -> None:
-    sizes = {"A": 1e6, "B": 1e9}
-    loaded = {"A": 1e8, "B": 5e9}
-    assert device_traffic(sizes, loaded, GPU) == 1e6 + 5e9
-    assert device_traffic(sizes, {}, GPU) == 1e6 + 1e9
 
 
 amounts = st.floats(0, 1e12)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
 from comet.dialects.compound.named.attention import AttentionOp
 from comet.passes.graph.decompose.masking import position_mask
 from comet.passes.graph.decompose.site import Site
-from comet.passes.graph.decompose.softmax import softmax
+from comet.passes.graph.decompose.softmax import attend
 
 
 def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, scale, the mask if causal, softmax over the keys, and contract."""
     assert isinstance(named, AttentionOp)
-    emit, dims = site.emit, site.dims
-    q, k, v = site.operands
-    products = emit.contract(q, k, dims["D"], site.accumulator, name="products")
-    scale = emit.fill(1 / sqrt(site.extent("D")), site.accumulator, name="scale")
-    scores = emit.map(MapKind.MULT, products, scale, name="scores")
-    if named.causal is not None:
-        scores = emit.map(MapKind.ADD, scores, _mask(site), name="masked")
-    weights = site.narrow(softmax(site, scores, dims["N"]))
-    return emit.contract(weights, v, dims["N"], site.accumulator, name="o")
+    return attend(site, "N", _mask if named.causal is not None else None)
 
 
 def _mask(site: Site) -> SSAValue:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
 from comet.passes.graph.decompose.masking import position_mask
 from comet.passes.graph.decompose.site import Site
-from comet.passes.graph.decompose.softmax import softmax
+from comet.passes.graph.decompose.softmax import attend
 
 
 def decompose(named: Operation, site: Site) -> SSAValue:
     """Emit contract, scale, the mask, softmax over the keys, and contract."""
-    emit, dims = site.emit, site.dims
-    q, k, v, _ = site.operands
-    products = emit.contract(q, k, dims["D"], site.accumulator, name="products")
-    scale = emit.fill(1 / sqrt(site.extent("D")), site.accumulator, name="scale")
-    scores = emit.map(MapKind.MULT, products, scale, name="scores")
-    masked = emit.map(MapKind.ADD, scores, _mask(site), name="masked")
-    weights = site.narrow(softmax(site, masked, dims["S"]))
-    return emit.contract(weights, v, dims["S"], site.accumulator, name="o")
+    return attend(site, "S", _mask)
 
 
 def _mask(site: Site) -> SSAValue:
