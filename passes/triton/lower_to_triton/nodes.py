@@ -38,10 +38,10 @@ from comet.passes.triton.lower_to_triton.ops import (
     NEUTRAL,
     accumulated,
     accumulator_of,
-    lower_contract,
-    lower_op,
+    contraction,
 )
 from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
+from comet.passes.triton.lower_to_triton.table import lower_op
 from comet.passes.triton.lower_to_triton.values import (
     Buffer,
     Scope,
@@ -100,7 +100,7 @@ class BodyLowering:
                 self._lower_copy(op, scope, found)
             elif isinstance(op, WaitOp):
                 lower_wait(op, scope, self._memory, self.sources)
-            elif not is_fused(op):
+            else:
                 lower_op(op, scope)
         stored = {
             value: self._stored(scope, value, target)
@@ -419,7 +419,7 @@ class TemporalLowering:
         contract = result.inner.owner
         if isinstance(contract, ContractOp) and is_fused(contract):
             start = None if accumulator is None else accumulator.value
-            return lower_contract(contract, scope, start)
+            return contraction(contract, scope, start)
         value = scope.values[result.inner]
         replaced = result.combiner in (Combiner.FOLD, Combiner.SAME)
         if accumulator is None or replaced or is_continued(self._node, result.inner):

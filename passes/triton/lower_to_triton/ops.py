@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from xdsl.dialects.builtin import (
-    BFloat16Type,
     Float32Type,
-    FloatAttr,
-    IntegerType,
     StringAttr,
     f32,
 )
@@ -42,9 +38,8 @@ from comet.dialects.tl.types import (
     element_of,
 )
 from comet.dialects.tl.types import ReduceKind as BlockReduceKind
-from comet.passes.triton.lower_to_triton.thread_locality import (
-    breaks_thread_locality,
-)
+from comet.passes.triton.lower_to_triton.accumulators import is_fused
+from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
 from comet.passes.triton.lower_to_triton.values import (
     Buffer,
     Scope,
@@ -52,8 +47,15 @@ from comet.passes.triton.lower_to_triton.values import (
     aligned,
     check_size,
     converted,
+    literal,
     masked,
-    widened,
+)
+from comet.passes.triton.lower_to_triton.workarounds import (
+    breaks_thread_locality,
+    dot_operand,
+    in_f32,
+    typed_start,
+    with_a_block,
 )
 
 BINARY_MAPS: Mapping[MapKind, BinaryKind] = {
@@ -147,7 +149,13 @@ def dot_form(op: ContractOp, blocks: BlocksAttr) -> DotForm | None:
     return DotForm(rows.pop(), columns.pop(), summed.pop())
 
 
-def lower_contract(op: ContractOp, scope: Scope, acc: SSAValue | None = None) -> Tile:
+@lowers(ContractOp)
+def lower_contract(op: ContractOp, scope: Scope) -> Tile | None:
+    """Write a contraction, unless the loop around it adds it to its accumulator."""
+    return None if is_fused(op) else contraction(op, scope)
+
+
+def contraction(op: ContractOp, scope: Scope, acc: SSAValue | None = None) -> Tile:
     """
     Write a contraction; where given, `acc` is added to it.
 
@@ -178,19 +186,15 @@ def accumulated(
     scope: Scope, kind: ReduceKind, accumulator: SSAValue, value: SSAValue
 ) -> SSAValue:
     """Add a value to an accumulator, or take the larger one: in f32, as maps are."""
-    wide = [widened(scope, each) for each in (accumulator, value)]
+    wide = [in_f32(scope, each) for each in (accumulator, value)]
     result = scope.insert(tl.BinaryOp(COMBINE[kind], *with_a_block(scope, wide)))
     return converted(scope, result, element_of(accumulator.type))
 
 
 def accumulator_of(scope: Scope, number: float, like: SSAValue) -> Tile:
-    """Write the start of an accumulator: a loop keeps its type, a constant has none."""
+    """Write the start of an accumulator, of the type of the compound value `like`."""
     tile = filled(scope, number, like, None)
-    element = element_type_of(like)
-    if tile.dims or element == f32 or isinstance(element, IntegerType):
-        return tile
-    full = tl.FullOp(FloatAttr(number, element), [])
-    return Tile(scope.insert(full), ())
+    return tile if tile.dims else Tile(typed_start(scope, tile.value, like), ())
 
 
 def _contract_padding(op: ContractOp, scope: Scope) -> dict[str, float]:
@@ -209,10 +213,7 @@ def _dot(op: ContractOp, form: DotForm, scope: Scope, acc: SSAValue | None) -> S
         (op.rhs, (form.summed, form.columns)),
     ):
         tile = masked(scope, scope.tile(value), form.summed, 0.0)
-        operand = aligned(scope, tile, dims)
-        if isinstance(element_of(operand.type), BFloat16Type):
-            operand = scope.insert(tl.DotOperandOp(operand))
-        operands.append(operand)
+        operands.append(dot_operand(scope, aligned(scope, tile, dims)))
     is_single = isinstance(element_type_of(op.lhs), Float32Type)
     # The default rounds f32 operands to tf32, which has the mantissa of f16.
     precision = Precision.IEEE if is_single else None
@@ -230,19 +231,20 @@ def _sum_of_products(op: ContractOp, scope: Scope) -> SSAValue:
         tile = scope.tile(value)
         for dim in op.contracted:
             tile = masked(scope, tile, dim, 0.0)
-        operands.append(widened(scope, aligned(scope, tile, axes)))
+        operands.append(in_f32(scope, aligned(scope, tile, axes)))
     product = scope.insert(tl.BinaryOp(BinaryKind.MUL, *with_a_block(scope, operands)))
     for axis in reversed(range(len(axes) - len(summed), len(axes))):
         product = scope.insert(tl.ReduceOp(BlockReduceKind.SUM, product, axis))
     return product
 
 
+@lowers(ReduceOp)
 def lower_reduce(op: ReduceOp, scope: Scope) -> Tile:
     """Write a reduction, axis by axis; padding gets the neutral element."""
     kind, tile = op.kind.data, scope.tile(op.input)
     for dim in op.reduced:
         tile = masked(scope, tile, dim, NEUTRAL[kind], breaks_thread_locality(op))
-    value, dims = widened(scope, tile.value), list(tile.dims)
+    value, dims = in_f32(scope, tile.value), list(tile.dims)
     for dim in reversed(scope.axes(op.reduced)):
         axis = dims.index(dim)
         value = scope.insert(tl.ReduceOp(REDUCTIONS[kind], value, axis))
@@ -255,12 +257,13 @@ def lower_reduce(op: ReduceOp, scope: Scope) -> Tile:
     return Tile(aligned(scope, Tile(value, tuple(dims)), axes), axes)
 
 
+@lowers(MapOp)
 def lower_map(op: MapOp, scope: Scope) -> Tile:
     """Write an elementwise function, computed in f32; of constants, a constant."""
     check_size(names_of(op.result), scope)
     kind, axes = op.kind.data, scope.axes(names_of(op.result))
     operands = [
-        widened(scope, aligned(scope, scope.tile(value), axes)) for value in op.inputs
+        in_f32(scope, aligned(scope, scope.tile(value), axes)) for value in op.inputs
     ]
     if (folded := _folded(kind, operands)) is not None:
         return Tile(scope.constant(folded, element_type_of(op.result)), ())
@@ -269,31 +272,10 @@ def lower_map(op: MapOp, scope: Scope) -> Tile:
     return Tile(narrowed(scope, value, op.result, hint or "x", comment), axes)
 
 
-def literal(value: SSAValue) -> float | None:
-    """Return the number that a constant is, None for other values."""
-    if isinstance(constant := value.owner, tl.ConstantOp):
-        return float(constant.value.value.data)
-    return None
-
-
 def _folded(kind: MapKind, operands: Sequence[SSAValue]) -> float | None:
     """Return the function's value of constants, None where it has no finite one."""
     numbers = [number for value in operands if (number := literal(value)) is not None]
     return fold_map(kind, numbers) if len(numbers) == len(operands) else None
-
-
-def with_a_block(scope: Scope, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    """
-    Return operands in f32, the first of constants alone as a block of rank 0.
-
-    Triton's functions and conversions take blocks, but no Python numbers alone.
-    """
-    first, *others = operands
-    if any(literal(value) is None for value in operands):
-        return [first, *others]
-    number = literal(first)
-    assert number is not None
-    return [scope.insert(tl.FullOp(FloatAttr(number, f32), [])), *others]
 
 
 def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
@@ -323,6 +305,7 @@ def _tanh(scope: Scope, value: SSAValue) -> SSAValue:
     return scope.insert(tl.BinaryOp(BinaryKind.SUB, scaled, one))
 
 
+@lowers(CastOp)
 def lower_cast(op: CastOp, scope: Scope) -> Tile:
     """Write a conversion of the element type."""
     tile, element = scope.tile(op.input), element_type_of(op.result)
@@ -331,6 +314,7 @@ def lower_cast(op: CastOp, scope: Scope) -> Tile:
     return Tile(value, tile.dims, tile.padding)
 
 
+@lowers(RenameOp)
 def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
     """
     Give the same value other names.
@@ -371,11 +355,13 @@ def filled(scope: Scope, number: float, like: SSAValue, hint: str | None) -> Til
     return Tile(value, axes, {dim: number for dim in dims})
 
 
+@lowers(FillOp)
 def lower_fill(op: FillOp, scope: Scope) -> Tile:
     """Write a constant."""
     return filled(scope, op.value.value.data, op.result, op.result.name_hint)
 
 
+@lowers(ExtentOp)
 def lower_extent(op: ExtentOp, scope: Scope) -> Tile:
     """Write the number of elements of the current slice."""
     count, element = scope.slices[op.dim.data].count(), element_type_of(op.result)
@@ -383,56 +369,14 @@ def lower_extent(op: ExtentOp, scope: Scope) -> Tile:
     return Tile(converted(scope, count, element, hint, "compound.extent"), ())
 
 
-OpT = TypeVar("OpT", bound=Operation)
-Handler = Callable[[Operation, Scope], Tile | Buffer]
-HANDLERS: dict[type[Operation], Handler] = {}
-
-
-def _register(
-    op_type: type[OpT], handler: Callable[[OpT, Scope], Tile | Buffer]
-) -> None:
-    def checked(op: Operation, scope: Scope) -> Tile | Buffer:
-        assert isinstance(op, op_type)
-        return handler(op, scope)
-
-    HANDLERS[op_type] = checked
-
-
-_register(CastOp, lower_cast)
-_register(ContractOp, lower_contract)
-_register(ExtentOp, lower_extent)
-_register(FillOp, lower_fill)
-_register(MapOp, lower_map)
-_register(ReduceOp, lower_reduce)
-_register(RenameOp, lower_rename)
-
-
-def lower_op(op: Operation, scope: Scope) -> None:
-    """
-    Write one elementary operation, a fold included.
-
-    Raises `PassFailedException` for operations that have no place in a kernel.
-    """
-    if isinstance(op, FoldOp):
-        _lower_fold(op, scope)
-        return
-    handler = HANDLERS.get(type(op))
-    if handler is None:
-        raise PassFailedException(
-            f"lower-to-triton: {op.name} cannot be in a kernel of one GPU"
-        )
-    scope.values[op.results[0]] = handler(op, scope)
-
-
-def _lower_fold(op: FoldOp, scope: Scope) -> None:
-    """A fold that no loop runs takes its whole input in one step."""
+@lowers(FoldOp)
+def lower_fold(op: FoldOp, scope: Scope) -> None:
+    """Write a fold that no loop runs: its whole input is taken in one step."""
     values: Sequence[SSAValue] = (*op.ins, *op.init)
     for argument, value in zip(op.step.block.args, values, strict=True):
         scope.values[argument] = scope.values[value]
+    lower_ops(op.step.block, scope)
     terminator = op.step.block.last_op
     assert isinstance(terminator, YieldOp)
-    for inner in op.step.block.ops:
-        if inner is not terminator:
-            lower_op(inner, scope)
     for result, value in zip(op.outs, terminator.values, strict=True):
         scope.values[result] = scope.values[value]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import StringAttr, f32, i32, i64
+from xdsl.dialects.builtin import StringAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
@@ -249,9 +249,11 @@ def aligned(scope: Scope, tile: Tile, dims: Sequence[str]) -> SSAValue:
     return scope.insert(tl.ExpandDimsOp(value, missing))
 
 
-def widened(scope: Scope, value: SSAValue) -> SSAValue:
-    """Return the block in f32: the interpreter cannot compute in bf16."""
-    return converted(scope, value, f32)
+def literal(value: SSAValue) -> float | None:
+    """Return the number that a constant is, None for other values."""
+    if isinstance(constant := value.owner, tl.ConstantOp):
+        return float(constant.value.value.data)
+    return None
 
 
 def converted(

@@ -1,0 +1,56 @@
+"""
+The table of `lower-to-triton`: which function writes an operation of a kernel.
+
+Each stands where `@lowers(the op's class)` is. It inserts operations of `tl` into a
+scope and returns what stands for the op's result; where there is not one result, it
+enters what there is in the values of the scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+from xdsl.ir import Block, Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.passes.triton.lower_to_triton.values import Buffer, Scope, Tile
+
+OpT = TypeVar("OpT", bound=Operation)
+Lowering: TypeAlias = Callable[[OpT, Scope], Tile | Buffer | None]
+
+TABLE: dict[type[Operation], Callable[[Operation, Scope], None]] = {}
+
+
+def lowers(op_type: type[OpT]) -> Callable[[Lowering[OpT]], Lowering[OpT]]:
+    """Enter the function that follows for operations of a class."""
+
+    def enter(function: Lowering[OpT]) -> Lowering[OpT]:
+        def checked(op: Operation, scope: Scope) -> None:
+            assert isinstance(op, op_type)
+            if (value := function(op, scope)) is not None:
+                scope.values[op.results[0]] = value
+
+        TABLE[op_type] = checked
+        return function
+
+    return enter
+
+
+def lower_ops(block: Block, scope: Scope) -> None:
+    """Write the operations of a block, but not its terminator."""
+    for op in list(block.ops)[:-1]:
+        lower_op(op, scope)
+
+
+def lower_op(op: Operation, scope: Scope) -> None:
+    """
+    Write one operation.
+
+    Raises `PassFailedException` if it has no place in a kernel.
+    """
+    if (write := TABLE.get(type(op))) is None:
+        raise PassFailedException(
+            f"lower-to-triton: {op.name} cannot be in a kernel of one GPU"
+        )
+    write(op, scope)

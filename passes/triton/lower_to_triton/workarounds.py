@@ -1,0 +1,88 @@
+"""
+Work-arounds for bugs and gaps of Triton, one function each: what breaks without it.
+
+Nothing else in `lower-to-triton` is there for the sake of a compiler below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import BFloat16Type, FloatAttr, IntegerType, f32
+from xdsl.ir import SSAValue
+
+from comet.dialects import tl
+from comet.dialects.compound import MapOp, ReduceOp
+from comet.dialects.compound.dims import element_type_of
+from comet.dialects.schedule import CopyOp, TemporalOp
+from comet.dialects.tl.types import element_of
+from comet.passes.triton.lower_to_triton.values import Scope, converted, literal
+
+
+def breaks_thread_locality(op: ReduceOp) -> bool:
+    """
+    Whether Triton's pass OptimizeThreadLocality would take up a reduction, and break.
+
+    The pass moves a reduction of what a loop has just loaded out of the loop. Up to
+    Triton 3.8 it assumes, unchecked, that the loop's result has one use
+    (triton-lang/triton#11682) and that the loop accumulates by the same kind (#11305):
+    results are wrong, or the compiler crashes. Anything between the load and the
+    reduction keeps the pass away: a selection that changes nothing is put there.
+    """
+    node, uses = op.parent_op(), list(op.result.uses)
+    if not isinstance(node, TemporalOp) or len(uses) != 1:
+        return False
+    if op.input not in node.tiles and not isinstance(op.input.owner, CopyOp):
+        return False
+    user = uses[0].operation
+    if user is node.body.block.last_op:
+        result = node.outs[node.yielded.index(op.result)]
+        return len(list(result.uses)) > 1
+    return isinstance(user, MapOp) and user.result in node.yielded
+
+
+def in_f32(scope: Scope, value: SSAValue) -> SSAValue:
+    """
+    Return a value in f32, in which everything but a dot is computed.
+
+    Triton's interpreter has no arithmetic of bf16: it computes with the bits.
+    """
+    return converted(scope, value, f32)
+
+
+def dot_operand(scope: Scope, value: SSAValue) -> SSAValue:
+    """
+    Return an operand of a dot, of bf16 as one that the interpreter multiplies as f32.
+
+    It would multiply blocks of bf16 as integers; on a device nothing changes.
+    """
+    if not isinstance(element_of(value.type), BFloat16Type):
+        return value
+    return scope.insert(tl.DotOperandOp(value))
+
+
+def with_a_block(scope: Scope, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    """
+    Return operands in f32, the first of constants alone as a block of rank 0.
+
+    Triton's functions and conversions take blocks, and fail on Python numbers alone.
+    """
+    first, *others = operands
+    if any(literal(value) is None for value in operands):
+        return [first, *others]
+    number = literal(first)
+    assert number is not None
+    return [scope.insert(tl.FullOp(FloatAttr(number, f32), [])), *others]
+
+
+def typed_start(scope: Scope, start: SSAValue, like: SSAValue) -> SSAValue:
+    """
+    Return what a scalar accumulator starts from, with the type of `like`.
+
+    A Python number is f32 or an integer to Triton, which rejects a loop that carries it
+    on as another type.
+    """
+    number, element = literal(start), element_type_of(like)
+    if number is None or element == f32 or isinstance(element, IntegerType):
+        return start
+    return scope.insert(tl.FullOp(FloatAttr(number, element), []))
