@@ -20,6 +20,7 @@ from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
 from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.lower_to_triton.access import scaled
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.slices import DimSlice, inner_slice
 from comet.passes.triton.lower_to_triton.values import (
@@ -30,7 +31,6 @@ from comet.passes.triton.lower_to_triton.values import (
     Scope,
     Stride,
     row_major,
-    scaled,
     scope_in,
 )
 from comet.passes.triton.slices import LoopSlice

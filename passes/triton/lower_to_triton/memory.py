@@ -26,6 +26,7 @@ from comet.dialects.dataflow.transfer import (
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.tl.remote import FLAG
 from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.lower_to_triton.access import scaled
 from comet.passes.triton.lower_to_triton.channels import (
     Channel,
     Flags,
@@ -43,7 +44,6 @@ from comet.passes.triton.lower_to_triton.values import (
     Scope,
     buffer_at,
     row_major,
-    scaled,
 )
 
 

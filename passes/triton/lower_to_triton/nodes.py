@@ -24,6 +24,7 @@ from comet.dialects.dataflow import WaitOp
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.triton.lower_to_triton.access import load, positions, store
 from comet.passes.triton.lower_to_triton.accumulators import (
     is_continued,
     is_fused,
@@ -42,15 +43,7 @@ from comet.passes.triton.lower_to_triton.ops import (
 )
 from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.table import lower_op
-from comet.passes.triton.lower_to_triton.values import (
-    Buffer,
-    Scope,
-    Tile,
-    load,
-    positions,
-    scope_in,
-    store,
-)
+from comet.passes.triton.lower_to_triton.values import Buffer, Scope, Tile, scope_in
 from comet.passes.triton.lower_to_triton.waits import known, lower_wait
 from comet.passes.triton.slices import LoopSlice, loop_slices
 

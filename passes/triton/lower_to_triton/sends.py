@@ -12,6 +12,7 @@ from comet.dialects import tl
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.tl.types import BinaryKind, CompareKind
+from comet.passes.triton.lower_to_triton.access import placed, steps_along, store_tile
 from comet.passes.triton.lower_to_triton.channels import (
     Channel,
     Flags,
@@ -30,9 +31,6 @@ from comet.passes.triton.lower_to_triton.values import (
     Tile,
     both,
     buffer_at,
-    placed,
-    steps_along,
-    store_tile,
 )
 
 
