@@ -1,4 +1,4 @@
-"""The passes of comet, in the order of the pipelines; imported when asked for."""
+"""The passes of comet, in the order of the pipelines; imported on demand."""
 
 from collections.abc import Callable
 from functools import partial
@@ -43,8 +43,8 @@ PASSES = {
 
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Return a factory for every pass of comet, by name."""
-    return {name: partial(_pass, place) for name, place in PASSES.items()}
+    return {name: partial(_pass, path) for name, path in PASSES.items()}
 
 
-def _pass(place: str) -> type[ModulePass]:
-    return cast(type[ModulePass], imported(f"comet.passes.{place}"))
+def _pass(path: str) -> type[ModulePass]:
+    return cast(type[ModulePass], imported(f"comet.passes.{path}"))

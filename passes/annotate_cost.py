@@ -1,4 +1,4 @@
-"""The `annotate-cost` pass: what a cost model expects, written on the ops."""
+"""The `annotate-cost` pass: writes the estimates of a cost model on ops."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class AnnotateCostPass(ModulePass):
     Write estimates: `comet.cost` on functions or mappings, and on their nodes.
 
     Before: a tile tree with factors, or a mapping of the `comet` dialect, and attached
-    hardware. After: the same, annotated. Accelerators are priced as the COMET files
-    that the tree lowers to. A GPU's kernels carry their estimates since `tile`; a
-    launch plan gets the three taxes, as a whole and for each kernel and barrier.
+    hardware. After: the same, annotated. Accelerators are priced by the COMET files
+    that the tree lowers to. Kernels of GPUs have estimates since `tile`; a launch plan
+    gets the three taxes, as a whole and for each kernel and barrier.
     """
 
     name = "annotate-cost"
 
     model: Literal["tool", "paper", "ideal"] = "paper"
-    """The COMET tool's own numbers, the same model mended, or perfect overlap."""
+    """The COMET tool's numbers, the same model without defects, or perfect overlap."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
@@ -58,10 +58,10 @@ def plan_estimates(
     module: ModuleOp, system: SystemOp, model: ModelName
 ) -> list[tuple[Operation, Figures]]:
     """
-    Return the figures of every op that gets some; changes nothing.
+    Return the figures of every op that gets an estimate; changes nothing.
 
     Raises CostError for what cannot be priced, and PassFailedException for a function
-    that has no tile tree.
+    without a tile tree.
     """
     mappings = [op for op in module.body.block.ops if isinstance(op, MappingOp)]
     if mappings:
@@ -92,9 +92,9 @@ def _tree_estimates(
     func: FuncOp, system: SystemOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
     """
-    Price a copy that is lowered; its nodes are in the order of those of `func`.
+    Price a lowered copy; its nodes are in the order of those of `func`.
 
-    Where the tool cannot count the runs of siblings apart, only the whole gets figures.
+    If the tool cannot count the runs of each sibling, only the whole gets figures.
     """
     yield func, total_figures(lowered_estimate(func, system, model, absorb=True))
     nodes = [op for op in func.walk() if isinstance(op, NodeOp | CollectiveOp)]
@@ -124,7 +124,7 @@ def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
     """
     Return a copy of the module of `func` in which `func` is lowered to COMET files.
 
-    Raises PassFailedException for what the files cannot say.
+    Raises PassFailedException for what the files cannot express.
     """
     from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 
@@ -140,7 +140,7 @@ def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
 def _node_figures(
     nodes: Sequence[Operation], estimate: Estimate
 ) -> Iterator[tuple[Operation, Figures]]:
-    """Pair nodes with their estimates, unless lowering has changed their number."""
+    """Pair nodes with their estimates; none if lowering has changed their number."""
     if len(nodes) != len(estimate.nodes):
         return
     for op, node in zip(nodes, estimate.nodes, strict=True):
@@ -174,7 +174,7 @@ def total_figures(estimate: Estimate) -> Figures:
 def _kernel_estimates(
     func: FuncOp, system: SystemOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
-    """Price launch plans with their taxes; without one, add up the kernels."""
+    """Price launch plans with their taxes; without a plan, add up the kernels."""
     programs = [op for op in func.walk() if isinstance(op, ProgramOp)]
     if not programs:
         yield func, _launched_one_by_one(func, system, model)

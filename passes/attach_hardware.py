@@ -1,9 +1,9 @@
 """
 attach-hardware: put the description of a machine into the module.
 
-Level: any -> the same, with an `arch.system` and the `collective.mesh` that it spans.
-Rejects: a file that cannot be read or breaks the schema, a module that has hardware
-already, a mesh of the machine's name that differs from the machine's.
+Level: any -> the same, with an `arch.system` and its `collective.mesh`. Rejects: a file
+that cannot be read or breaks the schema, a module that already has hardware, a mesh of
+the machine's name that differs from the machine's.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class HardwarePlan:
 
     system: SystemOp
     mesh: MeshOp | None
-    """The mesh to add; None if the module has it or the machine spans none."""
+    """The mesh to add; None if the module has it or the machine has none."""
 
 
 def plan_hardware(module: ModuleOp, path: str) -> HardwarePlan:
     """
-    Read a hardware file and hold it against the module.
+    Read a hardware file and compare it with the module.
 
     Raises PassFailedException as the pass does.
     """
@@ -57,8 +57,8 @@ def name_axes(system: SystemOp) -> None:
     """
     Name the mesh axes of an accelerator whose file names none: GB_x and GB_y at GB.
 
-    Siblings with the same mesh share the axes of the one that holds results. Levels of
-    one instance get axes only where all levels are such.
+    Siblings with the same mesh have the axes of the one for results. Levels of one
+    instance get axes only if all levels have one instance.
     """
     if system.axes or system.gpu is not None:
         return
@@ -76,7 +76,7 @@ def _is_filled(level: LevelOp) -> bool:
 
 
 def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
-    """Return the machine's mesh unless the module has it, the same in all."""
+    """Return the machine's mesh, None if the module has it; the two must be equal."""
     if not system.axes:
         return None
     mesh = mesh_of(system)
@@ -89,7 +89,7 @@ def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
 
 @dataclass(frozen=True)
 class AttachHardwarePass(ModulePass):
-    """Read a hardware file into the module, with the mesh that the machine spans."""
+    """Read a hardware file into the module, with the mesh of the machine."""
 
     name = "attach-hardware"
 

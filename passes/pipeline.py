@@ -1,9 +1,9 @@
 """
-Pipelines: passes that are made of passes.
+Pipelines: passes that consist of passes.
 
-A pipeline yields its parts one after the other. Each is run before the next one is
-asked for, so that the choice of a part may rest on what the parts before it have made.
-Who runs a pipeline sees its parts, but nothing of what is tried on copies.
+A pipeline yields its parts one after the other. Each one has run before the next one is
+requested, so the choice of a part may depend on the results of earlier ones. An
+observer of a pipeline sees its parts, but no passes that a search runs on copies.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ AUTO = "auto"
 """The value of an option that leaves the choice to the pass."""
 
 Around: TypeAlias = Callable[[ModulePass, ModuleOp], AbstractContextManager[None]]
-"""What is entered before a pass runs on a module, and left after it."""
+"""The context that is entered before a pass runs on a module, and left after it."""
 
 
 @dataclass(frozen=True)
 class Pipeline(ModulePass):
-    """A pass that is made of passes."""
+    """A pass that consists of passes."""
 
     @abstractmethod
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
-        """Yield the passes; each has run on `module` when the next one is chosen."""
+        """Yield the passes; each has run on `module` when the next one is requested."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         run_passes(self.parts(ctx, op), ctx, op)
@@ -42,17 +42,17 @@ class Pipeline(ModulePass):
 
 @dataclass(frozen=True)
 class ChoosingPass(ModulePass):
-    """A pass that chooses by itself what `auto` leaves open."""
+    """A pass that chooses the options that are `auto`."""
 
     NOTES: ClassVar[Mapping[str, str]] = {}
-    """By option, the attribute of functions that notes what was chosen for it."""
+    """By option, the attribute of functions that records its choice."""
 
     def settled(self, module: ModuleOp) -> Self:
         """
         Return the pass that makes the same choices without a search.
 
-        `module` is what the pass has made. An option stays `auto` where no other value
-        says the choice, such as where two functions want different ones.
+        `module` is the result of the pass. An option stays `auto` if no other value
+        expresses the choice, for example if two functions have different ones.
         """
         chosen = {
             option: note
@@ -73,7 +73,7 @@ def run_passes(
     module: ModuleOp,
     around: Around = _unobserved,
 ) -> None:
-    """Run passes, and those that pipelines are made of, each inside `around`."""
+    """Run passes, and the parts of pipelines, each inside `around`."""
     with session():
         for each in passes:
             with around(each, module):
@@ -90,9 +90,9 @@ def run_settled(
     around: Around = _unobserved,
 ) -> tuple[ModulePass, ...]:
     """
-    Run passes, and return those that did the work, with the choices that they made.
+    Run passes, and return the parts that ran, with the choices that they made.
 
-    Running these on the same module gives the same, without a search.
+    Running these on the same module gives the same result without a search.
     """
     done: list[ModulePass] = []
 

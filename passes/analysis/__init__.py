@@ -1,1 +1,1 @@
-"""What several passes read from IR: pure functions, nothing is changed."""
+"""Analyses that several passes use: pure functions on IR."""

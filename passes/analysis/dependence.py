@@ -1,4 +1,4 @@
-"""Which dimensions a value is computed from, op by op; pure, on elementary ops."""
+"""The dimensions that a value is computed from; pure functions on elementary ops."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def is_constant(value: SSAValue) -> bool:
 
 def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
     """
-    Return the dimensions of each value of a block that are not those of constants.
+    Return the dimensions of each value of a block, without those of constants only.
 
-    A map of a constant and a number has the dimensions of the constant, and nothing
-    that a kernel loads has them.
+    A map of a constant tensor and a number has the dimensions of the constant, but a
+    kernel loads nothing that has them.
     """
     loaded: dict[SSAValue, frozenset[str]] = {}
     loaded.update((argument, frozenset(names_of(argument))) for argument in block.args)
@@ -51,11 +51,10 @@ def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
 
 def backward_slice_dims(value: SSAValue) -> frozenset[str]:
     """
-    Return the dimensions of the backward slice of `value`: of all that it is computed
-    from.
+    Return the dimensions of the backward slice of `value`.
 
     An extent depends on its dimension only, a constant on none; a result of a fold on
-    the slice of its own iter_arg, not on all that the fold reads.
+    the slice of its own iter_arg, not on all inputs of the fold.
     """
     seen: set[SSAValue] = set()
     pending, dims = [value], set[str]()
@@ -75,7 +74,7 @@ def backward_slice_dims(value: SSAValue) -> frozenset[str]:
 
 
 def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
-    """Return what `value` is made from, through the borders of folds."""
+    """Return the values that `value` is computed from, also through folds."""
     if isinstance(value, OpResult):
         if isinstance(value.op, FoldOp):
             return _carried(value.op, value.index)
@@ -92,7 +91,7 @@ def _carried(op: FoldOp, index: int) -> tuple[SSAValue, ...]:
 
 
 def _entering(block: Block, index: int) -> tuple[SSAValue, ...]:
-    """Return what defines a block argument, nothing outside of folds."""
+    """Return what defines a block argument of a fold; nothing for other arguments."""
     op = block.parent_op()
     if not isinstance(op, FoldOp):
         return ()

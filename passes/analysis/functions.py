@@ -1,4 +1,4 @@
-"""Which functions of a module a pass works on, and how the others are marked."""
+"""Which functions of a module passes rewrite, and which are references."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 REFERENCE = "comet.reference"
-"""The unit attribute of a function that only says what another one should compute."""
+"""The unit attribute of a function that only defines what another one computes."""
 
 
 def is_reference(func: FuncOp) -> bool:
-    """Return whether `func` is a reference that passes leave as it is."""
+    """Return whether `func` is a reference, which passes do not rewrite."""
     return REFERENCE in func.attributes
 
 

@@ -1,4 +1,4 @@
-"""Whether a mesh is the one that the hardware spans."""
+"""The mesh of the attached hardware."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from comet.dialects.collective.mesh import MeshOp
 
 
 def mesh_of(system: SystemOp) -> MeshOp:
-    """Return the mesh that the hardware spans, by the name of the hardware."""
+    """Return the mesh of the hardware, which has the name of the hardware."""
     return MeshOp(system.system_name, system.axes, system.axis_levels)
 
 
 def check_mesh(mesh: MeshOp, system: SystemOp) -> None:
-    """Raise PassFailedException if `mesh` is not the one that the hardware spans."""
+    """Raise PassFailedException if `mesh` is not the mesh of the hardware."""
     spanned = mesh_of(system)
     if mesh.properties != spanned.properties:
         raise PassFailedException(

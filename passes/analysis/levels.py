@@ -1,4 +1,4 @@
-"""Which form of IR a function is in, and which forms a pass takes."""
+"""The level of a function's IR, and the levels that a pass takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from comet.passes.analysis.functions import compute_functions
 
 
 class IRLevel(StrEnum):
-    """The levels of a function, from what users write to what targets say."""
+    """The levels of a function, from named ops to the target."""
 
     GRAPH = auto()
     ELEMENTARY = auto()
@@ -37,7 +37,7 @@ MADE_BY: Mapping[IRLevel, str] = {
     IRLevel.DATAFLOW: "outline-kernels",
     IRLevel.TARGET: "lower-to-triton",
 }
-"""The pass that brings functions to a level."""
+"""The pass that lowers functions to a level."""
 
 _BY_DIALECT: Mapping[str, IRLevel] = {
     "tl": IRLevel.TARGET,
@@ -64,7 +64,7 @@ def level_of_function(func: FuncOp) -> IRLevel | None:
     """
     Return the level of `func`, None if it computes nothing.
 
-    What is inside its SPMD region counts as well.
+    Ops inside its SPMD region count.
     """
     ops = list(func.body.block.ops)
     if (region := spmd_region(func)) is not None:
@@ -83,8 +83,8 @@ def functions_at(
     Return the functions that the pass `name` works on.
 
     Raises PassFailedException if one is not at one of the levels `taken`, in order, or
-    has several blocks, and if the module has been lowered and has none any more; unless
-    the pass takes `copies`, also if transfers are copies already.
+    has several blocks, or if the module is lowered completely; unless the pass takes
+    `copies`, also if transfers are copies already.
     """
     functions = tuple(compute_functions(module))
     if not functions and any(op.name == "comet.mapping" for op in module.ops):
@@ -128,7 +128,7 @@ def _check_level(op: FuncOp, name: str, taken: tuple[IRLevel, ...]) -> None:
 
 
 def _way_out(name: str, level: IRLevel, taken: tuple[IRLevel, ...]) -> str:
-    """Say what to run first, or what comes too late."""
+    """Say what to run first, or that the pass comes too late."""
     later = [other for other in taken if ORDER.index(other) > ORDER.index(level)]
     if not later:
         maker = MADE_BY[level]
@@ -139,4 +139,4 @@ def _way_out(name: str, level: IRLevel, taken: tuple[IRLevel, ...]) -> str:
 
 
 _NEEDED = (IRLevel.ELEMENTARY, IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-"""The levels that no function can leave out on its way down."""
+"""The levels that every function passes on its way down."""

@@ -1,4 +1,4 @@
-"""The chain of memories that a tile tree on an accelerator follows."""
+"""The chain of memories in tile trees of accelerators."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from comet.dialects.arch.nodes import LevelOp, Path
 @dataclass(frozen=True)
 class MemoryChain:
     """
-    The levels of an accelerator of clusters of cores, by what they are for.
+    The levels of an accelerator of clusters of cores, by their purpose.
 
     Off-chip `root`, one `shared` buffer per cluster, and in each core the buffers that
-    feed the matrix unit (`lhs`, `rhs`) and the one that vector units work on (`out`).
+    feed the matrix unit (`lhs`, `rhs`) and the one of the vector units (`out`).
     """
 
     root: str
@@ -25,16 +25,16 @@ class MemoryChain:
     rhs: str
     out: str
     cluster_axes: tuple[str, ...]
-    """The mesh axes over which clusters, the instances of `shared`, are spread."""
+    """The mesh axes of the clusters, the instances of `shared`."""
     core_axes: tuple[str, ...]
-    """The mesh axes over which the cores of one cluster are spread."""
+    """The mesh axes of the cores of one cluster."""
 
 
 def memory_chain(system: SystemOp) -> MemoryChain:
     """
     Return the chain of `system`.
 
-    Raises PassFailedException if it is not root, one shared level, and below it an
+    Raises PassFailedException if it is not a root, one shared level, and below it an
     output buffer and one or two buffers that fill a compute unit.
     """
     root = system.levels[0] if system.levels else None

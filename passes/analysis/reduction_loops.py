@@ -2,9 +2,9 @@
 Reduction loops: how often a loop over one dimension must run to compute a list of ops.
 
 An op that has the dimension runs inside a loop over it. A reduction over the dimension
-is complete only after its loop, so what needs the result in every tile runs in a later
-loop; ops without the dimension are placed between the loops. Pure functions on
-elementary ops (`compound`); nothing here changes IR.
+is complete only after its loop, so ops that need its result in every tile run in a
+later loop; ops without the dimension are between the loops. Pure functions on
+elementary ops (`compound`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from comet.dialects.schedule.attributes import Combiner
 
 
 def reduced_dims(op: Operation) -> tuple[str, ...]:
-    """Return the names that the operands of an elementary op have and no result has."""
+    """Return the dimensions that the operands of an op have, but not its results."""
     if isinstance(op, ExtentOp):
         return (op.dim.data,)
     kept = {name for value in op.results for name in names_of(value)}
@@ -41,9 +41,10 @@ def looped_dims(ops: Sequence[Operation]) -> tuple[str, ...]:
     """
     Return the reduced dimensions in the order in which loops over them nest.
 
-    What is reduced last stands outermost: the loop over K that makes a tile of a
-    product runs inside the loop over N that reduces the product. A loop that cuts the
-    iter_args of a fold is outside of the fold's: each tile has iter_args of its own.
+    The dimension that is reduced last is the outermost: the loop over K that computes a
+    tile of a product is inside the loop over N that reduces the product. A loop that
+    splits the iter_args of a fold is outside the fold's loop: each tile has its own
+    iter_args.
     """
     last = {dim: index for index, op in enumerate(ops) for dim in reduced_dims(op)}
     order = sorted(last, key=last.__getitem__, reverse=True)
@@ -67,10 +68,10 @@ def nested_loops(
     """
     Return those of `dims` that can be loops of one nest, outermost first.
 
-    A loop that reduces a value is inside the loops over what the value keeps: sums
-    are carried in registers, of which no tile can be assembled. Else the order stays.
-    Where each of two dimensions is kept by what reduces the other, the one with the
-    smallest of `extents` is no loop, and so held whole; one of a fold only if all are,
+    A loop that reduces a value is inside the loops over the dimensions of the result:
+    sums are in registers, which cannot be sliced. Otherwise the order stays. If each of
+    two dimensions is kept by an op that reduces the other, the one with the smaller
+    extent is no loop, so its tile is the whole; a dimension of a fold only if all are,
     and one of `parts`, whose folds ranks do in part, only if all of these are.
     """
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
@@ -91,7 +92,7 @@ def nested_loops(
 
 
 def _kept_when_reduced(ops: Sequence[Operation], dim: str) -> set[str]:
-    """Return the dimensions of all values that are made by reducing `dim`."""
+    """Return the dimensions of all values that are reductions over `dim`."""
     values = (v for op in ops if dim in reduced_dims(op) for v in op.results)
     return {name for value in values for name in names_of(value)}
 
@@ -102,10 +103,10 @@ class ReductionLoop:
 
     ops: tuple[Operation, ...]
     """
-    What its body computes, in order; ops of an earlier reduction loop are recomputed.
+    The ops of its body, in order; ops of an earlier reduction loop are recomputed.
     """
     outputs: tuple[SSAValue, ...]
-    """What it yields: reductions, and tiles that are needed outside or later."""
+    """What it yields: reductions, and tiles that are used outside or later."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class ReductionLoopPlan:
 
 @dataclass(frozen=True)
 class _Phases:
-    """When each op can run: `of[op]` reduction loops have ended before it."""
+    """When each op can run: after `of[op]` reduction loops."""
 
     dim: str
     of: dict[Operation, int]
@@ -130,7 +131,7 @@ class _Phases:
 
     def ready(self, value: SSAValue) -> int:
         """
-        Return how many reduction loops must have ended before `value` can be read.
+        Return after how many reduction loops `value` can be read.
         """
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
@@ -140,7 +141,7 @@ class _Phases:
 
     def maker_in_loop(self, value: SSAValue) -> Operation | None:
         """
-        Return the op in whose reduction loop the tiles of `value` are made, if any.
+        Return the op in whose reduction loop the tiles of `value` are computed, if any.
         """
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
@@ -162,7 +163,7 @@ def reduction_loop_count(ops: Sequence[Operation], dim: str) -> int:
 
 
 def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
-    """Return the tiles made in one reduction loop and used in a later one, in order."""
+    """Return the tiles of one reduction loop that a later one uses, in order."""
     phases = _phases(ops, dim)
     crossing: dict[SSAValue, None] = {}
     for op in ops:
@@ -176,7 +177,7 @@ def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
 def producers(
     value: SSAValue, ops: Sequence[Operation], given: Collection[SSAValue] = ()
 ) -> tuple[Operation, ...]:
-    """Return those of `ops` that `value` is computed from, once `given` is there."""
+    """Return those of `ops` that `value` is computed from, given `given`."""
     needed: set[Operation] = set()
     pending = [value]
     while pending:
@@ -196,8 +197,8 @@ def plan_reduction_loops(
     """
     Plan the reduction loops over `dim` that compute `wanted`.
 
-    `ops` are in order and hold no constants. A tile that a later loop needs is
-    recomputed there, unless it is one of `spilled`: then its own loop yields it.
+    `ops` are in order, without constants. A tile that a later loop needs is recomputed
+    there, unless it is one of `spilled`: these are yielded by their own loop.
     """
     phases = _phases(ops, dim)
     count = reduction_loop_count(ops, dim)
@@ -250,7 +251,7 @@ def _body(
     outputs: Sequence[SSAValue],
     spilled: Collection[SSAValue],
 ) -> tuple[Operation, ...]:
-    """Return what reduction loop `index` computes, in order."""
+    """Return the ops of reduction loop `index`, in order."""
     needed: set[Operation] = set()
     pending = [value.owner for value in outputs]
     while pending:
@@ -267,5 +268,5 @@ def _body(
 
 
 def without_constants(ops: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Return `ops` without the constants, which are made anew wherever used."""
+    """Return `ops` without constants, which are copied to every use."""
     return tuple(op for op in ops if not isinstance(op, FillOp))

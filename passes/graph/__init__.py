@@ -1,1 +1,1 @@
-"""Graph and elementary level: whole ops are decomposed, streamed and split."""
+"""Graph and elementary level: ops are decomposed, streamed and split."""

@@ -1,4 +1,4 @@
-"""Builds elementary ops at one place; their types follow from the dimension names."""
+"""Builds elementary ops; their types follow from the dimension names."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class Emitter:
     def cast(
         self, value: SSAValue, element: AnyFloat, name: str | None = None
     ) -> SSAValue:
-        """Convert the element type; a value that has it already is returned."""
+        """Convert the element type; a value that already has it is returned."""
         if element_type_of(value) == element:
             return value
         return self.insert(CastOp(value, with_element_type(value.type, element)), name)
 
     def rename(self, value: SSAValue, names: tuple[str, ...]) -> SSAValue:
-        """View `value` under other names; under its own, it is returned."""
+        """View `value` under other names; a value with these names is returned."""
         extents = extents_of(value)
         if tuple(extents) == names:
             return value

@@ -1,4 +1,4 @@
-"""What a search minimises: a model, an objective, and costs in their order."""
+"""What a search minimizes: a model, an objective, and the order of costs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Objective: TypeAlias = Literal["latency", "energy", "edp"]
 
 @dataclass(frozen=True)
 class Cost:
-    """What a candidate costs, or, as a bound, what it costs at least."""
+    """The cost of a candidate, or a lower bound of it."""
 
     latency: float
     """Cycles on accelerators, seconds on GPUs."""
     energy: float = 0.0
-    """pJ; 0 where the hardware says nothing of energy."""
+    """pJ; 0 if the hardware has no energies."""
 
 
 FREE = Cost(0.0)
-"""The lower bound of what nothing is known about."""
+"""The lower bound if nothing is known."""
 
 
 class Number(Protocol):
@@ -39,13 +39,13 @@ NumberT = TypeVar("NumberT", bound=Number)
 
 @dataclass(frozen=True)
 class Goal:
-    """The cost model that prices candidates, and what of the price counts."""
+    """The cost model that prices candidates, and the objective."""
 
     model: ModelName = "paper"
     objective: Objective = "latency"
 
     def rank(self, latency: NumberT, energy: NumberT) -> tuple[NumberT, NumberT]:
-        """Return what costs are ordered by: the objective, then what decides ties."""
+        """Return the sort keys of costs: the objective, then what decides ties."""
         match self.objective:
             case "latency":
                 return latency, energy
@@ -55,12 +55,12 @@ class Goal:
                 return latency * energy, latency
 
     def order(self, cost: Cost) -> tuple[float, float]:
-        """Return what a single cost is ordered by."""
+        """Return the sort key of a single cost."""
         return self.rank(cost.latency, cost.energy)
 
     def check(self, name: str, system: SystemOp) -> None:
         """
-        Raise PassFailedException in the pass `name` if `system` cannot be priced so.
+        Raise PassFailedException in the pass `name` if `system` has no such prices.
 
         Kernels of GPUs have one model, and their hardware files no energies.
         """

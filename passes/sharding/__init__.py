@@ -1,1 +1,1 @@
-"""From one device to many: shardings, and the collectives that follow from them."""
+"""From one device to many: shardings, and the collectives that they imply."""

@@ -1,7 +1,7 @@
 """
-The boundary of a function: how its arguments and results are held, where it says so.
+The boundary of a function: the shardings of its arguments and results.
 
-An argument or a result may carry `collective.shard`, such as {K = ["rank"]}.
+An argument or a result may have `collective.shard`, such as {K = ["rank"]}.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Attributes = ArrayAttr[DictionaryAttr]
 
 @dataclass(frozen=True)
 class Boundary:
-    """The shardings of arguments and results, None where nobody says any."""
+    """The shardings of arguments and results, None if not annotated."""
 
     arguments: tuple[Sharding | None, ...]
     results: tuple[Sharding | None, ...]
@@ -32,7 +32,7 @@ class Boundary:
 
 def boundary_of(func: FuncOp) -> Boundary:
     """
-    Return the shardings that the signature of a function says.
+    Return the shardings in the signature of a function.
 
     Raises PassFailedException if an annotation is not a sharding.
     """

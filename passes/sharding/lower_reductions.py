@@ -1,10 +1,10 @@
 """
 `lower-reductions`: SPMD level -> SPMD level, with collectives that only move data.
 
-For GPUs, after `place-collectives`. The instances of a group give each other their
-terms, laid along a new dimension, and each reduces them by itself: an all-reduce
-becomes an all-gather and a reduction, a reduce-scatter an all-to-all and a reduction.
-The reduction is an ordinary op, which fuses. All other collectives stay as they are.
+For GPUs, after `place-collectives`. The instances of a group exchange their terms,
+concatenated along a new dimension, and each reduces them locally: an all-reduce becomes
+an all-gather and a reduction, a reduce-scatter an all-to-all and a reduction. The
+reduction is an ordinary op, which can be fused. All other collectives stay as they are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from comet.passes.sharding.shardings import part_dim
 
 @dataclass(frozen=True)
 class LowerReductionsPass(ModulePass):
-    """Write reducing collectives as an exchange of terms and a local reduction."""
+    """Replace reducing collectives by an exchange of terms and a local reduction."""
 
     name = "lower-reductions"
 
@@ -44,13 +44,13 @@ class LowerReductionsPass(ModulePass):
 
 @dataclass(frozen=True)
 class LoweredReduction:
-    """What becomes of one reducing collective."""
+    """The lowered form of one reducing collective."""
 
     op: AllReduceOp | ReduceScatterOp
     dim: str
     """The new dimension, with the terms of one instance per element."""
     terms: TensorType[Element]
-    """The type of all terms of what an instance reduces."""
+    """The type of all terms that an instance reduces."""
 
 
 def plan_reductions(func: FuncOp) -> list[LoweredReduction]:

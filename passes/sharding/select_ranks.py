@@ -1,9 +1,9 @@
 """
 `select-ranks`: graph or elementary level -> the same, for fewer ranks.
 
-Narrows the mesh of the attached GPUs to some of its ranks; one rank shares nothing, so
-that shardings are dropped. Needs the mesh, and nothing that counts on its extent yet;
-rejects more ranks than the machine has.
+Narrows the mesh of the attached GPUs to some of its ranks; with one rank, shardings are
+dropped. Needs the mesh, and no op that depends on its extent; rejects more ranks than
+the machine has.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def narrowed_mesh(module: ModuleOp, mesh: MeshOp, ranks: int) -> MeshOp | None:
     """
     Return `mesh` with `ranks` instances along its axis of GPUs, None if it has them.
 
-    Raises PassFailedException if it has fewer, no such axis, or is in use already.
+    Raises PassFailedException if it has fewer, no such axis, or is already in use.
     """
     name, extents = mesh.sym_name.data, mesh.axis_extents
     if AXIS not in extents:

@@ -1,7 +1,7 @@
 """
 The sharding annotations between `distribute` and `insert-collectives`.
 
-An elementary op carries `collective.shard = {N = ["cx", "cy"]}`, its function the mesh.
+An elementary op has `collective.shard = {N = ["cx", "cy"]}`, its function the mesh.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from comet.dialects.compound.dims import names_of
 SHARD = "collective.shard"
 """The sharding of an op's iterations, or of an argument or result of a function."""
 MESH = "collective.on"
-"""The mesh that the shardings in a function speak of."""
+"""The mesh of the shardings in a function."""
 
 ITERATING = (CastOp, ContractOp, ExtentOp, FoldOp, MapOp, ReduceOp)
 """The ops that compute; fill and rename follow the ops around them."""
@@ -59,9 +59,9 @@ def sharding_of_op(op: Operation) -> Sharding:
 
 def read_sharding(attribute: Attribute, where: str) -> Sharding:
     """
-    Return the sharding that an attribute says.
+    Return the sharding in an attribute.
 
-    Raises PassFailedException if it says none; `where` begins its sentence.
+    Raises PassFailedException for other attributes; `where` begins the message.
     """
     try:
         return sharding_of(attribute)
@@ -70,7 +70,7 @@ def read_sharding(attribute: Attribute, where: str) -> Sharding:
 
 
 def shard_op(op: Operation, sharding: Sharding) -> None:
-    """Annotate an elementary op with the part of a sharding that is about its dims."""
+    """Annotate an elementary op with the part of a sharding for its dimensions."""
     dims = iteration_dims(op)
     if own := {dim: axes for dim, axes in sharding.items() if dim in dims}:
         op.attributes[SHARD] = sharding_attr({**sharding_of_op(op), **own})
@@ -82,7 +82,7 @@ def check_sharding(
     """
     Check that a sharding splits some of `dims`, over distinct axes of `mesh`.
 
-    Raises PassFailedException otherwise; `what` begins its sentence.
+    Raises PassFailedException otherwise; `what` begins the message.
     """
     for dim in sharding.keys() - set(dims):
         raise PassFailedException(

@@ -1,13 +1,13 @@
 """
 `decompose`: graph level -> elementary level.
 
-Needs functions of named compound ops on plain tensors; rejects any other op. Named
-dimensions appear on all types, the signature's included, and every function leaves a
-private reference copy of itself, which later passes skip. A function that is elementary
-already stays as it is, and gets a reference if it has none. The sharding of a named op,
-`collective.shard` with the dimensions as the op calls them, goes to the elementary ops
-that have them; the ones of arguments and results stay. An argument that counts elements
-gets `compound.at_most`, the extent of what it counts.
+Needs functions of named compound ops on plain tensors; rejects any other op. All types
+get named dimensions, also those of the signature. Every function gets a private
+reference copy, which later passes skip. A function that is already elementary is not
+changed, except that it gets a reference if it has none. The sharding of a named op,
+`collective.shard` with the dimensions of the op, is copied to the elementary ops that
+have them; those of arguments and results stay. An argument of counts gets
+`compound.at_most`, the extent of the counted dimension.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
     """
     Choose the dimension names of `func`.
 
-    Raises PassFailedException if it holds an op without decomposition, or none at all.
+    Raises PassFailedException if it has an op without decomposition, or no op.
     """
     ops = [op for op in func.body.block.ops if not isinstance(op, ReturnOp)]
     for op in ops:
@@ -146,7 +146,7 @@ def decompose_function(
 
 
 def _bound_counts(func: FuncOp, named: Sequence[CompoundOp]) -> None:
-    """Say of the arguments that are counts how much they count at most."""
+    """Write the largest count on arguments that are counts."""
     arguments = func.body.block.args
     own = [
         dict(a.data) for a in func.arg_attrs or [DictionaryAttr({})] * len(arguments)
@@ -167,7 +167,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> None:
-    """Replace one op; an operand that goes by other names in it is renamed first."""
+    """Replace one op; an operand with other names in the op is renamed first."""
     dims, emit, before = naming.ops[op], Emitter(op), op.prev_op
     element = float_type_of(op.result)
     operands = [
@@ -184,7 +184,7 @@ def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> N
 def _copy_sharding(
     named: CompoundOp, dims: Mapping[str, str], before: Operation | None
 ) -> None:
-    """Give the sharding of a named op to the ops between `before` and it."""
+    """Copy the sharding of a named op to the ops between `before` and it."""
     sharding = sharding_of_op(named)
     for dim in sharding:
         if dim not in dims:
@@ -209,7 +209,7 @@ def keep_reference(module: ModuleOp, func: FuncOp) -> None:
     """
     Add a private copy of `func` that no later pass rewrites, unless it has one.
 
-    Raises PassFailedException if its symbol is taken by something else.
+    Raises PassFailedException if its symbol is in use.
     """
     name = reference_name(func.sym_name.data)
     taken = SymbolTable.lookup_symbol(module, name)

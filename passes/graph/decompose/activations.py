@@ -1,8 +1,8 @@
 """
 Activations by the functions that every target has: exp, add, mult and div.
 
-Both are x over one plus an exponential: where that overflows, the quotient is 0, which
-is right.
+Both are x over one plus an exponential: if that overflows, the quotient is 0, which is
+correct.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from comet.dialects.compound import MapKind
 from comet.passes.graph.decompose.site import Site
 
 CUBIC = 0.044715
-"""The weight of x^3 in the form of GELU with tanh."""
+"""The factor of x^3 in the form of GELU with tanh."""
 
 
 def silu(site: Site, x: SSAValue) -> SSAValue:
@@ -29,7 +29,7 @@ def gelu(site: Site, x: SSAValue) -> SSAValue:
     """
     Emit x / (1 + exp(-2 u)), with u = sqrt(2 / pi) (x + 0.044715 x^3).
 
-    This is the form with tanh, x / 2 (1 + tanh(u)), written by exp.
+    This equals the form with tanh, x / 2 (1 + tanh(u)).
     """
     emit, slope = site.emit, -2 * sqrt(2 / pi)
     linear = emit.fill(slope, site.accumulator, name="linear")

@@ -1,4 +1,4 @@
-"""Masks by position, made of elementwise ops that every step of a fold can compute."""
+"""Masks by position, from elementwise ops that every step of a fold can compute."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from comet.passes.graph.decompose.site import Site
 
 def position_mask(site: Site, ahead: SSAValue) -> SSAValue:
     """
-    Emit what hides scores: 0 where `ahead` >= 0, no score makes up for it where <= -1.
+    Emit a mask for scores: 0 where `ahead` >= 0, a very negative number where <= -1.
 
-    `ahead` is whole numbers: how far a key lies before the last one that is seen. The
-    mask is finite, so that partials of hidden scores alone vanish when they are merged.
+    `ahead` is whole numbers: how far a key is before the last visible one. The mask is
+    finite, so that partials of masked scores alone vanish when they are merged.
     """
     emit, element = site.emit, site.accumulator
     none = emit.fill(0.0, element, name="none")

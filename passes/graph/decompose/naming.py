@@ -1,9 +1,9 @@
 """
-Which axes of a function are the same dimension, and how each dimension is called.
+Which axes of a function are the same dimension, and the name of each dimension.
 
-An axis of a value and the dimension of the op that uses or makes it there are the same.
-Two dimensions of one op, and two axes of one value, stay different; where they would
-become the same, as in `gemm_softmax %x, %x`, the operand is renamed instead.
+An axis of a value is the same dimension as that of the op that uses or defines the
+value. Two dimensions of one op, and two axes of one value, stay different; if they
+would become the same, as in `gemm_softmax %x, %x`, the operand is renamed instead.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def name_dimensions(
     """
     Name the axes of `values` (each with its rank) and the dimensions of the ops.
 
-    A dimension is called as the first op that has it calls it; when that name is taken,
-    it is numbered (N1). The axes of a value that no op uses are called D.
+    A dimension has the name that the first op with it uses; if that name is taken, it
+    gets a number (N1). The axes of a value that no op uses are called D.
     """
     classes = _Classes()
     for op in named:

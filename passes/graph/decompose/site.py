@@ -1,4 +1,4 @@
-"""Where a named op is decomposed: its operands, its dimensions, its accumulator."""
+"""The context of a decomposition: operands, dimensions, accumulator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from comet.passes.graph.emitter import Emitter
 
 @dataclass(frozen=True)
 class Site:
-    """What a decomposition needs to know, besides the attributes of its op."""
+    """What a decomposition needs, besides the attributes of its op."""
 
     emit: Emitter
     operands: Sequence[SSAValue]

@@ -1,4 +1,4 @@
-"""Softmax along one dimension, which several named ops hold."""
+"""Softmax along one dimension, for several named ops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def attend(site: Site, dim: str, mask: Callable[[Site], SSAValue] | None) -> SSA
 
 
 def softmax(site: Site, scores: SSAValue, dim: str) -> SSAValue:
-    """Emit reduce max, sub, exp, reduce add and div: safe at any size of scores."""
+    """Emit reduce max, sub, exp, reduce add and div: safe for scores of any size."""
     emit = site.emit
     m = emit.reduce(ReduceKind.MAX, scores, dim, name="m")
     s = emit.map(MapKind.SUB, scores, m, name="s")

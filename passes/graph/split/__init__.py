@@ -1,11 +1,11 @@
 """
-`split`: elementary level -> elementary level, with one dimension as parts.
+`split`: elementary level -> elementary level, with one dimension split into parts.
 
 A reduction or a fold over the dimension becomes one for each part, and one that merges
-the partials of all parts, in a kernel of its own: the first has more programs than
-there are results (split-K). Ops, their shardings and the arguments see the dimension as
-two, such as S_part and S_in. Rejects a dimension that no function has, that is returned
-or has another name too, and a number of parts that does not divide it.
+the partials of all parts, in a separate kernel: the first has more programs than there
+are results (split-K). Ops, their shardings and the arguments have two dimensions in its
+place, such as S_part and S_in. Rejects a dimension that no function has, that is
+returned or has another name, too, and a number of parts that does not divide it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from comet.passes.graph.split.ops import Split, split_function
 
 @dataclass(frozen=True)
 class SplitPass(ModulePass):
-    """See one dimension as parts, and merge what is reduced of each."""
+    """Split one dimension into parts, and merge the partial results of the parts."""
 
     name = "split"
 
@@ -60,7 +60,7 @@ def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
     """
     Choose the names of the new dimensions.
 
-    Raises PassFailedException if `dim` cannot be split into that many parts.
+    Raises PassFailedException if `dim` cannot be split into `parts`.
     """
     extents, name = _extents(func), func.sym_name.data
     if parts < 1 or extents[dim] % parts:
@@ -78,7 +78,7 @@ def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
 
 
 def _check_op(op: Operation, dim: str, function: str) -> None:
-    """Raise PassFailedException if `op` cannot see `dim` as two dimensions."""
+    """Raise PassFailedException if `op` cannot have `dim` as two dimensions."""
     if not any(dim in names_of(value) for value in (*op.operands, *op.results)):
         return
     if isinstance(op, ReturnOp):

@@ -1,5 +1,5 @@
 """
-Chooses split-K: the parts of a fold whose few results leave a GPU idle.
+Chooses split-K: the parts of a fold whose few results leave multiprocessors idle.
 
 A kernel has as many programs as there are tiles of results: decoding has few. Numbers
 of parts are tried on copies of the module, down to kernels, and priced as `fuse` does.
@@ -34,10 +34,10 @@ MIN_PART = 128
 """Elements of the smallest part that is tried."""
 
 MAX_ROWS = 128
-"""Results that one program makes at most; with more of them there are programs."""
+"""The most results of one program; with more results there are enough programs."""
 
 WAVES = 8
-"""Programs that are tried at most, as a multiple of the multiprocessors."""
+"""The most programs that are tried, as a multiple of the multiprocessors."""
 
 
 def choose_split(
@@ -46,8 +46,8 @@ def choose_split(
     """
     Return the split of a fold that makes the kernels of a module fastest, if any does.
 
-    The module is at the elementary level and holds hardware; it is not changed. `rest`
-    are the passes that bring it to kernels.
+    The module is at the elementary level with hardware; it is not changed. `rest` are
+    the passes that lower it to kernels.
     """
     gpu = device_of(attached_system(module))
     open_splits = {
@@ -70,20 +70,20 @@ def choose_split(
                 yield Candidate(f"{dim}={split.parts}", partial(price, split))
                 best = min(tried, key=lambda each: tried[each])
                 if best is not None and best.dim == dim and best != split:
-                    break  # More parts of a dimension only get slower from here on.
+                    break  # More parts of a dimension are only slower from here.
 
     try:
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
         return cheapest("split", place, candidates()).made
     except PassFailedException:
-        return None  # The passes say why when they run.
+        return None  # The passes report why when they run.
 
 
 def few_results(module: ModuleOp, gpu: Device) -> dict[str, int]:
     """
     Return the extents of dimensions whose folds leave multiprocessors without programs.
 
-    Only dimensions that `split` takes are among them.
+    Only dimensions that `split` accepts are among them.
     """
     found: dict[str, int] = {}
     for func in compute_functions(module):
@@ -97,13 +97,13 @@ def few_results(module: ModuleOp, gpu: Device) -> dict[str, int]:
 
 
 def _results(op: FoldOp) -> int:
-    """Return how many folds run beside each other: elements of the smallest carry."""
+    """Return how many folds run independently: elements of the smallest iter_arg."""
     sizes = [prod(extents_of(out).values()) for out in op.outs if names_of(out)]
     return min(sizes, default=1)
 
 
 def _takes(func: FuncOp, dim: str) -> bool:
-    """Whether `split` can see `dim` of a function as two dimensions."""
+    """Whether `split` accepts the dimension `dim` of a function."""
     try:
         plan_split(func, dim, 1)
     except PassFailedException:

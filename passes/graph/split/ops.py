@@ -1,4 +1,4 @@
-"""The rewriting of `split`: every op with the split dimension, on values in parts."""
+"""The rewrite of `split`: every op with the split dimension, on values in parts."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from comet.passes.sharding.shardings import SHARD, shard_op, sharding_of_op
 
 @dataclass(frozen=True)
 class Split:
-    """A dimension, and the two that it becomes."""
+    """A dimension, and the two dimensions in its place."""
 
     dim: str
     part: str
-    """Which part an element is in."""
+    """The dimension of parts."""
     inner: str
-    """Which one of its part it is."""
+    """The dimension of the elements of a part."""
     merged: str
-    """What `part` is called when partials are merged: that is another kernel."""
+    """The name of `part` when partials are merged, which is another kernel."""
     parts: int
     length: int
     """The number of elements of a part."""
 
     def type(self, type_: Attribute) -> Attribute:
-        """Return `type_` with the dimension as two."""
+        """Return `type_` with the two dimensions."""
         return tensor(
             [
                 pair
@@ -68,7 +68,7 @@ class Split:
         return [(self.part, self.parts), (self.inner, inner)]
 
     def partial(self, type_: Attribute) -> Attribute:
-        """Return `type_`, which lacks the dimension, with one element per part."""
+        """Return `type_`, without the dimension, with one element per part."""
         extents = {self.part: self.parts, **extents_of(type_)}
         return tensor(extents, element_type_of(type_), level_of(type_))
 
@@ -112,7 +112,7 @@ class _Rewriting:
 
     split: Split
     values: dict[SSAValue, SSAValue]
-    """What stands for values that have the dimension, and for values in regions."""
+    """The new values of those with the dimension, and of those in regions."""
 
     def replace(self, op: Operation) -> Sequence[SSAValue]:
         """Insert before `op` what replaces it, and return its results."""
@@ -140,13 +140,13 @@ class _Rewriting:
         shard_op(new, self.split.sharding(sharding_of_op(old)))
 
     def _parted(self, value: SSAValue, before: Operation) -> SSAValue:
-        """View partials under the name that another kernel knows the parts by."""
+        """View partials under the name of the parts in the merging kernel."""
         names = {self.split.part: self.split.merged}
         renamed = tuple(names.get(name, name) for name in names_of(value))
         return Emitter(before).rename(value, renamed)
 
     def _merging(self, op: Operation, partials: Sequence[SSAValue]) -> Operation:
-        """Return what makes the results of `op` of the partials of all parts."""
+        """Return the op that merges the partials of all parts, in place of `op`."""
         if isinstance(op, FoldOp):
             return merging_fold(op, self.split.merged, partials)
         kind = op.kind.data if isinstance(op, ReduceOp) else ReduceKind.ADD
@@ -168,7 +168,7 @@ class _Rewriting:
         return whole
 
     def _copied(self, op: Operation) -> Operation:
-        """Return `op` on the values that stand for its operands."""
+        """Return a copy of `op` with the new values of its operands."""
         operands = [self.values.get(value, value) for value in op.operands]
         if isinstance(op, ExtentOp):
             return self._extent(op, operands[0])
@@ -184,7 +184,7 @@ class _Rewriting:
         )
 
     def _extent(self, op: ExtentOp, value: SSAValue) -> ExtentOp:
-        """Return the extent of a chunk: what it has of each part."""
+        """Return the extent of a chunk: its elements of each part."""
         dim = self.split.inner if op.dim.data == self.split.dim else op.dim.data
         return ExtentOp(dim, value, op.result.type)
 
@@ -212,7 +212,7 @@ class _Rewriting:
         return FoldOp(self.split.inner, ins, init, step, merge)
 
     def _spread_yielded(self, block: Block, iter_args: Sequence[Attribute]) -> None:
-        """Give what a region yields one element per part, where it has none."""
+        """Give yielded values one element per part, if they have none."""
         terminator = block.last_op
         assert terminator is not None
         for index, (value, type_) in enumerate(
@@ -222,7 +222,7 @@ class _Rewriting:
                 terminator.operands[index] = self._spread(value, Emitter(terminator))
 
     def _spread(self, value: SSAValue, emit: Emitter) -> SSAValue:
-        """Return `value` for every part."""
+        """Return `value` broadcast over the parts."""
         type_ = self.split.partial(value.type)
         if isinstance(value.owner, FillOp):
             return emit.insert(FillOp(value.owner.value.value.data, type_), "neutral")

@@ -1,10 +1,10 @@
 """
 `stream`: elementary level -> elementary level, with folds.
 
-Statistics over one dimension that need each other, such as the maximum and the sum of
-exponentials of a softmax, become one `compound.fold`, which reads the dimension once in
-any chunks. All other reductions stay as they are. Rejects a dimension that no function
-has, and one that was asked for where no form covers reductions that need each other.
+Statistics over one dimension that depend on each other, such as the maximum and the sum
+of exponentials of a softmax, become one `compound.fold`, which reads the dimension
+once, in any chunks. All other reductions stay as they are. Rejects a dimension that no
+function has, and a requested one with dependent reductions that no form covers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from comet.passes.sharding.shardings import iteration_dims, shard_op, sharding_o
 
 @dataclass(frozen=True)
 class StreamPass(ModulePass):
-    """Write statistics over one dimension in their running form."""
+    """Compute statistics over one dimension as a running fold."""
 
     name = "stream"
 
     dim: str | None = None
-    """The dimension to run along; all that are reduced, one after another, if unset."""
+    """The dimension to stream; all reduced dimensions, one after another, if unset."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that is no reference."""
@@ -61,7 +61,7 @@ def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:
 
 
 def reduced_dims(func: FuncOp) -> tuple[str, ...]:
-    """Return the dimensions that reductions of `func` drop, in program order."""
+    """Return the dimensions that reductions of `func` reduce, in program order."""
     reductions = (op for op in func.body.block.ops if isinstance(op, ReduceOp))
     return tuple(dict.fromkeys(dim for op in reductions for dim in op.reduced))
 
@@ -118,7 +118,7 @@ def _named(value: SSAValue) -> str:
 
 
 def insert_fold(statistics: Statistics, dim: str) -> None:
-    """Compute `statistics` by a fold, and drop what nobody needs any more."""
+    """Compute `statistics` by a fold, and erase ops that became unused."""
     first, form, inputs = statistics.ops[0], statistics.form, statistics.inputs
     emit = Emitter(first)
     init = list(form.init(emit, statistics))

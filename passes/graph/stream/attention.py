@@ -50,7 +50,7 @@ class AttentionForm(SoftmaxForm):
         return *super().init(emit, found), nothing
 
     def step(self, emit: Emitter, dim: str, chunks: Chunks, now: IterArgs) -> IterArgs:
-        """Raise m, rescale l and o, and add the chunk's terms, and terms times v."""
+        """Update m, rescale l and o, and add the chunk's terms, and terms times v."""
         x, v = chunks
         m, terms = chunk_terms(emit, dim, x, now[0])
         added = emit.reduce(ReduceKind.ADD, terms, dim, name="added")
@@ -60,16 +60,16 @@ class AttentionForm(SoftmaxForm):
         l_new = emit.map(MapKind.ADD, total, added, name="l")
         return m, l_new, emit.map(MapKind.ADD, mean, product, name="o")
 
-    def results(self, emit: Emitter, carried: IterArgs) -> IterArgs:
+    def results(self, emit: Emitter, last: IterArgs) -> IterArgs:
         """Return m, l and the quotient o / l."""
-        m, total, o = carried
+        m, total, o = last
         return m, total, emit.map(MapKind.DIV, o, total, name="mean")
 
 
 def _contractions(
     weights: SSAValue, dim: str
 ) -> Iterator[tuple[ContractOp] | tuple[CastOp, ContractOp]]:
-    """Yield the products of `weights`, cast or not, that sum `dim` alone."""
+    """Yield the products of `weights`, cast or not, that sum only over `dim`."""
     for user in [use.operation for use in weights.uses]:
         if isinstance(user, CastOp):
             for (product,) in _products(user.result, dim):
@@ -85,6 +85,6 @@ def _products(weights: SSAValue, dim: str) -> Iterator[tuple[ContractOp]]:
 
 
 def _dominates(value: SSAValue, op: Operation) -> bool:
-    """Return whether `value` is there where `op` stands."""
+    """Return whether `value` is defined before `op`."""
     owner = value.owner
     return not isinstance(owner, Operation) or owner.is_before_in_block(op)

@@ -1,4 +1,4 @@
-"""What a streaming form says: which statistics it covers, and their running form."""
+"""The interface of a streaming form: the statistics it covers, and its fold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from comet.passes.graph.emitter import Emitter
 IterArgs = Sequence[SSAValue]
 """The running statistics, one value each."""
 Chunks = Sequence[SSAValue]
-"""What a step reads: one chunk of each input."""
+"""The inputs of a step: one chunk of each input."""
 
 
 @dataclass(frozen=True)
@@ -25,25 +25,25 @@ class Statistics:
     inputs: tuple[SSAValue, ...]
     """The values that the fold reads along the dimension."""
     replaced: tuple[SSAValue | None, ...]
-    """For each result of the form the value that it is, if the program has that."""
+    """For each result of the form, the value that it replaces, if there is one."""
     ops: tuple[Operation, ...]
     """
-    The ops that compute them, the first reduction first; the fold makes some dead.
+    The ops that compute them, the first reduction first; the fold makes some unused.
     """
 
 
 class StreamForm(ABC):
-    """A family of statistics and their running form, correct for any chunking."""
+    """A family of statistics and their running form, correct for any chunks."""
 
     name: str
     iter_args: tuple[str, ...]
-    """What the iter_args are called, in order."""
+    """The names of the iter_args, in order."""
     inputs: tuple[str, ...] = ("x",)
-    """What the values that a fold reads are called, in order."""
+    """The names of the values that a fold reads, in order."""
 
     @abstractmethod
     def match(self, first: ReduceOp, dim: str) -> Statistics | None:
-        """Return the statistics over `dim` that begin with a reduction, if any do."""
+        """Return the statistics over `dim` that begin with `first`, or None."""
 
     @abstractmethod
     def init(self, emit: Emitter, found: Statistics) -> IterArgs:
@@ -59,13 +59,13 @@ class StreamForm(ABC):
 
     @abstractmethod
     def join(self, emit: Emitter, dim: str, sets: IterArgs) -> IterArgs:
-        """Return the statistics of all sets together, which are laid along `dim`."""
+        """Return the statistics of all sets, which are concatenated along `dim`."""
 
-    def results(self, emit: Emitter, carried: IterArgs) -> IterArgs:
+    def results(self, emit: Emitter, last: IterArgs) -> IterArgs:
         """
-        Return what the last iter_args stand for; the iter_args themselves by default.
+        Return the results of the last iter_args; the iter_args themselves by default.
         """
-        return carried
+        return last
 
     def step_region(
         self, dim: str, chunks: Sequence[Attribute], iter_args: Sequence[Attribute]
@@ -91,7 +91,7 @@ class StreamForm(ABC):
     def join_region(
         self, dim: str, stacks: Sequence[Attribute], iter_args: Sequence[Attribute]
     ) -> Region:
-        """Return the step of a fold over `dim`, along which statistics are laid."""
+        """Return the step of a fold over `dim` that joins sets along it."""
         block, count = Block(arg_types=[*stacks, *iter_args]), len(iter_args)
         names = [f"{name}_{part}" for part in ("set", "old") for name in self.iter_args]
         name_values(block.args, names)

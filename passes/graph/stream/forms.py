@@ -1,4 +1,4 @@
-"""The streaming forms that `stream` knows: one file and one entry per form."""
+"""The streaming forms of `stream`: one file and one entry per form."""
 
 from xdsl.ir import Region
 
@@ -14,7 +14,7 @@ FORMS: tuple[StreamForm, ...] = (AttentionForm(), SoftmaxForm(), WelfordForm())
 
 
 def form_of(fold: FoldOp) -> StreamForm | None:
-    """Return the form whose step (or join) and merge a fold has, None if another's."""
+    """Return the form whose step (or join) and merge a fold has, None for others."""
     return next((form for form in FORMS if _has_form(fold, form)), None)
 
 

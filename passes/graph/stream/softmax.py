@@ -52,7 +52,7 @@ class SoftmaxForm(StreamForm):
         return low, emit.fill_like(0.0, total, name="zero")
 
     def step(self, emit: Emitter, dim: str, chunks: Chunks, now: IterArgs) -> IterArgs:
-        """Raise m to the maximum of the chunk, rescale l and add the chunk's terms."""
+        """Update m to the maximum of the chunk, rescale l and add the chunk's terms."""
         m, terms = chunk_terms(emit, dim, chunks[0], now[0])
         added = emit.reduce(ReduceKind.ADD, terms, dim, name="added")
         kept = rescaled(emit, now[0], m, now[1])

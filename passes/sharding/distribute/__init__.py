@@ -1,8 +1,8 @@
 """
 `distribute`: elementary level -> elementary level, annotated.
 
-Says over which mesh axes the iterations of a dimension are spread, on every elementary
-op that has the dimension. The meaning of the program is unchanged; the extent need not
+Annotates every elementary op that has the dimension with the mesh axes over which its
+iterations are sharded. The meaning of the program is unchanged; the extent need not
 divide. Needs a mesh; rejects an unknown dimension or axis, and a second use of either.
 """
 
@@ -36,9 +36,9 @@ class DistributePass(ModulePass):
     name = "distribute"
 
     dim: str
-    """The dimension to spread."""
+    """The dimension to shard."""
     axes: tuple[str, ...]
-    """The mesh axes to spread it over, major first."""
+    """The mesh axes to shard it over, major first."""
     op: str | None = None
     """Only ops of this name, such as contract; all that have the dimension if unset."""
     skip: str | None = None
@@ -79,7 +79,7 @@ def _check_axes(mesh: MeshOp, axes: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which ops to spread, by their names."""
+    """Which ops to shard, by their names."""
 
     only: str | None = None
     skipped: str | None = None
@@ -90,7 +90,7 @@ class Chosen:
         return _short(op.name) == only != skipped
 
     def __str__(self) -> str:
-        """Return the words that go before `op`."""
+        """Return the words before `op` in a message."""
         only = "" if self.only is None else f"compound.{_short(self.only)} "
         return f"{only}{'other ' if self.skipped else ''}"
 

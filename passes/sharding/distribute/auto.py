@@ -1,8 +1,8 @@
 """
-What clusters and cores may share, by what the dimensions of a program are to its ops.
+Candidates for sharding over clusters and cores, from the dimensions of a program's ops.
 
-Instances that share the columns of a product exchange what is reduced over them, such
-as the statistics of rows; those that share rows exchange nothing, but each needs the
+If the columns of a product are sharded, instances exchange reductions over them, such
+as the statistics of rows; if rows are sharded they exchange nothing, but each needs the
 whole right operand. Folds run along their dimension on each instance.
 """
 
@@ -22,15 +22,15 @@ Dims: TypeAlias = tuple[str, ...]
 """Dimensions in the order in which they take the mesh axes."""
 
 SHARDED_DIMS = "comet.dim"
-"""The attribute of a mapping that names the dimensions that were chosen."""
+"""The attribute of a mapping with the chosen dimensions."""
 
 
 def candidates(module: ModuleOp) -> tuple[Dims, ...]:
     """
-    Return what may be shared.
+    Return the dimensions that may be sharded.
 
-    That is what all results of folds have, where there are folds; else the columns of
-    the first product, or what the function's results have besides.
+    If there are folds, these are the dimensions that all their results have; otherwise
+    the columns of the first product, or the other dimensions of the function's results.
     """
     if folded := fold_dims(module):
         return (folded,)
@@ -52,9 +52,9 @@ def fold_dims(module: ModuleOp) -> Dims:
 
 def column_dims(module: ModuleOp) -> Dims:
     """
-    Return the dimensions of the first product that its left operand lacks.
+    Return the dimensions of the first product that its left operand does not have.
 
-    Without a product, these are what the first reduction drops.
+    Without a product, these are the dimensions of the first reduction.
     """
     for op in _ops(module):
         if isinstance(op, ContractOp):
@@ -65,7 +65,7 @@ def column_dims(module: ModuleOp) -> Dims:
 
 
 def result_dims(module: ModuleOp) -> Dims:
-    """Return the dimensions of what the functions of `module` return, in order."""
+    """Return the dimensions of the results of the functions of `module`, in order."""
     results = [
         value
         for func in compute_functions(module)

@@ -3,14 +3,14 @@
 
 Needs the shardings that `distribute` or the user wrote, on ops or on the arguments and
 results of the function; a function without any runs on one device and stays as it is.
-An argument is held in its sharding, a result is brought to its. Ops without sharding
-run on every instance, on whole operands; elementwise ones that only make results run
-as these are wanted.
+An argument has its sharding, a result is resharded to its own. Ops without sharding run
+on every instance, on whole operands; elementwise ops that only compute results run in
+the sharding of these.
 
-Gives one `collective.spmd` region per function with local shapes, and the collectives
-that the shardings imply: a reduction over a sharded dimension is finished by an
-all-reduce of the statistic, a fold by an all-gather of its partials and a fold of their
-merge, and a value that its user wants elsewhere is resharded. Rejects shardings that do
+Makes one `collective.spmd` region per function with local shapes, and the collectives
+that the shardings imply: a reduction over a sharded dimension is completed by an
+all-reduce, a fold by an all-gather of its partials and a fold that merges them, and a
+value that its user needs in another sharding is resharded. Rejects shardings that do
 not fit the op, the value or the mesh.
 """
 
@@ -81,22 +81,22 @@ class Returned:
 
     value: SSAValue
     sharding: Sharding | None
-    """The sharding to bring it to; None: it stays as it is."""
+    """The sharding of the result; None: that of the value."""
     positions: tuple[int, ...]
-    """The results of the function that it is."""
+    """The indices of the function's results that it is."""
 
 
 @dataclass(frozen=True)
 class RegionPlan:
-    """What becomes of a function."""
+    """The plan of a function's region."""
 
     mesh: MeshOp
     shardings: dict[Operation, Sharding]
     """The sharding of the iterations of every op that computes, in order."""
     arguments: dict[SSAValue, Sharding]
-    """The sharding in which arguments are held, where the function says it."""
+    """The shardings of annotated arguments."""
     returned: tuple[Returned, ...]
-    """What leaves the region, each once."""
+    """The values that leave the region, each once."""
 
 
 def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
@@ -142,9 +142,9 @@ def _shardings_of(
 
 def _own_shardings(block: Block, ops: Sequence[Operation]) -> dict[Operation, Sharding]:
     """
-    Return what each of `ops` says of the dimensions that something loaded has.
+    Return the shardings of `ops` in dimensions that loaded values have.
 
-    Every instance computes constants whole, a fold of them too.
+    Every instance computes constants completely, also a fold of them.
     """
     loaded = loaded_dims(block)
     dims = {op: frozenset[str]().union(*(loaded[v] for v in op.operands)) for op in ops}
@@ -157,7 +157,7 @@ def _own_shardings(block: Block, ops: Sequence[Operation]) -> dict[Operation, Sh
 def _wish(
     use: Use, results: Sequence[Sharding | None], tail: Mapping[Operation, Sharding]
 ) -> Sharding | None:
-    """Return the sharding in which a result of the function makes `use` wanted."""
+    """Return the sharding that a result of the function requires of `use`."""
     if isinstance(use.operation, ReturnOp):
         return results[use.index]
     return tail.get(use.operation)
@@ -175,7 +175,7 @@ def _returned(
 
 
 def _follows(op: Operation) -> bool:
-    """Return whether `op` is put where it is used, in the sharding wanted there."""
+    """Return whether `op` is copied to its uses, in the sharding of each use."""
     follow = isinstance(op, FillOp | IndexOp | RenameOp)
     return follow or any(map(is_constant, op.results))
 
@@ -212,7 +212,7 @@ def build_region(func: FuncOp, plan: RegionPlan) -> None:
 
 
 def _localise(body: LocalBody, op: Operation, sharding: Sharding) -> None:
-    """Append the local form of `op`, and of a fold the merge of its partials."""
+    """Append the local form of `op`, and for a fold the merge of its partials."""
     operands = [body.fetch(value, sharding) for value in op.operands]
     regions = [body.local_region(region, sharding) for region in op.regions]
     local = type(op).create(
@@ -236,7 +236,7 @@ def _localise(body: LocalBody, op: Operation, sharding: Sharding) -> None:
 
 
 def _replace_ops(func: FuncOp, spmd: SpmdOp, returned: Sequence[Returned]) -> None:
-    """Put the region before the return, and drop what it replaces."""
+    """Insert the region before the return, and erase what it replaces."""
     terminator = func.body.block.last_op
     assert terminator is not None
     Rewriter.insert_op(spmd, InsertPoint.before(terminator))

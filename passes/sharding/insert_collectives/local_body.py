@@ -1,11 +1,10 @@
 """
 The body of an SPMD region under construction: local ops, and the collectives between.
 
-Every op is put in with the shardings that it wants of its operands; the body fetches
-them: from the operands of the region (in any sharding, unless it is said how they are
-held), by computing constants and renames on the spot, or by collectives, such as an
-all-reduce of a partial value. What each local value is, the dialect's own analysis
-says.
+Every op is inserted with the shardings that it needs of its operands; the body fetches
+them: from the operands of the region (in any sharding, unless theirs is given), by
+copying constants and renames, or by collectives, such as an all-reduce of a partial
+value. The dialect's own analysis gives the state of each local value.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from comet.passes.analysis.dependence import is_constant
 Held = tuple[tuple[str, tuple[str, ...]], ...]
 """A sharding that can be a key."""
 Key = tuple[SSAValue, Held]
-"""A global value and the sharding under which it is held."""
+"""A global value and a sharding of it."""
 Input = tuple[BlockArgument, Held]
-"""An argument of the function and the sharding in which the region takes it."""
+"""An argument of the function and its sharding in the region."""
 
 
 def sharding_of_state(state: State) -> Sharding:
@@ -47,7 +46,7 @@ def sharding_of_state(state: State) -> Sharding:
 
 
 def restricted(sharding: Sharding, value: SSAValue | Attribute) -> Sharding:
-    """Return the part of a sharding that is about the dimensions of `value`."""
+    """Return the part of a sharding for the dimensions of `value`."""
     names = names_of(value)
     return {dim: axes for dim, axes in sharding.items() if dim in names}
 
@@ -67,13 +66,13 @@ class LocalBody:
     def __init__(self, mesh: MeshOp, arguments: Mapping[SSAValue, Sharding]):
         self.mesh = mesh
         self.arguments = arguments
-        """The sharding in which a value from outside is held, where that is said."""
+        """The sharding of a value from outside, if it is given."""
         self.block = Block()
         self.states: States = {}
         self.inputs: dict[Input, BlockArgument] = {}
         """
-        The argument for each value from outside and each sharding it is used in, in the
-        order of the arguments outside.
+        The region's argument for each value from outside and each sharding it is used
+        in, in the order of the arguments outside.
         """
         self._held: dict[SSAValue, SSAValue] = {}
         self._fetched: dict[Key, SSAValue] = {}
@@ -91,11 +90,11 @@ class LocalBody:
         return op.results[0]
 
     def hold(self, outer: SSAValue, local: SSAValue) -> None:
-        """Remember that `local` is what the instances have of the global `outer`."""
+        """Record that `local` is the local value of the global `outer`."""
         self._held[outer] = local
 
     def sharding(self, outer: SSAValue) -> Sharding:
-        """Return how a value is sharded when it need not be moved."""
+        """Return the sharding of a value if it is not moved."""
         if isinstance(outer.owner, RenameOp):
             rename = outer.owner
             inner = self.sharding(rename.input).items()
@@ -106,7 +105,7 @@ class LocalBody:
         return self.arguments.get(outer, {})
 
     def fetch(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
-        """Return the local value of `outer`, complete and sharded as wanted."""
+        """Return the local value of `outer`, complete and in the sharding `wanted`."""
         wanted = restricted(wanted, outer)
         key = (outer, tuple(sorted(wanted.items())))
         if key not in self._fetched:
@@ -148,7 +147,7 @@ class LocalBody:
                 return self._input(outer, wanted)
 
     def _keeps_shards(self, rename: RenameOp, wanted: Sharding) -> bool:
-        """Return whether shares of the result are views of shards of the operand."""
+        """Return whether shards of the result are views of shards of the operand."""
         extents, old = extents_of(rename.result), set(rename.renaming.values())
         return rename.cut is None or all(
             dim in old and extents[dim] % self.mesh.size(axes) == 0
@@ -169,13 +168,13 @@ class LocalBody:
         return argument
 
     def _reshard(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
-        """Finish the reductions of a held value, then move it to the wanted shares."""
+        """Complete the reductions of a held value, then move it to its new shards."""
         local = self._finish(outer, wanted)
         self._held[outer] = local
         now = sharding_of_state(self.states[local])
         if now == wanted:
             return local
-        # What is held whole already need not be gathered again.
+        # A value that is already whole need not be gathered again.
         if now and (whole := self._fetched.get((outer, ()))) is not None:
             local, now = whole, {}
         if (swap := _swapped(now, wanted)) is not None:
@@ -187,7 +186,7 @@ class LocalBody:
         return local
 
     def _finish(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
-        """Combine the terms of a partial value, into shards where these are wanted."""
+        """Reduce a partial value, into shards if these are wanted."""
         local = self._held[outer]
         state, name = self.states[local], local.name_hint
         for kind in dict.fromkeys(state.partial.values()):
@@ -229,7 +228,7 @@ class LocalBody:
         return self.insert(made, local.name_hint)
 
     def local_region(self, region: Region, sharding: Sharding) -> Region:
-        """Copy the region of an op, with local types for everything in it."""
+        """Copy the region of an op, with local types for all values in it."""
         values = {
             value: self.fetch(value, sharding) for value in captured_values(region)
         }

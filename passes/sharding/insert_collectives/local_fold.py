@@ -2,7 +2,7 @@
 The partials of a fold over a sharded dimension: concatenated, then merged by a fold.
 
 A fold of a known form, or one that merges each iter_arg by a sum or a maximum, joins
-all partials of a chunk at once. Of any other only the merge of two is known, so its
+all partials of a chunk at once. For others only the merge of two is known, so their
 partials are merged element by element.
 """
 
@@ -39,7 +39,7 @@ def merge_partials(
 
 
 def merging_fold(fold: FoldOp, dim: str, stacks: Sequence[SSAValue]) -> FoldOp:
-    """Return the fold that merges partials of `fold`, which are laid along `dim`."""
+    """Return the fold that merges partials of `fold`, concatenated along `dim`."""
     form, iter_args = form_of(fold), [out.type for out in fold.outs]
     if form is not None:
         step = form.join_region(dim, [stack.type for stack in stacks], iter_args)
@@ -60,11 +60,11 @@ def _stack(
     extents = {dim: count} | extents_of(partial)
     type_ = tensor(extents, element_type_of(partial), level_of(partial))
     gather = AllGatherOp(partial, body.mesh_name, axes, type_, dim=dim)
-    return body.insert(gather, f"{partial.name_hint or 'carry'}_parts")
+    return body.insert(gather, f"{partial.name_hint or 'iter_arg'}_parts")
 
 
 def _kinds_of(merge: Block) -> list[ReduceKind] | None:
-    """Return how the iter_args are merged, if each is by a reduction of its own."""
+    """Return how the iter_args are merged, if each is merged by its own reduction."""
     terminator = merge.last_op
     assert terminator is not None
     kinds: list[ReduceKind] = []

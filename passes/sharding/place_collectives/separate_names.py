@@ -1,9 +1,9 @@
 """
-A name of its own for what a gather has made whole.
+A separate name for a dimension after a gather.
 
-Inside an SPMD region a dimension may have its local extent in some values and the whole
-one in others; in a tile tree a name has one extent per node. Behind a gather along N
-all that is computed from it gets a new name, N1, so that both can be in one nest.
+Inside an SPMD region a dimension may have its local extent in some values and the
+global one in others; in a tile tree a name has one extent per node. After a gather
+along N all values computed from it get a new name, N1, so that both can be in one nest.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ KNOWN = (
 
 @dataclass(frozen=True)
 class NamePlan:
-    """A dimension's new name, and the ops that are to use it, in order."""
+    """A dimension's new name, and the ops that use it, in order."""
 
     old: str
     new: str
@@ -76,11 +76,11 @@ class NamePlan:
 
 def separate_names(region: SpmdOp, gather: Gather) -> None:
     """
-    Give the dimension of `gather` a new name in all that is computed from its result.
+    Give the dimension of `gather` a new name in all values computed from its result.
 
-    What meets it there under the old name is renamed first. A region with more than
-    elementary ops and collectives after the gather stays as it is, as does one whose
-    results are more than returned.
+    Other operands with the old name are renamed first. A region with other ops than
+    elementary ones and collectives after the gather is not changed, nor is one whose
+    results have other uses than the return.
     """
     if (plan := plan_names(region, gather)) is None:
         return
@@ -93,7 +93,7 @@ def separate_names(region: SpmdOp, gather: Gather) -> None:
 
 def plan_names(region: SpmdOp, gather: Gather) -> NamePlan | None:
     """
-    Return what is computed from `gather`, and what is computed for that alone.
+    Return the ops computed from `gather`, and those computed only for them.
 
     None if the names cannot be changed.
     """
@@ -128,7 +128,7 @@ def _unused(name: str, region: SpmdOp) -> str:
 
 
 def _renamed(value: SSAValue, plan: NamePlan) -> SSAValue:
-    """Return `value` under the new name, from right behind where it is made."""
+    """Return `value` under the new name, right after its defining op."""
     rename = RenameOp(value, _type(value, plan))
     rename.result.name_hint = value.name_hint
     owner = value.owner
@@ -145,7 +145,7 @@ def _type(value: SSAValue | Attribute, plan: NamePlan) -> Attribute:
 
 
 def _use_name(op: Operation, plan: NamePlan, renamed: dict[SSAValue, SSAValue]) -> None:
-    """Let `op` work under the new name; `renamed` has values under both."""
+    """Change `op` to the new name; `renamed` has values under both names."""
     for index, operand in enumerate(op.operands):
         if plan.old in names_of(operand):
             if operand not in renamed:
@@ -160,7 +160,7 @@ def _use_name(op: Operation, plan: NamePlan, renamed: dict[SSAValue, SSAValue]) 
 
 
 def _rename_inputs(region: SpmdOp, plan: NamePlan) -> None:
-    """Rename arguments of region and function that nobody needs by the old name."""
+    """Rename arguments of region and function that have no uses by the old name."""
     shardings = [sharding_of(attr) for attr in region.in_shardings]
     for index, (outer, inner) in enumerate(
         zip(region.ins, region.body.block.args, strict=True)
@@ -175,7 +175,7 @@ def _rename_inputs(region: SpmdOp, plan: NamePlan) -> None:
 
 
 def _rename_results(region: SpmdOp, plan: NamePlan) -> None:
-    """Let the results of the region, and of the function, have the yielded names."""
+    """Give the results of the region, and of the function, the yielded names."""
     shardings: list[Sharding] = []
     for out, local, sharding in region.boundary()[len(region.ins) :]:
         if plan.new in names_of(local):

@@ -1,5 +1,5 @@
 """
-How each named compound op becomes elementary ops: the module that has the op's name.
+The decomposition of each named compound op: the module that has the op's name.
 
 Its function `decompose` is the op's `Decomposition`.
 """

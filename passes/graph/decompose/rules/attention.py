@@ -19,9 +19,9 @@ def decompose(named: Operation, site: Site) -> SSAValue:
 
 def _mask(site: Site) -> SSAValue:
     """
-    Emit the mask of the keys that a query does not see.
+    Emit the mask of the keys that are hidden from a query.
 
-    Query m is m + N - M - n keys ahead of key n; after it, that is -1 or less.
+    Query m is m + N - M - n keys ahead of key n; for hidden keys, that is -1 or less.
     """
     emit, element = site.emit, site.accumulator
     queries, keys = site.extent("M"), site.extent("N")

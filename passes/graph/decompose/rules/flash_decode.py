@@ -1,4 +1,4 @@
-"""`flash_decode`: the attention of one token to the keys that its batch entry has."""
+"""`flash_decode`: the attention of one token to the keys of its batch entry."""
 
 from __future__ import annotations
 

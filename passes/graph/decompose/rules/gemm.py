@@ -1,4 +1,4 @@
-"""`gemm` and `ag_gemm`: a b. Who holds which share of it is said by shardings."""
+"""`gemm` and `ag_gemm`: a b; shardings say which rank has which shard."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 `ssm_scan`: the scan as a masked product of matrices, without a recurrence.
 
 y_t is the sum over u <= t of exp(P_t - P_u) (c_t b_u) x_u, where P_t is the sum of
-log_a up to t (Dao and Gu, "Transformers are SSMs", section 5: the form that is dual to
-the scan). The dimension U is time as well: that of what a step remembers.
+log_a up to t (Dao and Gu, "Transformers are SSMs", section 5: the dual form of the
+scan). The dimension U is time as well: the earlier times of a step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def decompose(named: Operation, site: Site) -> SSAValue:
     terms = emit.rename(site.wide(log_a), (h, u))
     sums = emit.contract(terms, past, u, site.accumulator, name="sums")
     apart = emit.map(MapKind.SUB, sums, emit.rename(sums, (h, u)), name="apart")
-    # What lies ahead is 0 before exp, which could overflow there, and after it.
+    # Future elements are masked before exp, which could overflow there, and after it.
     behind = emit.map(MapKind.MULT, apart, past, name="behind")
     decay = emit.map(MapKind.EXP, behind, name="decay")
     kept = emit.map(MapKind.MULT, decay, past, name="kept")
