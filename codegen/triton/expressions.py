@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -31,6 +30,7 @@ from comet.dialects.tl.types import (
     element_of,
     shape_of,
 )
+from comet.op_table import OpTable
 
 TRITON_TYPES: Mapping[Attribute, str] = {
     Float16Type(): "float16",
@@ -77,8 +77,9 @@ MAX_F32 = 3.4028234663852886e38
 
 Read = Callable[[SSAValue], Expr]
 """Returns the expression of an operand."""
-Handler = Callable[[Operation, Read], Expr]
-OpT = TypeVar("OpT", bound=Operation)
+
+EXPRESSIONS = OpTable[Read, Expr]()
+prints = EXPRESSIONS.enter
 
 
 def type_name(type: Attribute) -> str:
@@ -118,28 +119,34 @@ def shortest(number: float) -> str:
     return repr(next(exact, number))
 
 
+@prints(blocks.ProgramIdOp)
 def _program_id(op: blocks.ProgramIdOp, read: Read) -> Expr:
     return call("tl.program_id", str(op.axis.value.data))
 
 
+@prints(blocks.NumProgramsOp)
 def _num_programs(op: blocks.NumProgramsOp, read: Read) -> Expr:
     return call("tl.num_programs", str(op.axis.value.data))
 
 
+@prints(blocks.Swizzle2dOp)
 def _swizzle2d(op: blocks.Swizzle2dOp, read: Read) -> Expr:
     numbers = (*op.shape.get_values(), op.group.value.data)
     indices = (read(op.row).text, read(op.column).text)
     return call("tl.swizzle2d", *indices, *map(str, numbers))
 
 
+@prints(blocks.ConstantOp)
 def _constant(op: blocks.ConstantOp, read: Read) -> Expr:
     return literal(op.value)
 
 
+@prints(blocks.ArangeOp)
 def _arange(op: blocks.ArangeOp, read: Read) -> Expr:
     return call("tl.arange", "0", read(op.end).text)
 
 
+@prints(blocks.ExpandDimsOp)
 def _expand_dims(op: blocks.ExpandDimsOp, read: Read) -> Expr:
     axes = op.axes.get_values()
     rank = len(shape_of(op.result.type))
@@ -147,11 +154,13 @@ def _expand_dims(op: blocks.ExpandDimsOp, read: Read) -> Expr:
     return Expr(f"{read(op.input).at(Precedence.ATOM)}[{index}]")
 
 
+@prints(blocks.BroadcastToOp)
 def _broadcast_to(op: blocks.BroadcastToOp, read: Read) -> Expr:
     shape = tuple_of([read(dim).text for dim in op.dims])
     return call("tl.broadcast_to", read(op.input).text, shape)
 
 
+@prints(blocks.PermuteOp)
 def _permute(op: blocks.PermuteOp, read: Read) -> Expr:
     order = op.order.get_values()
     if order == (1, 0):
@@ -159,6 +168,7 @@ def _permute(op: blocks.PermuteOp, read: Read) -> Expr:
     return call("tl.permute", read(op.input).text, tuple_of([str(i) for i in order]))
 
 
+@prints(blocks.FullOp)
 def _full(op: blocks.FullOp, read: Read) -> Expr:
     shape = tuple_of([read(dim).text for dim in op.dims])
     dtype = f"dtype=tl.{type_name(op.result.type)}"
@@ -167,6 +177,7 @@ def _full(op: blocks.FullOp, read: Read) -> Expr:
     return call("tl.full", shape, literal(op.value).text, dtype)
 
 
+@prints(tl_math.UnaryOp)
 def _unary(op: tl_math.UnaryOp, read: Read) -> Expr:
     kind, operand = op.kind.data, read(op.input)
     if kind is UnaryKind.NEG:
@@ -174,6 +185,7 @@ def _unary(op: tl_math.UnaryOp, read: Read) -> Expr:
     return call(UNARY[kind], operand.text)
 
 
+@prints(tl_math.BinaryOp)
 def _binary(op: tl_math.BinaryOp, read: Read) -> Expr:
     kind, lhs, rhs = op.kind.data, read(op.lhs), read(op.rhs)
     if kind in CALLED:
@@ -181,31 +193,37 @@ def _binary(op: tl_math.BinaryOp, read: Read) -> Expr:
     return infix(*INFIX[kind], lhs, rhs)
 
 
+@prints(tl_math.CmpOp)
 def _cmp(op: tl_math.CmpOp, read: Read) -> Expr:
     # Python chains comparisons, so a comparison on either side needs parentheses.
     lhs, rhs = (read(value).at(Precedence.OR) for value in (op.lhs, op.rhs))
     return Expr(f"{lhs} {COMPARE[op.kind.data]} {rhs}", Precedence.COMPARE)
 
 
+@prints(tl_math.WhereOp)
 def _where(op: tl_math.WhereOp, read: Read) -> Expr:
     operands = (op.mask, op.then, op.otherwise)
     return call("tl.where", *(read(value).text for value in operands))
 
 
+@prints(tl_math.CastOp)
 def _cast(op: tl_math.CastOp, read: Read) -> Expr:
     operand = read(op.input).at(Precedence.ATOM)
     return Expr(f"{operand}.to(tl.{type_name(op.result.type)})")
 
 
+@prints(tl_math.ReduceOp)
 def _reduce(op: tl_math.ReduceOp, read: Read) -> Expr:
     axis = f"axis={op.axis.value.data}"
     return call(REDUCE[op.kind.data], read(op.input).text, axis)
 
 
+@prints(tl_math.DotOperandOp)
 def _dot_operand(op: tl_math.DotOperandOp, read: Read) -> Expr:
     return call("dot_operand", read(op.input).text)
 
 
+@prints(tl_math.DotOp)
 def _dot(op: tl_math.DotOp, read: Read) -> Expr:
     arguments = [read(op.lhs).text, read(op.rhs).text]
     if op.acc is not None:
@@ -215,10 +233,12 @@ def _dot(op: tl_math.DotOp, read: Read) -> Expr:
     return call("tl.dot", *arguments)
 
 
+@prints(memory.AddPtrOp)
 def _addptr(op: memory.AddPtrOp, read: Read) -> Expr:
     return infix("+", Precedence.SUM, read(op.ptr), read(op.offset))
 
 
+@prints(memory.LoadOp)
 def _load(op: memory.LoadOp, read: Read) -> Expr:
     arguments = [read(op.ptr).text]
     if op.mask is not None:
@@ -228,6 +248,7 @@ def _load(op: memory.LoadOp, read: Read) -> Expr:
     return call("tl.load", *arguments)
 
 
+@prints(remote.RemoteLoadOp)
 def _remote_load(op: remote.RemoteLoadOp, read: Read) -> Expr:
     where = (op.ptr, op.current, op.remote, op.bases)
     arguments = [read(value).text for value in where]
@@ -254,38 +275,6 @@ REMOTE: Mapping[type[Operation], str] = {
 }
 """The function of `comet.runtime.shim` for each operation."""
 
-_HANDLERS: dict[type[Operation], Handler] = {}
-
-
-def _register(op_type: type[OpT], handler: Callable[[OpT, Read], Expr]) -> None:
-    def checked(op: Operation, read: Read) -> Expr:
-        assert isinstance(op, op_type)
-        return handler(op, read)
-
-    _HANDLERS[op_type] = checked
-
-
-_register(blocks.ProgramIdOp, _program_id)
-_register(blocks.NumProgramsOp, _num_programs)
-_register(blocks.Swizzle2dOp, _swizzle2d)
-_register(blocks.ConstantOp, _constant)
-_register(blocks.ArangeOp, _arange)
-_register(blocks.ExpandDimsOp, _expand_dims)
-_register(blocks.BroadcastToOp, _broadcast_to)
-_register(blocks.PermuteOp, _permute)
-_register(blocks.FullOp, _full)
-_register(tl_math.UnaryOp, _unary)
-_register(tl_math.BinaryOp, _binary)
-_register(tl_math.CmpOp, _cmp)
-_register(tl_math.WhereOp, _where)
-_register(tl_math.CastOp, _cast)
-_register(tl_math.ReduceOp, _reduce)
-_register(tl_math.DotOperandOp, _dot_operand)
-_register(tl_math.DotOp, _dot)
-_register(memory.AddPtrOp, _addptr)
-_register(memory.LoadOp, _load)
-_register(remote.RemoteLoadOp, _remote_load)
-
 
 def expression(op: Operation, read: Read) -> Expr:
     """
@@ -293,7 +282,7 @@ def expression(op: Operation, read: Read) -> Expr:
 
     Raises `DiagnosticException` for operations that do not belong in a kernel.
     """
-    handler = _HANDLERS.get(type(op))
+    handler = EXPRESSIONS.find(op)
     if handler is None and (function := REMOTE.get(type(op))) is not None:
         return call(function, *(read(value).text for value in op.operands))
     if handler is None:

@@ -38,13 +38,11 @@ class LowerToTritonPass(ModulePass):
         """Lower every function that is no reference."""
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             prepare(function)
-            found = find_program(function)
-            lowered = [
-                lower_kernel(kernel, found.ranks) for kernel in found.program.kernels()
-            ]
+            program = find_program(function)
+            lowered = [lower_kernel(kernel) for kernel in program.kernels()]
             for made in lowered:
                 op.body.block.insert_op_before(made.kernel, function)
-            lower_program(found, lowered)
+            lower_program(program, lowered)
 
 
 def prepare(function: FuncOp) -> None:

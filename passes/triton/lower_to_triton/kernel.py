@@ -58,6 +58,7 @@ from comet.passes.triton.slices import (
     RankLoops,
     Slice,
     blocks_of,
+    rank_count,
     rank_loops,
     whole_slices,
 )
@@ -93,8 +94,9 @@ class Part:
         return prod(grid_of(self.node))
 
 
-def lower_kernel(kernel: dataflow.KernelOp, world: int) -> LoweredKernel:
-    """Write one kernel in Triton, for so many ranks."""
+def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
+    """Write one kernel in Triton."""
+    world = rank_count(kernel)
     if (value := unwritable(kernel)) is not None:
         raise PassFailedException(
             f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "

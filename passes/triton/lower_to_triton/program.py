@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.builder import Builder
 from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType, i32
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
-from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp, YieldOp
 from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.dialects.dataflow.channel import ChannelMode, ReceiveBufferOp
@@ -28,56 +26,49 @@ from comet.dialects.tl.plan import (
     RankOp,
     ZerosOp,
 )
+from comet.op_table import OpTable
 from comet.passes.triton.lower_to_triton.kernel import LoweredKernel
+from comet.passes.triton.slices import rank_count
 
 COUNTERS = TensorType(i32, [2])
 """The number of launches that have ended, and of programs that have."""
 
 
-@dataclass(frozen=True)
-class FoundProgram:
-    """The program that a function consists of, and who runs it."""
-
-    program: dataflow.ProgramOp
-    spmd: SpmdOp | None
-    ranks: int
-
-
-def find_program(function: func.FuncOp) -> FoundProgram:
+def find_program(function: func.FuncOp) -> dataflow.ProgramOp:
     """
     Return the program that a function consists of, on one GPU or on every rank.
 
     Raises `PassFailedException` if it is anything else.
     """
-    first = function.body.block.first_op
-    if isinstance(first, SpmdOp) and isinstance(first.next_op, func.ReturnOp):
-        program = first.body.block.first_op
-        if isinstance(program, dataflow.ProgramOp) and isinstance(
-            program.next_op, YieldOp
-        ):
-            mesh = lookup_mesh(first, first.mesh.string_value())
-            return FoundProgram(program, first, prod(mesh.axis_extents.values()))
-    if not isinstance(first, dataflow.ProgramOp) or not isinstance(
-        first.next_op, func.ReturnOp
-    ):
+    outer = function.body.block.first_op
+    program = outer.body.block.first_op if isinstance(outer, SpmdOp) else outer
+    ends = [op and op.next_op for op in (outer, program)]
+    alone = all(isinstance(end, YieldOp | func.ReturnOp) for end in ends)
+    if not alone or not isinstance(program, dataflow.ProgramOp):
         raise PassFailedException(
             f"lower-to-triton: @{function.sym_name.data} is not one dataflow.program; "
             "run outline-kernels first"
         )
-    return FoundProgram(first, None, 1)
+    return program
 
 
-def lower_program(found: FoundProgram, lowered: Sequence[LoweredKernel]) -> None:
+def lower_program(
+    program: dataflow.ProgramOp, lowered: Sequence[LoweredKernel]
+) -> None:
     """Replace a program by buffers and launches, in order."""
-    program, spmd = found.program, found.spmd
-    if spmd is None:
-        builder = Builder(InsertPoint.before(program))
-        results = _PlanLowering(builder, program.ins, 1).lower(program, lowered)
-        for result, value in zip(program.results_, results, strict=True):
-            result.replace_all_uses_with(value)
-        program.detach()
-        program.erase()
+    spmd = program.parent_op()
+    if isinstance(spmd, SpmdOp):
+        _lower_on_ranks(program, spmd, lowered)
         return
+    builder = Builder(InsertPoint.before(program))
+    results = _lower_steps(program, builder, program.ins, lowered)
+    Rewriter.replace_op(program, [], results)
+
+
+def _lower_on_ranks(
+    program: dataflow.ProgramOp, spmd: SpmdOp, lowered: Sequence[LoweredKernel]
+) -> None:
+    """Replace the region that ranks run by a launch plan."""
     inputs, body = _plan_inputs(spmd), Block()
     positions: dict[SSAValue, SSAValue] = {}
     for index, (outer, inner) in enumerate(inputs):
@@ -86,24 +77,19 @@ def lower_program(found: FoundProgram, lowered: Sequence[LoweredKernel]) -> None
         positions[inner or outer] = argument
     builder = Builder(InsertPoint.at_end(body))
     ins = [positions[value] for value in program.ins]
-    results = _PlanLowering(builder, ins, found.ranks).lower(program, lowered)
+    results = _lower_steps(program, builder, ins, lowered)
     values: dict[SSAValue, SSAValue] = dict(zip(program.results_, results, strict=True))
     builder.insert(PlanYieldOp(*(values[value] for value in spmd.yielded)))
     splits = {inner: next(iter(sharding), "") for _, inner, sharding in spmd.boundary()}
     plan = PlanOp(
-        found.ranks,
+        rank_count(program),
         [outer for outer, _ in inputs],
         ["" if inner is None else splits[inner] for _, inner in inputs],
         [splits[value] for value in spmd.yielded],
         [out.type for out in spmd.outs],
         Region(body),
     )
-    Builder(InsertPoint.before(spmd)).insert(plan)
-    for old, new in zip(spmd.outs, plan.outs, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
-    spmd.detach()
-    spmd.erase()
+    Rewriter.replace_op(spmd, plan)
 
 
 def _plan_inputs(spmd: SpmdOp) -> list[tuple[SSAValue, SSAValue | None]]:
@@ -121,77 +107,98 @@ def _plan_inputs(spmd: SpmdOp) -> list[tuple[SSAValue, SSAValue | None]]:
     return [(arg, inner) for arg in function.args for inner in taken.get(arg, [None])]
 
 
-class _PlanLowering:
-    """Writes the steps of a launch plan."""
+@dataclass
+class Steps:
+    """Where the steps of a launch plan are inserted, and what is known there."""
 
-    def __init__(self, builder: Builder, ins: Sequence[SSAValue], ranks: int):
-        self._builder = builder
-        self._ins = ins
-        self._ranks = ranks
-        self._values: dict[SSAValue, SSAValue] = {}
+    builder: Builder
+    ranks: int
+    kernels: Iterator[LoweredKernel]
+    """The kernels that are still to be launched, in order."""
+    values: dict[SSAValue, SSAValue]
+    """What stands for the values of the program."""
 
-    def lower(
-        self, program: dataflow.ProgramOp, lowered: Sequence[LoweredKernel]
-    ) -> list[SSAValue]:
-        """Write all steps; return the results of the program."""
-        self._values |= zip(program.body.block.args, self._ins, strict=True)
-        kernels = iter(lowered)
-        for op in program.body.block.ops:
-            self._step(op, kernels)
-        terminator = program.body.block.last_op
-        assert isinstance(terminator, dataflow.YieldOp)
-        return [self._values[value] for value in terminator.values]
-
-    def _step(self, op: Operation, kernels: Iterator[LoweredKernel]) -> None:
-        match op:
-            case dataflow.BufferOp():
-                self._allocate(op.result, tl.EmptyOp(op.result.type))
-            case ReceiveBufferOp():
-                of = None if op.input is None else self._values[op.input]
-                made = HeapZerosOp(_receive_buffer_type(op, self._ranks), of)
-                self._allocate(op.result, made)
-            case FlagsOp():
-                flags = HeapZerosOp(TensorType(i32, op.type.shape))
-                self._allocate(op.result, flags)
-            case dataflow.KernelOp():
-                self._launch(op, next(kernels))
-            case dataflow.BarrierOp():
-                # The launches of one rank follow each other on a stream.
-                if self._ranks > 1 and op.local is None:
-                    self._builder.insert(BarrierOp())
-            case _:
-                pass
-
-    def _allocate(self, value: SSAValue, op: Operation) -> None:
-        self._builder.insert(op)
-        op.results[0].name_hint = value.name_hint
-        self._values[value] = op.results[0]
-
-    def _launch(self, op: dataflow.KernelOp, made: LoweredKernel) -> None:
-        """Write one launch, after what only this kernel needs."""
-        insert, name = self._builder.insert, op.sym_name.data
-        outs = [self._values[value] for value in op.outs]
-        ins = [self._values[value] for value in op.ins]
-        arguments = [*ins, *outs]
-        for type in made.scratch:
-            arguments.append(insert(tl.EmptyOp(type)).result)
-            arguments[-1].name_hint = "scratch"
-        if made.has_epoch:
-            arguments.append(insert(ZerosOp(COUNTERS)).result)
-            arguments[-1].name_hint = f"{name}_counters"
-        if self._ranks > 1:
-            arguments.append(insert(RankOp()).result)
-            arguments.append(insert(HeapBasesOp(self._ranks)).result)
-        launch, warps = made.launch, made.launch.warps
-        insert(tl.LaunchOp(name, made.grid, arguments, warps, launch.stages))
-        self._values |= dict(zip(op.results_, outs, strict=True))
+    def insert(self, op: Operation, hint: str | None = None) -> SSAValue:
+        """Insert a step with one result; return the result."""
+        self.builder.insert(op)
+        op.results[0].name_hint = hint
+        return op.results[0]
 
 
-def _receive_buffer_type(op: ReceiveBufferOp, ranks: int) -> Attribute:
-    """Return the type of a receive buffer's memory: slots, sources if any, elements."""
+STEPS = OpTable[Steps, Operation | None]()
+steps = STEPS.enter
+
+
+def _lower_steps(
+    program: dataflow.ProgramOp,
+    builder: Builder,
+    ins: Sequence[SSAValue],
+    lowered: Sequence[LoweredKernel],
+) -> list[SSAValue]:
+    """Write all steps of a program; return its results."""
+    values: dict[SSAValue, SSAValue] = dict(
+        zip(program.body.block.args, ins, strict=True)
+    )
+    scope = Steps(builder, rank_count(program), iter(lowered), values)
+    for op in program.body.block.ops:
+        if (write := STEPS.find(op)) is None:
+            continue
+        if (made := write(op, scope)) is not None:
+            scope.values[op.results[0]] = scope.insert(made, op.results[0].name_hint)
+    terminator = program.body.block.last_op
+    assert isinstance(terminator, dataflow.YieldOp)
+    return [scope.values[value] for value in terminator.values]
+
+
+@steps(dataflow.BufferOp)
+def lower_buffer(op: dataflow.BufferOp, scope: Steps) -> Operation:
+    """Allocate memory of one rank."""
+    return tl.EmptyOp(op.result.type)
+
+
+@steps(ReceiveBufferOp)
+def lower_receive_buffer(op: ReceiveBufferOp, scope: Steps) -> Operation:
+    """
+    Allocate the memory of a channel on every rank, unless an input is it.
+
+    It is [slot][source][message] of what is pushed, else [slot] and what is sent.
+    """
     channel, slots = op.type, op.slots.value.data
     if channel.mode is ChannelMode.PUSH:
-        shape = (slots, ranks, *extents_of(channel.message).values())
+        shape = (slots, scope.ranks, *extents_of(channel.message).values())
     else:
         shape = (slots, *extents_of(channel.sent).values())
-    return TensorType(element_type_of(channel.sent), shape)
+    of = None if op.input is None else scope.values[op.input]
+    return HeapZerosOp(TensorType(element_type_of(channel.sent), shape), of)
+
+
+@steps(FlagsOp)
+def lower_flags(op: FlagsOp, scope: Steps) -> Operation:
+    """Allocate flags on every rank."""
+    return HeapZerosOp(TensorType(i32, op.type.shape))
+
+
+@steps(dataflow.BarrierOp)
+def lower_barrier(op: dataflow.BarrierOp, scope: Steps) -> None:
+    """Wait for all ranks; the launches of one rank follow each other on a stream."""
+    if scope.ranks > 1 and op.local is None:
+        scope.builder.insert(BarrierOp())
+
+
+@steps(dataflow.KernelOp)
+def lower_launch(op: dataflow.KernelOp, scope: Steps) -> None:
+    """Write one launch, after what only this kernel needs."""
+    made, name = next(scope.kernels), op.sym_name.data
+    outs = [scope.values[value] for value in op.outs]
+    arguments = [*(scope.values[value] for value in op.ins), *outs]
+    arguments += [scope.insert(tl.EmptyOp(type), "scratch") for type in made.scratch]
+    if made.has_epoch:
+        arguments.append(scope.insert(ZerosOp(COUNTERS), f"{name}_counters"))
+    if scope.ranks > 1:
+        arguments.append(scope.insert(RankOp()))
+        arguments.append(scope.insert(HeapBasesOp(scope.ranks)))
+    launch = made.launch
+    scope.builder.insert(
+        tl.LaunchOp(name, made.grid, arguments, launch.warps, launch.stages)
+    )
+    scope.values |= dict(zip(op.results_, outs, strict=True))

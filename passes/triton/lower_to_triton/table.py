@@ -8,33 +8,14 @@ enters what there is in the values of the scope.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias, TypeVar
-
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.op_table import OpTable
 from comet.passes.triton.lower_to_triton.values import Buffer, Scope, Tile
 
-OpT = TypeVar("OpT", bound=Operation)
-Lowering: TypeAlias = Callable[[OpT, Scope], Tile | Buffer | None]
-
-TABLE: dict[type[Operation], Callable[[Operation, Scope], None]] = {}
-
-
-def lowers(op_type: type[OpT]) -> Callable[[Lowering[OpT]], Lowering[OpT]]:
-    """Enter the function that follows for operations of a class."""
-
-    def enter(function: Lowering[OpT]) -> Lowering[OpT]:
-        def checked(op: Operation, scope: Scope) -> None:
-            assert isinstance(op, op_type)
-            if (value := function(op, scope)) is not None:
-                scope.values[op.results[0]] = value
-
-        TABLE[op_type] = checked
-        return function
-
-    return enter
+TABLE = OpTable[Scope, Tile | Buffer | None]()
+lowers = TABLE.enter
 
 
 def lower_ops(block: Block, scope: Scope) -> None:
@@ -49,8 +30,9 @@ def lower_op(op: Operation, scope: Scope) -> None:
 
     Raises `PassFailedException` if it has no place in a kernel.
     """
-    if (write := TABLE.get(type(op))) is None:
+    if (write := TABLE.find(op)) is None:
         raise PassFailedException(
             f"lower-to-triton: {op.name} cannot be in a kernel of one GPU"
         )
-    write(op, scope)
+    if (value := write(op, scope)) is not None:
+        scope.values[op.results[0]] = value

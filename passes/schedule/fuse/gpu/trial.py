@@ -149,7 +149,7 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
         for op in list(func.walk()):
             # No other kernels would change the element types.
             if isinstance(op, KernelOp) and unwritable(op) is None:
-                lower_kernel(op, 1)
+                lower_kernel(op)
     except PassFailedException as error:
         return f"fuse: {error}"
     return ""
