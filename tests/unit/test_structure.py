@@ -16,7 +16,7 @@ FOLDERS = {"comet": ROOT / "src" / "comet"} | {
 }
 
 LAYERS = (
-    ("kinds", "registry", "runtime"),
+    ("kinds", "op_table", "registry", "runtime"),
     ("dialects",),
     ("yaml_file", "hardware_file"),
     ("cost",),
