@@ -1,4 +1,4 @@
-"""A lower bound of the cost of every mapping of a template, for any factors."""
+"""Lower bounds of the cost of mappings, for any factors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,8 @@ def root_bound(
     Return the least latency (cycles) and energy (pJ) of the root memory's transfers.
 
     Each tensor that the tree reads from the root memory, or writes there, crosses its
-    port as a whole at least once. Reads and writes take turns on one bus; with two
-    ports the busier one counts. Transfers may hide all other work, so nothing is added.
-    The model `tool` has no bound: it loses stalls of reads and wraps at 32 bits.
+    port as a whole at least once.
     """
-    if model == "tool":
-        return 0.0, 0.0
     root = hardware.levels[0]
     moved: dict[tuple[str, bool], float] = {}
     for entry in problem.root.entries:
@@ -33,7 +29,22 @@ def root_bound(
             moved[entry.tensor, writes] = elements * entry.bits / 8
     read = sum(size for (_, writes), size in moved.items() if not writes)
     written = sum(size for (_, writes), size in moved.items() if writes)
-    memory = root.memory
+    return crossing_bound(read, written, hardware, model)
+
+
+def crossing_bound(
+    read: float, written: float, hardware: Hardware, model: ModelName
+) -> tuple[float, float]:
+    """
+    Return what bytes that cross the port of the root memory cost at least.
+
+    Reads and writes take turns on one bus; with two ports the busier one counts.
+    Transfers may hide all other work, so nothing is added. The model `tool` has no
+    bound: it loses stalls of reads and wraps at 32 bits.
+    """
+    if model == "tool":
+        return 0.0, 0.0
+    memory = hardware.levels[0].memory
     times = read / memory.child_read_bandwidth, written / memory.child_write_bandwidth
     energy = read * memory.child_read_energy + written * memory.child_write_energy
     latency = sum(times) if memory.one_bus or model == "ideal" else max(times)

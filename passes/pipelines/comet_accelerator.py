@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, zip_longest
 from typing import Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
+from xdsl.transforms.dead_code_elimination import region_dce
+from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.estimate import CostError
+from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
@@ -22,15 +27,18 @@ from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.graph.decompose import DecomposePass
-from comet.passes.graph.stream import StreamPass, plan_folds
-from comet.passes.graph.stream.forms import AttentionForm
+from comet.passes.graph.stream import StreamPass
 from comet.passes.pipeline import Pipeline, run_settled
 from comet.passes.schedule.bind import BindPass
 from comet.passes.schedule.fuse import FusePass
-from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY
+from comet.passes.schedule.fuse.accelerator.auto import (
+    different_strategies,
+    open_strategies,
+)
+from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY, Strategy
 from comet.passes.schedule.plan_string import check_dims, parse_plan
 from comet.passes.schedule.tile import TilePass
-from comet.passes.search import Candidate, Cost, Found, Goal, cheapest
+from comet.passes.search import Candidate, Cost, Found, Goal, cheapest, refuse, session
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     assign_axes,
@@ -105,8 +113,8 @@ class CometAcceleratorPass(Pipeline):
 
     stream: bool | Literal["auto"] = "auto"
     """
-    Whether to run `stream`; `auto` compiles softmax times a matrix both ways, keeps
-    the cheaper one, and streams nothing else.
+    Whether to run `stream`; `auto` compiles what it changes both ways, and keeps the
+    cheaper one.
     """
 
     at: str | None = None
@@ -177,23 +185,29 @@ class CometAcceleratorPass(Pipeline):
 
     def configs(self, ctx: Context, module: ModuleOp) -> Iterator[ShardingConfig]:
         """Yield what options leave open, at least one config; changes nothing."""
-        streams = (True, False) if self.stream == "auto" else (self.stream,)
-        if self.stream == "auto" and not has_attention(module):
-            streams = (False,)
-        for stream in streams:
-            trial = module.clone()
-            if stream:
-                StreamPass().apply(ctx, trial)
-            open_dims = self.open_dims(trial)
+        forms = tuple(self.forms(ctx, module))
+        for stream, form in forms:
+            open_dims = self.open_dims(form)
             for dims in open_dims:
                 notes: dict[str, Attribute] = {}
-                if len(streams) > 1:
+                if len(forms) > 1:
                     notes[STREAM] = BoolAttr.from_bool(stream)
                 if len(open_dims) > 1:
                     notes[SHARDED_DIMS] = StringAttr(
                         ",".join(each.dim for each in dims)
                     )
                 yield ShardingConfig(stream, dims, notes)
+
+    def forms(self, ctx: Context, module: ModuleOp) -> Iterator[tuple[bool, ModuleOp]]:
+        """Yield the module as it is, and streamed where `stream` changes it."""
+        if self.stream is not True:
+            yield False, module
+        if self.stream is not False:
+            streamed = module.clone()
+            StreamPass().apply(ctx, streamed)
+            same = streamed.is_structurally_equivalent(module)
+            if self.stream is True or not same:
+                yield True, streamed
 
     def open_dims(self, module: ModuleOp) -> Sequence[Dims]:
         """Return the dimensions that may be sharded, at least one choice of them."""
@@ -208,27 +222,70 @@ class CometAcceleratorPass(Pipeline):
         """
         Return the passes that make the cheapest mapping.
 
-        Raises PassFailedException with the reason of the last config if none has one.
+        What may cost the least is tried first. Raises PassFailedException with the
+        reason of the last config if none has a mapping.
         """
-        candidates = [
-            Candidate(config.label, partial(self.tried, ctx, module, config))
-            for config in configs
-        ]
         goal = Goal(self.model, self.objective)
-        return cheapest("sharding", place_of(module), candidates, goal).made
+        groups = [list(self.candidates(ctx, module, config)) for config in configs]
+        rounds = chain.from_iterable(zip_longest(*groups))
+        candidates = [candidate for candidate in rounds if candidate is not None]
+        candidates.sort(key=lambda candidate: goal.order(candidate.bound))
+        return cheapest("mapping", place_of(module), candidates, goal).made
 
-    def tried(
+    def candidates(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
-    ) -> Found[Trial]:
-        """Compile a copy of `module`, and return what did it and what it costs."""
+    ) -> Iterator[Candidate[Trial]]:
+        """Yield the ways to fuse what a config makes of `module`, with its bound."""
         copy = module.clone()
-        passes = run_settled(self.passes_for(copy, config), ctx, copy)
+        system = attached_system(copy)
+        spread = self.spread(copy, system, config.dims, stream=config.stream)
+        try:
+            with session() as current, current.trying(f"sharding {config.label}", None):
+                passes = run_settled(spread, ctx, copy)
+            bound = self.bound(copy, system)
+        except (PassFailedException, CostError) as error:
+            yield Candidate(config.label, partial(refuse, error))
+            return
+        func = next(compute_functions(copy))
+        choices = open_strategies(func, self.strategy, self.chunks)
+        for name, way in different_strategies(func, system, choices):
+            label = f"{config.label} strategy={name}"
+            if isinstance(way, PassFailedException):
+                yield Candidate(label, partial(refuse, way), bound)
+            else:
+                notes = {**config.notes, **dict(self.fusion_notes(way, choices))}
+                price = partial(self.mapped, ctx, copy, Trial(passes, notes), way)
+                yield Candidate(label, price, bound)
+
+    def fusion_notes(
+        self, way: Strategy, choices: Sequence[Strategy]
+    ) -> Iterator[tuple[str, Attribute]]:
+        """Yield what of a way to fuse no option says, as `fuse` would note it."""
+        if len(choices) > 1:
+            yield STRATEGY, StringAttr(way.name)
+        if len({choice.chunks for choice in choices}) > 1:
+            yield CHUNKS, StringAttr(way.chunks)
+
+    def bound(self, module: ModuleOp, system: SystemOp) -> Cost:
+        """Return what every mapping of a sharded module costs at least."""
+        found: list[tuple[float, float]] = []
+        for func in compute_functions(module):
+            region_dce(func.body)
+            found.append(program_bound(func, system, self.model))
+        latencies, energies = zip(*found, strict=True)
+        return Cost(max(latencies), max(energies))
+
+    def mapped(
+        self, ctx: Context, module: ModuleOp, sharded: Trial, way: Strategy
+    ) -> Found[Trial]:
+        """Map a copy of a sharded module, and return what did so and what it costs."""
+        copy = module.clone()
+        passes = (*sharded.passes, *run_settled(self.map(way), ctx, copy))
         (mapping,) = (op for op in copy.body.block.ops if isinstance(op, MappingOp))
         figures = estimate_of(mapping)
         assert figures is not None
         cost = Cost(figures.latency, figures.energy or 0.0)
-        notes = {**config.notes, **fusion_of(mapping)}
-        return Found(Trial(passes, notes), cost, figures.limit)
+        return Found(Trial(passes, sharded.notes), cost, figures.limit)
 
     def passes_for(
         self, module: ModuleOp, config: ShardingConfig
@@ -256,12 +313,12 @@ class CometAcceleratorPass(Pipeline):
             at=at, kind=self.kind, model=self.model, objective=self.objective
         )
 
-    def map(self) -> Iterator[ModulePass]:
-        """Yield the passes that make a mapping of what is sharded."""
+    def map(self, way: Strategy | None = None) -> Iterator[ModulePass]:
+        """Yield the passes that make a mapping of what is sharded, fused in a way."""
         model, objective = self.model, self.objective
         yield FusePass(
-            strategy=self.strategy,
-            chunks=self.chunks,
+            strategy=self.strategy if way is None else way.name,
+            chunks=self.chunks if way is None else way.chunks,
             model=model,
             objective=objective,
         )
@@ -275,18 +332,6 @@ class CometAcceleratorPass(Pipeline):
         unset = self.op is None and self.at is None
         open_ = self.kind == self.strategy == self.factors == "auto"
         return not (unset and open_)
-
-
-def has_attention(module: ModuleOp) -> bool:
-    """Return whether `stream` would find softmax times a matrix in `module`."""
-    found = [fold for f in compute_functions(module) for fold in plan_folds(f, "N")]
-    return any(isinstance(fold.form, AttentionForm) for fold in found)
-
-
-def fusion_of(mapping: MappingOp) -> dict[str, Attribute]:
-    """Return what a search in `fuse` has noted, as a mapping has it."""
-    noted = (name for name in (STRATEGY, CHUNKS) if name in mapping.attributes)
-    return {name: mapping.attributes[name] for name in noted}
 
 
 def place_of(module: ModuleOp) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from math import inf
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NoReturn, Protocol, TypeVar
 
 from xdsl.utils.exceptions import PassFailedException
 
@@ -37,6 +37,7 @@ __all__ = [
     "cheapest",
     "descend",
     "ranked",
+    "refuse",
     "session",
     "vary",
 ]
@@ -73,6 +74,11 @@ class Candidate(Generic[T]):
     """
     bound: Cost = FREE
     """What it costs at least, known without realising it."""
+
+
+def refuse(error: Exception) -> NoReturn:
+    """Price what is known to be refused, for a reason that is known."""
+    raise error
 
 
 class NotCheaper(PassFailedException):

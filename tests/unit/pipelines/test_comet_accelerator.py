@@ -170,9 +170,12 @@ def test_explicit_options_are_obeyed():
     ("options", "message"),
     [
         ("at=L2", "no axis of mesh @edge lies at level L2; its axes lie at GB, OB"),
-        ("kind=reduce_scatter_all_gather", "no 'collective.reduce_scatter'"),
-        ("strategy=full kind=gather", "stacks along the new dimension"),
-        ("strategy=full bind=pipeline", "bind them sequential"),
+        (
+            "kind=reduce_scatter_all_gather stream=false",
+            "no 'collective.reduce_scatter'",
+        ),
+        ("strategy=full kind=gather stream=false", "stacks along the new dimension"),
+        ("strategy=full bind=pipeline stream=false", "bind them sequential"),
         (
             'strategy=full factors="y_dram: M=3"',
             "factor 3 of M does not divide its extent 8",
@@ -247,11 +250,22 @@ def test_batches_and_heads_are_streamed():
     assert latency(mapping) > 0
 
 
-def test_nothing_but_attention_is_streamed_unasked():
-    module = parse_module(graph_text("gemm_softmax", (32, 16, 64)))
+@pytest.mark.parametrize(("strategy", "cheaper"), [("full", "false"), ("none", "true")])
+def test_what_streams_is_compiled_both_ways(strategy: str, cheaper: str):
+    """Where statistics go through DRAM, a fold reads the row once."""
+    module = parse_module(graph_text("gemm_softmax", (128, 64, 256)))
+    chosen = mapping_of(module, f"strategy={strategy}")
+    assert str(chosen.attributes[STREAM]) == cheaper
+    ways = [
+        latency(mapping_of(module, f"strategy={strategy} stream={way}"))
+        for way in ("true", "false")
+    ]
+    assert latency(chosen) == min(ways)
+
+
+def test_what_does_not_stream_has_one_form():
+    module = parse_module(graph_text("gemm", (32, 16, 64)))
     assert STREAM not in mapping_of(module, "strategy=full").attributes
-    streamed = mapping_of(module, "strategy=full stream=true")
-    assert latency(streamed) > 0
 
 
 @pytest.mark.parametrize("stream", ["auto", "true", "false"])

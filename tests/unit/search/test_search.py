@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.accelerator.bounds import root_bound
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import ModelName
+from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
@@ -167,6 +168,28 @@ def test_no_plan_is_below_the_bound(strategy: str, model: ModelName):
         assert least[0] <= found.latency
         assert least[1] <= found.energy
     assert least[0] > 0 or model == "tool"
+
+
+@pytest.mark.parametrize("model", ["paper", "ideal"])
+@pytest.mark.parametrize("shared", ["N", "M"])
+@pytest.mark.parametrize("strategy", ["full", "partial", "none"])
+def test_no_mapping_is_below_the_bound_of_its_sharding(
+    strategy: str, shared: str, model: ModelName
+):
+    hardware = f'attach-hardware{{path="{HARDWARE}/edge.yaml"}}'
+    stream = "stream," if shared == "M" else ""
+    passes = (
+        f"decompose{{accumulator=input}},{stream}"
+        f"distribute{{dim={shared} axes=cx,cy,kx,ky}},insert-collectives,"
+        f"place-collectives{{at=GB kind=auto model={model}}}"
+    )
+    module = run_passes(parse_module(SOFTMAX), f"{hardware},{passes}")
+    least = program_bound(only_function(module), attached_system(module), model)
+    options = f"dim={shared} strategy={strategy} model={model}"
+    found = figures(f"{options} stream={'true' if stream else 'false'}")
+    assert found.energy is not None
+    assert 0 < least[0] <= found.latency
+    assert 0 < least[1] <= found.energy
 
 
 def figures(options: str) -> Figures:

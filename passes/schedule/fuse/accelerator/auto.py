@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product, starmap
 from typing import Literal
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound import FoldOp
 from comet.dialects.cost import annotate
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.annotate_cost import total_figures
-from comet.passes.schedule.fuse.accelerator.plan import fuse_function
+from comet.passes.schedule.fuse.accelerator.plan import fuse_function, plan_fusion
+from comet.passes.schedule.fuse.rewrite import FusionPlan
 from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY, Chunks, Name, Strategy
 from comet.passes.schedule.plan_string import PLAN, format_plan
 from comet.passes.schedule.tile.accelerator import TilePlan, search
 from comet.passes.schedule.tile.template import make_template
-from comet.passes.search import LATENCY, Candidate, Cost, Found, Goal, cheapest
+from comet.passes.search import LATENCY, Candidate, Cost, Found, Goal, cheapest, refuse
 
 STRATEGIES: tuple[Name, ...] = ("full", "partial", "isolate_contractions", "none")
 
@@ -37,6 +39,28 @@ def open_strategies(
     return tuple(starmap(Strategy, product(strategies, places)))
 
 
+def different_strategies(
+    func: FuncOp, system: SystemOp, choices: Sequence[Strategy]
+) -> Iterator[tuple[str, Strategy | PassFailedException]]:
+    """
+    Yield ways to fuse `func`, named as options, but none that an earlier one equals.
+
+    In place of a way that is refused stands the reason.
+    """
+    several_places = len({choice.chunks for choice in choices}) > 1
+    known: list[FusionPlan] = []
+    for each in choices:
+        label = f"{each.name} chunks={each.chunks}" if several_places else each.name
+        try:
+            plan = plan_fusion(func, system, each)
+        except PassFailedException as error:
+            yield label, error
+            continue
+        if plan not in known:
+            known.append(plan)
+            yield label, each
+
+
 def fuse_cheapest(
     func: FuncOp, system: SystemOp, choices: Sequence[Strategy], goal: Goal = LATENCY
 ) -> None:
@@ -49,10 +73,12 @@ def fuse_cheapest(
     place = f"@{func.sym_name.data}"
     candidates = [
         Candidate(
-            f"{each.name} chunks={each.chunks}" if several_places else each.name,
-            partial(price_strategy, func, system, each, goal),
+            label,
+            partial(refuse, way)
+            if isinstance(way, PassFailedException)
+            else partial(price_strategy, func, system, way, goal),
         )
-        for each in choices
+        for label, way in different_strategies(func, system, choices)
     ]
     strategy, plan = cheapest("strategy", place, candidates, goal).made
     fuse_function(func, system, strategy)
