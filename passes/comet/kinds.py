@@ -1,4 +1,4 @@
-"""The kinds of ops that COMET files have, by those of our dialects."""
+"""The kinds of ops in COMET files, by the ops of our dialects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAPS = {
         OperationKind.SQRT,
     )
 }
-"""The operation type of each elementwise function that the vector unit has."""
+"""The operation type of each elementwise function of the vector unit."""
 
 REDUCES = {
     ReduceKind.ADD: OperationKind.ROWSUM,
@@ -47,4 +47,4 @@ COLLECTIVES: dict[type[CollectiveOp], CollectiveKind] = {
     GatherOp: CollectiveKind.GATHER,
     ScatterOp: CollectiveKind.SCATTER,
 }
-"""The type of each collective that the files have."""
+"""The type of each collective in the files."""

@@ -1,1 +1,1 @@
-"""Passes that are made of passes."""
+"""Passes that consist of passes."""

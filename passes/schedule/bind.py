@@ -28,10 +28,10 @@ from comet.passes.pipeline import ChoosingPass
 from comet.passes.search import Candidate, Cost, Found, Goal, cheapest
 
 KINDS = (BindingKind.SEQUENTIAL, BindingKind.PIPELINE, BindingKind.PARALLEL)
-"""What `auto` tries; of equals the first is taken."""
+"""The candidates of `auto`; of equal ones the first is taken."""
 
 BIND = "schedule.bind"
-"""The attribute of a node that says when its next sibling runs."""
+"""The attribute of a node for when its next sibling runs."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class BindPass(ChoosingPass):
     Bind every node and collective to its next sibling.
 
     Before: a tile tree. After: the same with a `schedule.bind` on all but the last
-    sibling of each body. `parallel` asks that no sibling uses what the one before it
-    makes. Rejects a function at another level; `auto` needs an accelerator's hardware.
+    sibling of each body. With `parallel`, no sibling may use a result of the one before
+    it. Rejects a function at another level; `auto` needs an accelerator's hardware.
     """
 
     name = "bind"
@@ -53,10 +53,10 @@ class BindPass(ChoosingPass):
     """
 
     model: Literal["tool", "paper", "ideal"] = "paper"
-    """The cost model that decides what is `auto`, see `annotate-cost`."""
+    """The cost model for choices that are `auto`, see `annotate-cost`."""
 
     objective: Literal["latency", "energy", "edp"] = "latency"
-    """What of the cost decides: cycles, pJ, or their product."""
+    """What is minimized: cycles, pJ, or their product."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):
@@ -69,7 +69,7 @@ class BindPass(ChoosingPass):
                 bind(list(plan_bindings(func.body.block, kind)), kind)
 
     def settled(self, module: ModuleOp) -> Self:
-        """Return the pass with the kind of all bindings, where they are of one kind."""
+        """Return the pass with the kind of all bindings, if they are of one kind."""
         kinds = {
             attribute.data
             for func in compute_functions(module)
@@ -91,9 +91,9 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
     """
     Bind the siblings of each body by the kind that makes `func` cheapest.
 
-    Bodies are decided one after the other, outermost first, from all sequential. A kind
-    whose files `lower-to-comet` or the COMET tool rejects, for capacity say, is not
-    taken; where these reject all, siblings stay sequential.
+    Bodies are decided one after the other, outermost first, starting from sequential. A
+    kind whose files `lower-to-comet` or the COMET tool rejects, for example for
+    capacity, is not taken; if these reject all, siblings stay sequential.
     """
     nodes = [op for op in func.walk() if isinstance(op, NodeOp)]
     blocks = [func.body.block, *(node.body.block for node in nodes)]
@@ -112,7 +112,7 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
             Candidate(str(kinds[index]), partial(price, kinds)) for kinds in options
         ]
         with suppress(PassFailedException):
-            best = cheapest("bind", _place(block), candidates, goal).made
+            best = cheapest("bind", _described(block), candidates, goal).made
     for block, kind in zip(several, best, strict=True):
         bind(siblings_in(block)[:-1], kind)
 
@@ -120,7 +120,7 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
 def _price(
     func: FuncOp, system: SystemOp, goal: Goal, kinds: tuple[BindingKind, ...]
 ) -> Found[tuple[BindingKind, ...]]:
-    """Price `func` as it is bound; raises where no legal files say it."""
+    """Price `func` with these bindings; raises if no legal files express them."""
     files = lowered_copy(func, system, absorb=True)
     check_legality(files)
     estimate_module(files, "tool")
@@ -129,8 +129,8 @@ def _price(
     return Found(kinds, cost, total_figures(estimate).limit)
 
 
-def _place(block: Block) -> str:
-    """Name what the op makes whose body is `block`."""
+def _described(block: Block) -> str:
+    """Name the op with the body `block`, by its result."""
     op = block.parent_op()
     if op is None or isinstance(op, FuncOp):
         return "the function"
@@ -147,7 +147,7 @@ def bound_siblings(block: Block, kind: BindingKind) -> list[Operation]:
     """
     Return the siblings in `block` that are bound to the next one.
 
-    Raises PassFailedException if they cannot run in parallel and `kind` says so.
+    Raises PassFailedException if `kind` is parallel and they cannot run in parallel.
     """
     siblings = siblings_in(block)
     for first, second in pairwise(siblings):

@@ -1,10 +1,10 @@
 """
 `hoist-copies`: loop-invariant copies of tile trees come before their loops.
 
-Takes functions at the schedule or the dataflow level with copies in their nodes. A copy
-of a tile that comes from outside of a loop, and that the loop does not change, moves
-before the loop; a node whose loops it has to be between is split. Copies that meet
-there and are alike become one. What a node stores stays where it is.
+Takes functions at the schedule or the dataflow level with copies in their nodes. A
+loop-invariant copy of a tile from outside the loop moves before the loop; a node is
+split if the copy has to be between its loops. Equal copies at one position become one.
+Stores stay where they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from comet.passes.schedule.split_loops import split_loops
 
 @dataclass(frozen=True)
 class HoistCopiesPass(ModulePass):
-    """Move copies before loops that do not change what they copy."""
+    """Hoist loop-invariant copies out of their loops."""
 
     name = "hoist-copies"
 
@@ -41,16 +41,16 @@ class HoistCopiesPass(ModulePass):
 
 @dataclass(frozen=True)
 class Hoist:
-    """A copy, and the place before a loop to which it can move."""
+    """A copy, and the position before a loop to which it can move."""
 
     copy: CopyOp
     node: TemporalOp
     depth: int
-    """How many loops of the node stand around that place."""
+    """How many loops of the node are around that position."""
 
 
 def hoist(function: FuncOp) -> None:
-    """Move all copies of `function` before loops that do not change them."""
+    """Move all loop-invariant copies of `function` before their loops."""
     hoists = plan_hoists(function)
     heads: dict[tuple[TemporalOp, int], TemporalOp] = {}
     for node, depth in sorted(
@@ -78,7 +78,7 @@ def plan_hoists(function: FuncOp) -> tuple[Hoist, ...]:
 
 
 def plan_hoist(copy: CopyOp) -> Hoist | None:
-    """Return the outermost place of a copy before a loop, None if there is none."""
+    """Return the outermost position of a copy before a loop, None if there is none."""
     if any(isinstance(use.operation, YieldOp) for use in copy.result.uses):
         return None
     nodes = [_node_of(tile) for tile in handed_down(copy)]
@@ -96,7 +96,7 @@ def plan_hoist(copy: CopyOp) -> Hoist | None:
 
 
 def handed_down(copy: CopyOp) -> Iterator[BlockArgument]:
-    """Yield what the temporal nodes around a copy call its source, innermost first."""
+    """Yield the names of a copy's source in the nodes around it, innermost first."""
     value = copy.source
     while isinstance(value, BlockArgument):
         node = value.block.parent_op()
@@ -113,7 +113,7 @@ def _node_of(tile: BlockArgument) -> TemporalOp:
 
 
 def _chain_to(head: TemporalOp, copy: CopyOp) -> list[BlockArgument]:
-    """Return the tiles that `head` and the nodes inside hand down to a copy."""
+    """Return the tiles of `head` and the nodes inside that lead to a copy."""
     chain: list[BlockArgument] = []
     for tile in handed_down(copy):
         chain.append(tile)
@@ -123,7 +123,7 @@ def _chain_to(head: TemporalOp, copy: CopyOp) -> list[BlockArgument]:
 
 
 def _replace(copy: CopyOp, value: SSAValue, chain: Sequence[BlockArgument]) -> None:
-    """Replace a copy by one from outside, handed down in place of its source."""
+    """Replace a copy by one from outside, which enters in place of its source."""
     for tile in reversed(chain):
         value = _operand(_node_of(tile), value)
     copy.result.replace_all_uses_with(value)
@@ -134,7 +134,7 @@ def _replace(copy: CopyOp, value: SSAValue, chain: Sequence[BlockArgument]) -> N
 
 
 def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
-    """Let `value` be an operand of a node, whole; return what the body calls it."""
+    """Make `value` an unsliced operand of a node; return its block argument."""
     for taken, tile in zip(node.ins, node.tiles, strict=True):
         if taken is value and tile.type == value.type:
             assert isinstance(tile, BlockArgument)
@@ -146,7 +146,7 @@ def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
 
 
 def _drop(tile: BlockArgument) -> None:
-    """Drop the operand of a node whose tile nothing uses."""
+    """Erase the operand of a node whose tile has no uses."""
     node, index = _node_of(tile), tile.index
     kept = (*node.ins[:index], *node.ins[index + 1 :])
     node.set_operands(kept, node.with_args)

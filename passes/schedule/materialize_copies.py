@@ -1,11 +1,11 @@
 """
 `materialize-copies`: the transfers of tile trees -> copies inside their nodes.
 
-Takes functions at the schedule or the dataflow level whose factors are final. What a
-node loads is copied at the start of its body, what it stores at the end, or after the
-node where its loops combine it. No value changes its level at a border afterwards.
-Rejects trees for accelerators, and partial results that programs merge elsewhere than
-they are made.
+Takes functions at the schedule or the dataflow level whose factors are final. Loads of
+a node are copied at the start of its body, stores at its end, or after the node if its
+loops combine them. Afterwards no value changes its level at a border. Rejects trees for
+accelerators, and partial results that programs merge at another level than they are
+computed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _nodes(function: FuncOp) -> list[NodeOp]:
 
 
 def _depths_between_loops(node: TemporalOp) -> set[int]:
-    """Return in how many loops of `node`, but not all, results are stored."""
+    """Return the depths inside some, not all, loops of `node` of its stores."""
     depths = {store_depth(node, store.outer) for store in stores(node)}
     return depths - {0, len(node.loops)}
 
@@ -92,10 +92,10 @@ def _combiner(node: NodeOp, result: SSAValue) -> Combiner:
 
 def store_depth(node: TemporalOp, result: SSAValue) -> int:
     """
-    Return in how many loops of a node the copy of a result stands.
+    Return inside how many loops of a node the copy of a result is.
 
-    It is in the loops that lay tiles of the result side by side, and after those
-    that combine them.
+    It is inside the loops that concatenate tiles of the result, and after those that
+    combine them.
     """
     if _combiner(node, result) is Combiner.FOLD:
         return 0
@@ -107,7 +107,7 @@ def store_depth(node: TemporalOp, result: SSAValue) -> int:
 
 
 def padding_for(tile: SSAValue) -> ReduceKind | None:
-    """Return the reduction whose neutral element all users want beyond the ends."""
+    """Return the reduction whose neutral element all uses need after a tile's end."""
     users = [use.operation for use in tile.uses]
     if users and all(
         isinstance(op, ReduceOp) and op.kind.data is ReduceKind.MAX for op in users
@@ -117,14 +117,14 @@ def padding_for(tile: SSAValue) -> ReduceKind | None:
 
 
 def _copied(value: SSAValue, level: str, pad: ReduceKind | None = None) -> CopyOp:
-    """Return a copy of `value`, still to be inserted, that all its users take."""
+    """Return a copy of `value`, still to be inserted, for all its uses."""
     copy = CopyOp(value, level, pad)
     value.replace_uses_with_if(copy.result, lambda use: use.operation is not copy)
     return copy
 
 
 def _copy_in(node: NodeOp) -> None:
-    """Copy what `node` loads at the start of its body, what it carries before it."""
+    """Copy the loads of `node` at the start of its body, its init args before it."""
     copies: list[CopyOp] = []
     for load in list(loads(node)):
         pad = padding_for(load.tile)
@@ -141,13 +141,13 @@ def _copy_in(node: NodeOp) -> None:
 
 
 def _copy_out(node: NodeOp) -> None:
-    """Copy what `node` stores at the end of its body, or after its loops."""
-    behind: list[CopyOp] = []
+    """Copy the stores of `node` at the end of its body, or after its loops."""
+    after: list[CopyOp] = []
     for store in list(stores(node)):
         if isinstance(node, TemporalOp) and not store_depth(node, store.outer):
             made = with_level(store.outer.type, store.tile_level)
             made = Rewriter.replace_value_with_new_type(store.outer, made)
-            behind.append(_copied(made, store.outer_level))
+            after.append(_copied(made, store.outer_level))
             continue
         if _combiner(node, store.outer) is Combiner.FOLD:
             raise PassFailedException(
@@ -157,7 +157,7 @@ def _copy_out(node: NodeOp) -> None:
             )
         assert isinstance(store.outer, OpResult)
         _copy_before_yield(node, store.outer.index, store.outer_level)
-    Rewriter.insert_op(behind, InsertPoint.after(node))
+    Rewriter.insert_op(after, InsertPoint.after(node))
 
 
 def _copy_before_yield(node: NodeOp, index: int, level: str) -> None:

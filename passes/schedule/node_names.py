@@ -1,9 +1,9 @@
 """
 Names for the nodes of a tile tree, by which plans address them.
 
-A name says what the node makes, and what it runs over: `p` is the kernel that makes %p,
-`c_k` its loop over K that makes %c, `c_ob` a loop whose result %c lives in OB, and
-`p_cx_cy` the node that spreads %p over two mesh axes.
+A name has the result of the node and what it runs over: `p` is the kernel of %p, `c_k`
+its loop over K that computes %c, `c_ob` a loop whose result %c is in OB, and `p_cx_cy`
+the node that spreads %p over two mesh axes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLD = "fold"
 
 
 def name_nodes(func: FuncOp) -> None:
-    """Give every node of `func` that has no name one that no other node has."""
+    """Give every node of `func` without a name a name that no other node has."""
     nodes = [op for op in func.walk() if isinstance(op, NodeOp)]
     taken = {node.node_name for node in nodes}
     unnamed = [node for node in nodes if node.node_name is None]
@@ -45,8 +45,8 @@ def derived_names(nodes: Sequence[NodeOp]) -> list[str]:
     """
     Return a name for each node, by its result and what it runs over.
 
-    Nodes that have both in common are told apart by the kinds of ops that make their
-    results; where these are equal, too, so are the names.
+    Nodes with the same of both differ by the kinds of ops that define their results; if
+    these are equal, too, so are the names.
     """
     keys = [(_result(node), _runs_over(node)) for node in nodes]
     kinds = [_kind(node) for node in nodes]
@@ -59,13 +59,13 @@ def derived_names(nodes: Sequence[NodeOp]) -> list[str]:
 
 
 def _result(node: NodeOp) -> str:
-    """Return the name of what a node makes; without one, the kind of op that does."""
+    """Return the name of a node's result; without one, the kind of its defining op."""
     name = node.outs[0].name_hint if node.outs else None
     return re.sub(r"\W", "_", name or _kind(node))
 
 
 def _runs_over(node: NodeOp) -> str:
-    """Return mesh axes, the dimensions of loops that are given, or else the level."""
+    """Return mesh axes, the dimensions of given loops, or else the level."""
     if isinstance(node, SpatialOp):
         axes = () if node.mesh_name is None else (loop.axis for loop in node.loops)
         return "_".join(filter(None, axes))
@@ -75,7 +75,7 @@ def _runs_over(node: NodeOp) -> str:
 
 
 def _kind(node: NodeOp) -> str:
-    """Return the kind of op that makes the first result of a node."""
+    """Return the kind of op that defines the first result of a node."""
     op: Operation | None = node
     while isinstance(op, NodeOp):
         made = op.yielded[0] if op.yielded else None
@@ -86,7 +86,7 @@ def _kind(node: NodeOp) -> str:
 
 
 def node_level(node: NodeOp) -> str:
-    """Return the level that `node` loops over tiles in, `grid` or `fold`."""
+    """Return the level of the tiles of `node`'s loops, `grid` or `fold`."""
     if isinstance(node, SpatialOp):
         return GRID
     if node.init_args() and is_spread(node):
@@ -95,13 +95,13 @@ def node_level(node: NodeOp) -> str:
 
 
 def is_spread(node: NodeOp) -> bool:
-    """Return whether `node` holds nodes that are spread over a mesh."""
+    """Return whether `node` contains nodes that are spread over a mesh."""
     inner = (op for op in node.body.walk() if isinstance(op, SpatialOp))
     return any(op.mesh_name is not None for op in inner)
 
 
 def _shared_level(node: NodeOp) -> str | None:
-    """Return the level that nodes over a mesh in `node` fetch from, if any do."""
+    """Return the level that nodes over a mesh in `node` fetch from, if any."""
     for op in node.body.block.ops:
         if isinstance(op, SpatialOp) and op.mesh_name is not None:
             for transfer in transfers(op):
@@ -110,7 +110,7 @@ def _shared_level(node: NodeOp) -> str | None:
 
 
 def node_kinds(node: NodeOp) -> frozenset[str]:
-    """Return the kinds of ops in `node`: their names, and what they do."""
+    """Return the kinds of ops in `node`: their names, and what they compute."""
     kinds: set[str] = set()
     for op in node.body.walk():
         kinds.add(op.name.partition(".")[2])

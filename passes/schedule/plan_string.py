@@ -2,8 +2,8 @@
 The plan string: loops and launch numbers for the nodes of a tile tree, as text.
 
 `p: M=4 N=8 warps=4 stages=3 group=8; c_k: K=8` gives the node @c_k its loop, and the
-kernel @p its grid and its launch numbers. Loops stand outermost first. Plans are the
-same for accelerators and GPUs; only the kernels of GPUs have launch numbers.
+kernel @p its grid and its launch numbers. Loops are ordered outermost first. Plans are
+the same for accelerators and GPUs; only the kernels of GPUs have launch numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from comet.passes.schedule.node_names import (
 )
 
 PLAN = "comet.plan"
-"""The attribute of a function that holds its plan string."""
+"""The attribute of a function with its plan string."""
 
 Rows: TypeAlias = tuple[tuple[str, int], ...]
 """Dimension and factor of each loop, outermost first."""
@@ -41,7 +41,7 @@ _NUMBER = re.compile(r"(?P<key>[A-Za-z_]\w*)=(?P<number>[1-9]\d*)$")
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """What a plan says of one node."""
+    """The numbers of a plan for one node."""
 
     name: str
     numbers: Rows
@@ -63,9 +63,9 @@ class PlanEntry:
 
 def parse_plan(text: str) -> tuple[PlanEntry, ...]:
     """
-    Return the entries of a plan string, each for another name.
+    Return the entries of a plan string, which have different names.
 
-    Raises PassFailedException that quotes the part that is no entry.
+    Raises PassFailedException that quotes the text that is no entry.
     """
     parts = [part for part in text.split(";") if part.strip()]
     entries = tuple(_parse_entry(part) for part in parts)
@@ -106,9 +106,9 @@ def format_plan(entries: Sequence[PlanEntry]) -> str:
 
 def check_dims(entries: Sequence[PlanEntry], dims: Sequence[str]) -> None:
     """
-    Raise PassFailedException if a plan names a dimension that is not there.
+    Raise PassFailedException if a plan names an unknown dimension.
 
-    `dims` are those of the program; a pass may give one of them a number, as in N1.
+    `dims` are those of the program; a pass may number one of them, as in N1.
     """
     for entry in entries:
         for dim, _ in entry.loops:
@@ -121,7 +121,7 @@ def check_dims(entries: Sequence[PlanEntry], dims: Sequence[str]) -> None:
 
 def plan_nodes(func: FuncOp) -> dict[str, NodeOp]:
     """
-    Return the nodes that a plan is for, outermost first: temporal ones and grids.
+    Return the nodes that a plan can address, outermost first: temporal ones and grids.
 
     Raises PassFailedException if two have one name, as the parts of a split node do.
     """
@@ -142,7 +142,7 @@ def plan_nodes(func: FuncOp) -> dict[str, NodeOp]:
 
 
 def plan_of(func: FuncOp) -> tuple[PlanEntry, ...]:
-    """Return the plan that makes the nodes of `func` what they are."""
+    """Return the plan with the loops and launch numbers of `func`."""
     found = ((name, _numbers(node)) for name, node in plan_nodes(func).items())
     return tuple(PlanEntry(name, numbers) for name, numbers in found if numbers)
 
@@ -158,8 +158,8 @@ def unknown_name(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> PassFailedExc
     """
     Return the error for an entry that names no node.
 
-    Plans were once written by level and kind of op, as in `OB/map: N=2`; of such an
-    entry the error says the names.
+    Older plans named level and kind of op, as in `OB/map: N=2`; for such an entry the
+    error gives the new names.
     """
     level, *kinds = entry.name.split("/")
     meant = [
@@ -179,8 +179,8 @@ def cuttable(node: NodeOp) -> tuple[str, ...]:
     """
     Return the dimensions that loops of `node` may name.
 
-    In a kernel these are the ones that `fuse` chose, as another loop is another kernel;
-    the loop of a fold has its one dimension.
+    In a kernel these are the ones that `fuse` chose, as another loop would be another
+    kernel; the loop of a fold has its one dimension.
     """
     iter_args = node.init_args()
     if node.in_kernel or (iter_args and is_spread(node)):

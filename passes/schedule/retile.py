@@ -28,14 +28,14 @@ from comet.passes.analysis.levels import compute_block
 
 
 def aligned_tile(extent: int, factor: int) -> int:
-    """Return the even tile, as a power of two where that keeps the factor."""
+    """Return the even tile, as a power of two if that keeps the factor."""
     tile = even_tile(extent, factor)
     power = 1 << (tile - 1).bit_length()
     return power if factor > 1 and even_tile(extent, power) == factor else tile
 
 
 def set_loops(node: NodeOp, loops: Sequence[LoopAttr]) -> None:
-    """Replace the loops of `node`; `retile` then makes the types fit."""
+    """Replace the loops of `node`; call `retile` afterwards to update the types."""
     node.properties["loops"] = ArrayAttr(loops)
 
 
@@ -43,9 +43,9 @@ def retile(func: FuncOp) -> None:
     """
     Recompute all types and combiners of the tile trees in `func` from their loops.
 
-    Tiles are even, but in kernels powers of two where that keeps the factor. What is
-    between the trees stays. Raises VerifyException if a node cannot be split along a
-    loop's dimension.
+    Tiles are even; in kernels they are powers of two if that keeps the factor. Ops
+    between the trees are not changed. Raises VerifyException if a node cannot be split
+    along a loop's dimension.
     """
     for op in compute_block(func).ops:
         if isinstance(op, NodeOp):
@@ -53,10 +53,10 @@ def retile(func: FuncOp) -> None:
 
 
 def retile_node(op: NodeOp) -> None:
-    """Recompute the types and combiners of one tile tree, as `retile` does of all."""
+    """Recompute the types and combiners of one tile tree, like `retile`."""
     block = op.parent
     assert block is not None
-    # Of a node that reads nothing, only what it makes says how large that is.
+    # A node that reads nothing has its extents only in its results.
     scope = joined_extents(block.args if op.operands else op.results)
     _retile_node(op, scope)
     assign_combiners(op)
@@ -121,7 +121,7 @@ def _collective_extents(op: CollectiveOp) -> dict[str, int]:
 
 
 def _unscattered(op: AllGatherOp) -> SSAValue | None:
-    """Return the value whose shards `op` concatenates again, None if it is another."""
+    """Return the value whose shards `op` concatenates again, None for other values."""
     before = op.input.owner
     if not isinstance(before, ReduceScatterOp):
         return None

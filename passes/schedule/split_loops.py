@@ -1,4 +1,4 @@
-"""Makes two nodes of one, so that something can be between its loops."""
+"""Splits a node in two, so that something can be between its loops."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
     """
     Leave `node` its first `depth` loops; return a node in its body that has the others.
 
-    Both are parts of one node and have its name. What the inner node makes stays where
-    its body makes it, unless its loops lay tiles of it side by side.
+    Both are parts of one node and have its name. Results of the inner node stay at the
+    level of its body, unless its loops concatenate them.
     """
     outer, inner = tuple(node.loops)[:depth], tuple(node.loops)[depth:]
     extents = {cut.dim: cut.tile for cut in node.cuts()[:depth]}

@@ -2,8 +2,8 @@
 Builds a tile tree: the plan of its nodes, and the rewrite that nests ops into them.
 
 The plan is a tree of frozen dataclasses over the ops of a flat block. The rewrite
-clones each op into its node, or into several that compute it anew; what enters and
-leaves a node follows from the uses. `Levels` says where values live.
+clones each op into its node, or into several that recompute it; the operands and
+results of a node follow from the uses. `Levels` gives the levels of values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from comet.passes.sharding.shardings import SHARD
 
 @dataclass(frozen=True)
 class Leaf:
-    """Ops that stand directly in the body of a node, or outside of all."""
+    """Ops directly in the body of a node, or outside of all nodes."""
 
     ops: tuple[Operation, ...]
 
@@ -40,33 +40,33 @@ class Leaf:
 class Temporal:
     """A temporal node, with one loop at most: `tile` adds others."""
 
-    place: str
-    """The memory level that the values of its body live at, if nothing else is said."""
+    level: str
+    """The default memory level of the values in its body."""
     children: tuple[Tree, ...]
     loop: str | None = None
     """The dimension of its loop."""
     folds: tuple[FoldOp, ...] = ()
     """The folds that it is the loop of: its children run one step of each."""
     ops: tuple[Operation, ...] = ()
-    """Its ops in the order in which operands enter; empty for that of the tree."""
+    """Its ops in the order of their operands; empty for the order of the tree."""
     outs: tuple[SSAValue, ...] = ()
-    """Its results; empty for all that others use."""
+    """Its results; empty for all values with uses outside."""
 
 
 @dataclass(frozen=True)
 class Spatial:
     """A spatial node: over axes of a mesh, or the grid of a kernel."""
 
-    place: str
-    """The memory level that the values of its body live at, if nothing else is said."""
+    level: str
+    """The default memory level of the values in its body."""
     mesh: str | None
     """None for the grid of a kernel."""
     rows: tuple[LoopAttr, ...]
     children: tuple[Tree, ...]
     ops: tuple[Operation, ...] = ()
-    """Its ops in the order in which operands enter; empty for that of the tree."""
+    """Its ops in the order of their operands; empty for the order of the tree."""
     outs: tuple[SSAValue, ...] = ()
-    """Its results; empty for all that others use."""
+    """Its results; empty for all values with uses outside."""
 
 
 Node: TypeAlias = Temporal | Spatial
@@ -74,16 +74,16 @@ Tree: TypeAlias = Leaf | Node
 
 Aliases: TypeAlias = Mapping[SSAValue, SSAValue]
 """
-Values that stand for another one: results of dissolved reductions, and the chunks that
-the step of a fold reads.
+From values to the values they are replaced by: results of dissolved reductions, and
+the chunks that the step of a fold reads.
 """
 
 
 class Levels(Protocol):
-    """At which memory level each value of a tile tree lives."""
+    """The memory level of each value of a tile tree."""
 
     def at(self, value: SSAValue, node: Node | None) -> str:
-        """Return the level of `value` in the body of `node`, or outside of all."""
+        """Return the level of `value` in the body of `node`, or outside all nodes."""
         ...
 
     def operand(self, value: SSAValue, op: Operation, node: Node | None) -> str:
@@ -94,14 +94,14 @@ class Levels(Protocol):
         self, value: SSAValue, op: Operation, node: Node, loops: AbstractSet[str]
     ) -> str:
         """
-        Return the level in the body of `node` of what `op` reads there.
+        Return the level in the body of `node` of a value that `op` reads there.
 
-        `loops` are the dimensions of the loops inside the body that `op` is in.
+        `loops` are the dimensions of the loops around `op` inside the body.
         """
         return self.at(value, node)
 
     def stays(self, level: str) -> bool:
-        """Return whether what is at `level` keeps it where it enters a node."""
+        """Return whether a value at `level` keeps its level when it enters a node."""
         return False
 
     def leaving(self, value: SSAValue, tree: Node, node: Node | None) -> str:
@@ -110,7 +110,7 @@ class Levels(Protocol):
 
 
 def children_of(tree: Tree) -> tuple[Tree, ...]:
-    """Return the trees right below `tree`."""
+    """Return the trees directly below `tree`."""
     return () if isinstance(tree, Leaf) else tree.children
 
 
@@ -140,12 +140,12 @@ def loops_in(tree: Tree) -> Iterator[str]:
 
 
 def iter_args_of(fold: FoldOp) -> tuple[SSAValue, ...]:
-    """Return what the step of `fold` calls its results before the step."""
+    """Return the block arguments of the step of `fold` for its iter_args."""
     return tuple(fold.step.block.args[len(fold.ins) :])
 
 
 def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
-    """Return, for what the steps of folds read, the values they are chunks of."""
+    """Return the block arguments of folds' steps, and what they are chunks of."""
     return {
         chunk: value
         for op in ops
@@ -156,7 +156,7 @@ def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
 
 
 def resolve(value: SSAValue, aliases: Aliases) -> SSAValue:
-    """Return the value that `value` stands for."""
+    """Return the value that replaces `value`."""
     while value in aliases:
         value = aliases[value]
     return value
@@ -164,9 +164,9 @@ def resolve(value: SSAValue, aliases: Aliases) -> SSAValue:
 
 def users_of(value: SSAValue, aliases: Aliases) -> Iterator[Operation]:
     """
-    Yield the ops that use `value`, or a value that stands for it.
+    Yield the ops that use `value`, or a value that it replaces.
 
-    What a fold reads is used by the ops of its step.
+    The uses of a fold's inputs are in its step.
     """
     for use in value.uses:
         user = use.operation
@@ -179,7 +179,7 @@ def users_of(value: SSAValue, aliases: Aliases) -> Iterator[Operation]:
 
 
 def reads_of(tree: Node, aliases: Aliases) -> Iterator[tuple[SSAValue, Operation]]:
-    """Yield the values that ops of `tree` use and others make, with these ops."""
+    """Yield the values from outside that ops of `tree` use, with these ops."""
     ops, made = tuple(ops_of(tree)), set[SSAValue]()
     for op in ops:
         made |= {*op.results, *(iter_args_of(op) if isinstance(op, FoldOp) else ())}
@@ -193,7 +193,7 @@ def reads_of(tree: Node, aliases: Aliases) -> Iterator[tuple[SSAValue, Operation
 
 
 def live_outs(tree: Node, aliases: Aliases) -> tuple[SSAValue, ...]:
-    """Return the results of `tree`: what its ops make and others use, in order."""
+    """Return the results of `tree` with uses outside, in order."""
     if tree.outs:
         return tree.outs
     inside = set(ops_of(tree))
@@ -207,29 +207,29 @@ def live_outs(tree: Node, aliases: Aliases) -> tuple[SSAValue, ...]:
 
 @dataclass(frozen=True)
 class InsertionScope:
-    """Where ops are being inserted, and what stands for each value there."""
+    """The insertion point of ops, and the new values there."""
 
     block: Block
     node: Node | None
-    """The node whose body the block is, None outside of all."""
+    """The node whose body the block is, None outside of all nodes."""
     levels: Levels
     aliases: Aliases
     values: dict[SSAValue, dict[str, SSAValue]] = field(
         default_factory=dict[SSAValue, dict[str, SSAValue]]
     )
-    """What stands for a value, by its level."""
+    """The new values of a value, by level."""
 
     def inside(self, node: Node, block: Block) -> InsertionScope:
         """Return the empty scope of a node's body."""
         return InsertionScope(block, node, self.levels, self.aliases)
 
     def add(self, value: SSAValue, stands: SSAValue) -> None:
-        """Let `stands` stand for `value`, at its level."""
+        """Record `stands` as new value of `value`, at its level."""
         self.values.setdefault(value, {})[level_of(stands) or ""] = stands
         stands.name_hint = stands.name_hint or value.name_hint
 
     def at(self, value: SSAValue, level: str) -> SSAValue:
-        """Return what stands for `value`, at `level` if it is there."""
+        """Return the new value of `value`, at `level` if there is one."""
         value = resolve(value, self.aliases)
         if value not in self.values and isinstance(value.owner, FillOp):
             self.insert(value.owner)
@@ -237,7 +237,7 @@ class InsertionScope:
         return found[level] if level in found else next(iter(found.values()))
 
     def insert(self, op: Operation) -> None:
-        """Insert a copy of `op`; of a fold, one step on the chunks at hand."""
+        """Insert a copy of `op`; of a fold, one step on the present chunks."""
         if isinstance(op, FoldOp):
             self._insert_step(op)
             return
@@ -261,12 +261,12 @@ class InsertionScope:
         self.end_step(fold)
 
     def end_step(self, fold: FoldOp) -> None:
-        """Let what the step of `fold` has made stand for the fold's results."""
+        """Record the results of the step of `fold` as its new values."""
         for result, value in zip(fold.outs, _yielded(fold), strict=True):
             self.add(result, self.at(value, self.levels.at(result, self.node)))
 
     def start(self, init: SSAValue, iter_arg: Attribute) -> SSAValue:
-        """Return what an iter_arg starts from; a constant is made for it alone."""
+        """Return the init arg of an iter_arg; a constant is copied for it."""
         if not isinstance(init.owner, FillOp):
             return self.at(init, level_of(iter_arg) or "")
         clone = init.owner.clone()
@@ -282,10 +282,10 @@ def _yielded(fold: FoldOp) -> tuple[SSAValue, ...]:
 
 def build(tree: Tree, scope: InsertionScope) -> None:
     """
-    Clone `tree` to the end of the scope's block, and add what it makes to the scope.
+    Clone `tree` to the end of the scope's block, and add its results to the scope.
 
-    Types get names, element types and levels; extents, and the combiners of nodes
-    without folds, are left to `retile`.
+    Types get names, element types and levels; `retile` sets extents, and the combiners
+    of nodes without folds.
     """
     if isinstance(tree, Leaf):
         for op in tree.ops:
@@ -324,7 +324,7 @@ def build(tree: Tree, scope: InsertionScope) -> None:
 
 
 def _entries(tree: Node, scope: InsertionScope) -> dict[tuple[SSAValue, str], SSAValue]:
-    """Return what is outside for each value that enters a body, by its level."""
+    """Return the outside value of each value that enters a body, by level."""
     levels, inside = scope.levels, set(loops_in(tree))
     entries: dict[tuple[SSAValue, str], SSAValue] = {}
     for value, op in reads_of(tree, scope.aliases):
@@ -353,7 +353,7 @@ def _node(
 
 
 def _combiner(value: SSAValue, loop: str | None) -> Combiner:
-    """Return how a loop makes a result of its tiles, which may lack its dimension."""
+    """Return how a loop combines the tiles of a result without its dimension."""
     if loop is None or loop in names_of(value):
         return Combiner.NONE
     op = value.owner

@@ -35,7 +35,7 @@ from comet.passes.comet.lower_to_comet.tree import notes_of, tree_of
 from comet.passes.comet.lower_to_comet.values import Values, values_of
 
 NAMES = "comet.names"
-"""The attribute of a mapping that translates its names to those of the IR."""
+"""The attribute of a mapping with the IR names of its names."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class LowerToCometPass(ModulePass):
     Lower the tile tree of a function to the `comet` dialect.
 
     Before: one function at the schedule level, with factors, and attached hardware.
-    After: `comet.problem`, `comet.mapping` and `comet.constants` in its place;
-    annotations of the function and of its nodes stay on the ops they became. Rejects
-    what the COMET files cannot say, what the tool is known to price wrongly, and
-    tiles that do not fit.
+    After: `comet.problem`, `comet.mapping` and `comet.constants` instead; annotations
+    of the function and of its nodes stay on the ops they became. Rejects what the COMET
+    files cannot express, what the tool is known to price wrongly, and tiles that do not
+    fit.
     """
 
     name = "lower-to-comet"
@@ -59,9 +59,9 @@ class LowerToCometPass(ModulePass):
 
 def lower_module(module: ModuleOp) -> None:
     """
-    Lower the one function of `module`, whether or not its tiles fit.
+    Lower the one function of `module`, even if its tiles do not fit.
 
-    Raises PassFailedException for what the files cannot say.
+    Raises PassFailedException for what the files cannot express.
     """
     functions = functions_at(module, "lower-to-comet", IRLevel.SCHEDULE)
     if len(functions) != 1:
@@ -77,14 +77,14 @@ def plan_lowering(
     func: FuncOp, system: SystemOp, *, absorb: bool = True
 ) -> MappingPlan:
     """
-    Read from a function all that its files will say.
+    Collect from a function all that its files will contain.
 
-    Nothing is changed but names that a gather has brought, which the files do not have.
+    Changes only names that a gather has introduced, which the files do not have.
 
-    Without `absorb` every node of the tree stays a node of its own, even where the
-    COMET tool cannot price it apart from its neighbour.
+    Without `absorb` every node of the tree stays a node, even if the COMET tool cannot
+    price it separately from its neighbour.
 
-    Raises PassFailedException for what the files cannot say.
+    Raises PassFailedException for what the files cannot express.
     """
     _check_level(func)
     gathered, idle = gathered_names(func), idle_axes(func)
@@ -123,7 +123,7 @@ def _check_level(func: FuncOp) -> None:
 
 
 def _outputs(func: FuncOp, values: Values) -> tuple[SSAValue, ...]:
-    """Return what the function returns; an op has to make it."""
+    """Return the results of the function, each of which an op must compute."""
     returned = func.get_return_op()
     outputs = () if returned is None else tuple(returned.operands)
     if all(isinstance(values.root(value).owner, Operation) for value in outputs):
@@ -141,7 +141,7 @@ def _outer_extents(func: FuncOp) -> dict[str, int]:
 
 
 def lower_function(func: FuncOp, plan: MappingPlan) -> None:
-    """Put the ops of `plan` in the place of `func`."""
+    """Replace `func` by the ops of `plan`."""
     mapping = build_mapping(plan)
     mapping.attributes[NAMES] = plan.names.table()
     mapping.attributes.update(notes_of(func))

@@ -1,4 +1,4 @@
-"""Builds the `comet` ops of a lowering plan; what they say was decided before."""
+"""Builds the `comet` ops of a lowering plan, which has all decisions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from comet.passes.comet.lower_to_comet.values import Values
 
 @dataclass(frozen=True)
 class MappingPlan:
-    """All that the files say, read from the IR and named."""
+    """The contents of the files, read from the IR, with their names."""
 
     tree: Temporal
     values: Values
@@ -69,7 +69,7 @@ class MappingPlan:
     outputs: tuple[SSAValue, ...]
     idle: Idle
     absorb: bool = True
-    """Whether to merge nodes that the COMET tool cannot price apart."""
+    """Whether to merge nodes that the COMET tool cannot price separately."""
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class MappingPlan:
         return tuple((self.names.dims[dim], factors.get(dim, 1)) for dim in chosen)
 
     def tensors_of(self, op: ComputeOp) -> tuple[SSAValue, ...]:
-        """Return what `op` reads, each tensor once and no scalars, and its result."""
+        """Return the tensors that `op` reads, each once, no scalars, and its result."""
         reads = {
             self.values.root(v): v
             for v in op.operands
@@ -122,7 +122,7 @@ def build_problem(plan: MappingPlan) -> ProblemOp:
 
 
 def build_mapping(plan: MappingPlan) -> MappingOp:
-    """Return the mapping: the tree, with what follows from its rows filled in."""
+    """Return the mapping: the tree, with what follows from its loops."""
     root = _Nodes(plan, count(1)).temporal(plan.tree, {}, {})
     return MappingOp(Region(Block([root])))
 
@@ -139,8 +139,8 @@ class _Nodes:
         """
         Return a temporal node.
 
-        `sums` says of which ops an outer loop adds up results in place, `axes` which
-        dimension each enclosing mesh axis splits.
+        `sums`: the ops whose results an outer loop accumulates in place; `axes`: the
+        dimension that each enclosing mesh axis splits.
         """
         entries: list[MovedTensor] = []
         children: list[tuple[Operation, Bind]] = []
@@ -194,7 +194,7 @@ class _Nodes:
     def _busy(
         self, transfer: TaggedTransfer, node: Spatial, loops: tuple[Sizes, ...]
     ) -> tuple[Sizes, ...]:
-        """Return `rows` with factor 1 where one instance does it all."""
+        """Return `rows`, with factor 1 for axes of which one instance works alone."""
         idle = self.plan.idle.get(transfer.op, frozenset[str]())
         alone = self.plan.sizes({})
         axes = [loop.axis for loop in node.rows] or [None]

@@ -1,4 +1,4 @@
-"""Collectives in the terms of the COMET files."""
+"""Collectives in the form of the COMET files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ def exchange_of(
     """
     Return the collective of the files for `op` on `tensor`, which it changes in place.
 
-    The files let all instances of the levels `src` take part. Where idle axes leave
-    some of them out, `spatial_factor` gives the number that does. Raises
-    PassFailedException for a collective that the files do not have, and for one that
-    has no level or two.
+    In the files all instances of the levels `src` take part. If idle axes exclude some
+    of them, `spatial_factor` is the number that does. Raises PassFailedException for a
+    collective that the files do not have, and for one with no level or two.
     """
     kind = COLLECTIVES.get(type(op))
     if kind is None:
@@ -63,7 +62,7 @@ def exchange_of(
 
 
 def _level(op: CollectiveOp) -> str:
-    """Return the one level at which `op` happens."""
+    """Return the one level of `op`."""
     source, target = op.from_level, op.to_level
     if source is None or target is None:
         raise PassFailedException(

@@ -1,4 +1,4 @@
-"""Extents, loop orders and accumulation: what follows from the rows of a tile tree."""
+"""Extents, loop orders and accumulation, from the loops of a tile tree."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def product_of(loops: Rows) -> dict[str, int]:
 
 
 Idle = Mapping[Operation, frozenset[str]]
-"""The mesh axes of which only one instance runs an op, where there are some."""
+"""The mesh axes of which only one instance runs an op, if there are any."""
 
 
 def paths_of(root: Temporal, idle: Idle) -> dict[ComputeOp, dict[str, int]]:
-    """Return, for every op, the product of all factors on its way from the root."""
+    """Return, for every op, the product of all factors on its path from the root."""
     return {
         op: product_of(busy_rows(loops, op, idle)) for op, loops in _paths(root, ())
     }
 
 
 def busy_rows(loops: Rows, op: ComputeOp, idle: Idle) -> Rows:
-    """Return the rows whose axes `op` is spread over, and those of no axis."""
+    """Return the loops whose axes `op` is spread over, and those without axes."""
     axes = idle.get(op, frozenset[str]())
     return tuple(loop for loop in loops if loop.axis not in axes)
 
@@ -64,7 +64,7 @@ def extents_of_op(op: ComputeOp) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Extents:
-    """The size of every dimension, and what one step of each op covers of it."""
+    """The size of every dimension, and how much of it one step of each op covers."""
 
     sizes: dict[str, int]
     steps: dict[ComputeOp, dict[str, int]]
@@ -72,11 +72,11 @@ class Extents:
 
 def extents_for(paths: Mapping[ComputeOp, Factors], known: Factors) -> Extents:
     """
-    Return all sizes, given those that values outside of the tree have.
+    Return all sizes, given those of values outside of the tree.
 
-    A dimension that an op lacks is covered whole: its step is what the factors on the
-    op's way leave of the size. Raises PassFailedException where tiles times factors do
-    not give the size exactly.
+    One step covers a dimension that an op does not have: its size divided by the
+    factors on the op's path. Raises PassFailedException if tiles times factors are not
+    exactly the size.
     """
     sizes = dict(known)
     for op, path in paths.items():
@@ -107,18 +107,19 @@ def loop_order(paths: Sequence[Rows], dims: Sequence[str]) -> list[str]:
     """
     Return `dims` in one order, innermost first, that is the order of every path.
 
-    Raises PassFailedException if the paths disagree, or one of them comes back to a
-    dimension.
+    Raises PassFailedException if the paths disagree, or one of them has two separate
+    loops over a dimension.
     """
     return merged_order([_looped(path) for path in paths], dims)
 
 
 def merged_order(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> list[str]:
     """
-    Return `dims` innermost first, such that all `orders`, outermost first, are kept.
+    Return `dims` innermost first, in an order that agrees with all `orders`, which are
+    outermost first.
 
-    Dimensions that are in none come innermost. Raises PassFailedException if the
-    orders disagree.
+    Dimensions in none of them are innermost. Raises PassFailedException if the orders
+    disagree.
     """
     given = list(dims)
     merged: list[str] = []
@@ -159,7 +160,7 @@ def _waits(dim: str, path: Sequence[str], left: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Accumulation:
-    """Whether what an op writes is added to what is there, at a node and below it."""
+    """Whether an op adds to its result in memory, at a node and below it."""
 
     here: bool
     below: bool
@@ -167,11 +168,11 @@ class Accumulation:
 
 def accumulation(op: ComputeOp, loops: Rows, above: bool) -> Accumulation:
     """
-    Say where partial results of `op` are read back, given the rows of one node.
+    Say where partial results of `op` are read back, given the loops of one node.
 
-    `above` says that an outer loop sums in place at this level. A loop that sums and
-    is outside of one that changes the tile meets each tile again; one that is inside
-    of them all leaves the tile where it is, so that the level below sums.
+    `above`: an outer loop accumulates in place at this level. A reduction loop outside
+    one that changes the tile revisits each tile; inside all of these it leaves the
+    tile, so the level below accumulates.
     """
     result = set(names_of(op.results[0]))
     summed = set(extents_of_op(op)) - result

@@ -1,8 +1,8 @@
 """
-What a lowered mapping must obey so that the COMET tool prices it rightly.
+The rules for a lowered mapping that the COMET tool prices correctly.
 
-The cost package knows the rules that every model needs and the tool's capacity sums;
-here are those that only the tool has, most of which it breaks without a word.
+The cost package has the rules of every model and the tool's capacity sums; here are
+the rules of the tool alone, most of which it does not check.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_legality(module: ModuleOp) -> None:
         _check_latency(price(problem, hardware, "ideal").latency)
     except CostError as error:
         if error.node is not None:
-            op = node_op(module, error.node)  # the place that is reported
+            op = node_op(module, error.node)  # located in the report
         raise PassFailedException(f"lower-to-comet: {error}") from error
 
 
@@ -78,7 +78,7 @@ def _check_binding(op: TileOp) -> None:
 
 
 def _check_meshes(op: TileOp, system: SystemOp) -> None:
-    """Check that the instances a spatial node uses form a mesh the tool knows."""
+    """Check that the instances of a spatial node form a mesh the tool supports."""
     if op.is_temporal:
         return
     for entry in op.entries:
@@ -128,8 +128,8 @@ def _check_array(op: OperationOp, system: SystemOp) -> None:
     Check that the tool's systolic array distinguishes the dimensions of a tile.
 
     It takes the first extent, from the right, that *equals* the streamed one; the next
-    two lie along its rows and its columns. Where it takes another dimension, the price
-    must not depend on it.
+    two are along its rows and its columns. If it takes another dimension, the price
+    must not depend on that.
     """
     if op.compute is None:
         return

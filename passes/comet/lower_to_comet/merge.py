@@ -1,12 +1,12 @@
 """
-Merges neighbours in a mapping that the COMET tool cannot price apart.
+Merges neighbours in a mapping that the COMET tool cannot price separately.
 
 The tool's energy walk needs, at every spatial node and leaf below the root's children,
 a tensor that a spatial node above has moved: its own or one of a sibling to its left.
-Where there is none, the parent joins its left neighbour; columns keep their factors,
-so that everything still runs as often as before. A collective right below a spatial
-node joins the temporal node before it, since the tool would credit its energy to the
-wrong node; only where that node loops it has to stay.
+If there is none, the parent joins its left neighbour; columns keep their factors, so
+everything runs as often as before. A collective directly below a spatial node joins the
+temporal node before it, because the tool would add its energy to the wrong node; unless
+that node loops.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from comet.passes.comet.lower_to_comet.factors import merged_order
 
 def merge_neighbours(mapping: MappingOp) -> None:
     """
-    Merge what has to be merged in the tree of `mapping`.
+    Merge nodes in the tree of `mapping` where needed.
 
-    Raises PassFailedException where a node would have to join a neighbour that it
-    lacks, or one that loops or spreads differently.
+    Raises PassFailedException if a node would have to join a neighbour that does not
+    exist, or one that loops or spreads differently.
     """
     while (pair := next(_homeless(mapping), None)) is not None:
         join(*pair)
@@ -41,7 +41,7 @@ def merge_neighbours(mapping: MappingOp) -> None:
 
 
 def _homeless(mapping: MappingOp) -> Iterator[tuple[TileOp, CollectiveOp]]:
-    """Yield collectives below spatial nodes, with the node before them to live in."""
+    """Yield collectives below spatial nodes, with the node that they can join."""
     for op in mapping.walk():
         if isinstance(op, TileOp) and not op.is_temporal:
             for left, right in pairwise(op.children):
@@ -51,7 +51,7 @@ def _homeless(mapping: MappingOp) -> Iterator[tuple[TileOp, CollectiveOp]]:
 
 
 def unknown_tiles(mapping: MappingOp) -> Iterator[TileOp]:
-    """Yield the nodes at which the tool's energy walk would find no tensor it knows."""
+    """Yield the nodes at which the tool's energy walk would find no known tensor."""
     yield from _unknown_below(mapping.root, frozenset())
 
 
@@ -69,7 +69,7 @@ def _unknown_below(tile: TileOp, known: frozenset[str]) -> Iterator[TileOp]:
 
 
 def is_leaf(tile: TileOp) -> bool:
-    """Whether the node holds an operation."""
+    """Whether the node has an operation."""
     return isinstance(tile.children[0], OperationOp)
 
 
@@ -86,11 +86,11 @@ def _loops(tile: TileOp) -> bool:
 
 
 def _neighbours(tile: TileOp) -> tuple[TileOp, TileOp]:
-    """Return the nearest node around `tile` that has a left neighbour, after it."""
+    """Return the nearest node around `tile` with a left neighbour, after that one."""
     node, above = tile.parent_op(), _above(tile.parent_op())
     while isinstance(node, TileOp) and above is not None:
-        if place := above.children.index(node):
-            left = above.children[place - 1]
+        if index := above.children.index(node):
+            left = above.children[index - 1]
             if isinstance(left, TileOp) and not is_leaf(left):
                 return left, node
             break
@@ -109,9 +109,9 @@ def _above(op: Operation | None) -> TileOp | None:
 
 def join(left: TileOp, right: TileOp | CollectiveOp) -> None:
     """
-    Append `right`, or what it holds, to what its left neighbour holds.
+    Append `right`, or its children, to the children of its left neighbour.
 
-    Annotations go: they described the parts.
+    Annotations are removed: they described the parts.
     """
     left.attributes.clear()
     if isinstance(right, TileOp):
@@ -179,7 +179,7 @@ def _check_alike(left: TileOp, right: TileOp) -> None:
 
 
 def _read_again(left: TileOp, right: TileOp) -> list[MovedTensor]:
-    """Return what `right` fetches although `left` has fetched it."""
+    """Return the tensors that `right` fetches although `left` has fetched them."""
     read = {(e.tensor, e.child) for e in left.entries if not e.wb_output}
     return [e for e in right.entries if not e.wb_output and (e.tensor, e.child) in read]
 

@@ -1,5 +1,5 @@
 """
-Names that the COMET files can spell: single letters for dimensions, letters and digits
+Names in the syntax of COMET files: single letters for dimensions, letters and digits
 for tensors, one tag per operation.
 """
 
@@ -22,7 +22,7 @@ from comet.passes.comet.lower_to_comet.tree import ComputeOp
 
 @dataclass(frozen=True)
 class Names:
-    """What dimensions, tensors and operations of the IR are called in the files."""
+    """The names of dimensions, tensors and operations in the files."""
 
     dims: dict[str, str]
     tensors: dict[SSAValue, str]
@@ -46,10 +46,10 @@ def names_for(
     dims: Sequence[str], tensors: Iterable[SSAValue], ops: Iterable[ComputeOp]
 ) -> Names:
     """
-    Choose a name for every dimension, tensor and operation, close to that in the IR.
+    Choose a name for every dimension, tensor and operation, similar to that in the IR.
 
-    Raises PassFailedException if there are more dimensions than letters, or an op that
-    no operation type of the files stands for.
+    Raises PassFailedException if there are more dimensions than letters, or an op
+    without an operation type in the files.
     """
     letters: dict[str, str] = {}
     for dim in sorted(dims, key=lambda name: not _is_letter(name)):
@@ -66,7 +66,7 @@ def names_for(
 
 
 def with_aliases(names: Names, aliases: Mapping[str, str]) -> Names:
-    """Return `names` that also know the dimensions that stand for another one."""
+    """Return `names` that also have the letters of dimensions' aliases."""
     letters = {new: names.dims[old] for new, old in aliases.items()}
     return replace(names, dims={**letters, **names.dims})
 
@@ -77,7 +77,7 @@ def kind_of(op: ComputeOp) -> OperationKind:
         return OperationKind.GEMM
     if isinstance(op, ReduceOp):
         return REDUCES[op.kind.data]
-    # The vector unit has no subtraction of its own and takes an addition for it.
+    # The vector unit has no subtraction and uses an addition for it.
     own = MapKind.ADD if op.kind.data is MapKind.SUB else op.kind.data
     if (kind := MAPS.get(own)) is None:
         raise PassFailedException(
@@ -88,7 +88,7 @@ def kind_of(op: ComputeOp) -> OperationKind:
 
 
 def _tag(op: ComputeOp) -> str:
-    """Return GEMM, ROWMAX, SUB, EXP ...: what the op is, capitalised."""
+    """Return GEMM, ROWMAX, SUB, EXP ...: the kind of the op in capitals."""
     own = op.kind.data if isinstance(op, MapOp) else kind_of(op)
     return str(own).upper()
 

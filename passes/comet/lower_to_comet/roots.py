@@ -1,8 +1,8 @@
 """
-What a gather to the root means in the COMET files.
+How a gather to the root is written in COMET files.
 
-There a gathered tensor keeps its name and its dimensions, and only the factors of the
-operations after the gather say that they run on the root alone.
+In the files a gathered tensor keeps its name and its dimensions; only the factors of
+the operations after the gather show that they run on the root alone.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from comet.dialects.schedule.node import NodeOp
 from comet.passes.schedule.retile import set_loops
 
 Names = Mapping[str, str]
-"""New names of dimensions, and what they stand for."""
+"""From new names of dimensions to the old ones."""
 
 
 def gathered_names(func: FuncOp) -> dict[str, str]:
-    """Return the names that gathered dimensions were given, with their old ones."""
+    """Return the new names of gathered dimensions, with their old ones."""
     names: dict[str, str] = {}
     for op in func.walk():
         if isinstance(op, RenameOp) and isinstance(
@@ -43,7 +43,7 @@ def gathered_names(func: FuncOp) -> dict[str, str]:
 
 
 def restore_names(func: FuncOp, names: Names) -> None:
-    """Give gathered dimensions their old names back, in all values and rows."""
+    """Give gathered dimensions their old names back, in all values and loops."""
     for op in list(func.walk()):
         for block in (block for region in op.regions for block in region.blocks):
             _restore(block.args, names)
@@ -68,7 +68,7 @@ def _old_row(loop: LoopAttr, names: Names) -> LoopAttr:
 
 
 def idle_axes(func: FuncOp) -> dict[Operation, frozenset[str]]:
-    """Return the mesh axes of which only one instance runs an op, where there are."""
+    """Return the mesh axes of which only one instance runs an op, if there are any."""
     found: dict[Operation, frozenset[str]] = {}
     _follow(func.body.block, {}, found)
     return found

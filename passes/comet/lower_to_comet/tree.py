@@ -1,10 +1,10 @@
 """
-The tile tree as the COMET files want it: temporal and spatial nodes in turn.
+The tile tree in the form of the COMET files: temporal and spatial nodes in turn.
 
-Directly nested temporal nodes become one, whose items remember the loops on their way;
-a spatial node below a spatial one gets a temporal node without loops in between, and a
-temporal node at whose border the level changes gets a spatial node without loops below
-it. Everything here is read from the IR; nothing is changed.
+Directly nested temporal nodes become one, whose items have the loops on their paths; a
+spatial node below a spatial one gets a temporal node without loops in between, and a
+temporal node with transfers at its border gets a spatial node without loops below it.
+Everything here is read from the IR; nothing is changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from comet.dialects.schedule.transfers import Border, transfers
 from comet.passes.comet.lower_to_comet.values import Values
 
 ComputeOp: TypeAlias = ContractOp | ReduceOp | MapOp
-"""What a leaf of the mapping can hold."""
+"""The ops that can be leaves of a mapping."""
 
 Rows: TypeAlias = tuple[LoopAttr, ...]
 Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
@@ -37,7 +37,7 @@ COMPUTE = (ContractOp, ReduceOp, MapOp)
 
 @dataclass(frozen=True)
 class TaggedTransfer:
-    """A transfer of a value, and the op that reads or makes it: its tag."""
+    """A transfer of a value, and the op that reads or defines it: its tag."""
 
     value: SSAValue
     outer: str
@@ -49,14 +49,14 @@ class TaggedTransfer:
 
 @dataclass(frozen=True)
 class PlacedCollective:
-    """A collective in place."""
+    """A collective with its place in the tree."""
 
     op: CollectiveOp
 
 
 @dataclass(frozen=True)
 class Spatial:
-    """Instances of a mesh; without rows there is one of them."""
+    """Instances of a mesh; without loops there is one of them."""
 
     rows: Rows
     transfers: tuple[TaggedTransfer, ...]
@@ -70,7 +70,7 @@ class Loops:
 
     rows: Rows
     folded: frozenset[str] = frozenset()
-    """Dimensions that a fold runs along: no op adds up its results over their loops."""
+    """Dimensions of folds: no op accumulates its results over their loops."""
 
     def into(self, node: TemporalOp) -> Loops:
         """Return these loops with those of `node` inside of them."""
@@ -80,7 +80,7 @@ class Loops:
 
 @dataclass(frozen=True)
 class Item:
-    """What is below a temporal node, with the loops that lead to it."""
+    """A child of a temporal node, with the loops around it."""
 
     loops: Loops
     node: Spatial | PlacedCollective | ComputeOp
@@ -88,32 +88,32 @@ class Item:
 
     @property
     def rows(self) -> Rows:
-        """The loops that lead to it."""
+        """The loops around it."""
         return self.loops.rows
 
     @property
     def summed_rows(self) -> Rows:
-        """The loops over which ops below may add up their results."""
+        """The loops over which ops below may accumulate their results."""
         return tuple(row for row in self.rows if row.dim not in self.loops.folded)
 
 
 @dataclass(frozen=True)
 class Temporal:
-    """Iterations of each item along its own rows."""
+    """Iterations of each item along its own loops."""
 
     items: tuple[Item, ...]
     notes: Notes = ()
 
     @property
     def leaf(self) -> ComputeOp | None:
-        """The op of a node that holds nothing else."""
+        """The op of a node that has no other child."""
         node = self.items[0].node
         return node if len(self.items) == 1 and isinstance(node, COMPUTE) else None
 
 
 @dataclass(frozen=True)
 class Child:
-    """What is below a spatial node."""
+    """A child of a spatial node."""
 
     node: Temporal | PlacedCollective
     bind: BindingKind = BindingKind.SEQUENTIAL
@@ -123,8 +123,8 @@ def tree_of(block: Block, values: Values) -> Temporal:
     """
     Return the tree of a function at the schedule level, its root a temporal node.
 
-    Raises PassFailedException for ops outside of the tree and for shapes of the tree
-    that the COMET files have no place for.
+    Raises PassFailedException for ops outside of the tree and for trees that the COMET
+    files cannot express.
     """
     return _Builder(values).temporal(Loops(()), block, ())
 
@@ -135,7 +135,7 @@ def notes_of(op: Operation) -> Notes:
 
 
 def _works(block: Block) -> Iterator[Operation]:
-    """Yield what a block does: nodes, collectives, and ops that a unit computes."""
+    """Yield the work of a block: nodes, collectives, and ops that a unit computes."""
     for op in block.ops:
         if isinstance(op, NodeOp | CollectiveOp | FoldOp | ComputeOp):
             yield op
@@ -183,7 +183,7 @@ class _Builder:
                 yield Item(loops, _compute(op))
 
     def _spatial(self, op: NodeOp, rows: Rows) -> Spatial:
-        """Return the spatial node that `op` is, or that stands for its border."""
+        """Return the spatial node for `op`, or for its border."""
         children = tuple(self._children(op.body.block))
         return Spatial(rows, self._transfers(op), children, notes_of(op))
 
@@ -204,11 +204,11 @@ class _Builder:
                 yield Child(Temporal((Item(Loops(()), _compute(op)),)))
 
     def _is_plain(self, op: Operation) -> TypeGuard[TemporalOp]:
-        """Whether `op` is a temporal node at whose border no level changes."""
+        """Whether `op` is a temporal node without transfers at its border."""
         return isinstance(op, TemporalOp) and not self._transfers(op)
 
     def _transfers(self, op: NodeOp) -> tuple[TaggedTransfer, ...]:
-        """Return what enters and leaves `op` by a change of level, each value once."""
+        """Return the transfers at the border of `op`, each value once."""
         found: dict[tuple[SSAValue, bool], TaggedTransfer] = {}
         for border in transfers(op):
             if not self.values.is_constant(border.outer):
@@ -239,7 +239,7 @@ class _Builder:
             )
 
     def _user(self, op: NodeOp, value: SSAValue, *, written: bool) -> ComputeOp:
-        """Return the op in `op` that makes `value`, or the first that reads it."""
+        """Return the op in `op` that defines `value`, or the first that reads it."""
         for inner in op.body.walk():
             if isinstance(inner, COMPUTE):
                 touched = inner.results if written else inner.operands

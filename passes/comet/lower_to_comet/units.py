@@ -1,4 +1,4 @@
-"""Which compute unit runs an op, and what a matrix unit makes of its dimensions."""
+"""Which compute unit runs an op, and the roles of dimensions in a matrix unit."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from comet.passes.comet.lower_to_comet.tree import ComputeOp
 
 MATRIX_UNITS = ("SystolicArray", "GEMM", "MAC", "intmac")
 VECTOR_UNITS = ("VSIMD",)
-"""The kinds of units that the COMET tool has models for, by what they compute."""
+"""The kinds of units that the COMET tool models, by what they compute."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """What the dimensions of a contraction are to a weight-stationary array."""
+    """The roles of a contraction's dimensions in a weight-stationary array."""
 
     streamed: str
     columns: str
     rows: str
     extra: tuple[str, ...]
-    """Further dimensions; the tool can price none but those of extent 1."""
+    """Other dimensions; the tool can price them only with extent 1."""
 
     @property
     def primitive(self) -> tuple[str, ...]:
-        """The order in which the tool's array takes the streamed one out, then rows."""
+        """The order in which the tool's array looks for the streamed one, then rows."""
         return (*self.extra, self.streamed, self.columns, self.rows)
 
 
@@ -38,7 +38,7 @@ def unit_for(op: ComputeOp, system: SystemOp) -> UnitOp:
     """
     Return the unit below all levels at which `op` has its operands and its result.
 
-    Raises PassFailedException if there is none of the right sort.
+    Raises PassFailedException if there is none of the right kind.
     """
     wanted = MATRIX_UNITS if isinstance(op, ContractOp) else VECTOR_UNITS
     levels = dict.fromkeys(level_of(v) or "" for v in (*op.operands, *op.results))
@@ -58,7 +58,7 @@ def unit_for(op: ComputeOp, system: SystemOp) -> UnitOp:
 
 def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
     """
-    Sort the dimensions of a contraction, given the sizes of its tile.
+    Assign roles to the dimensions of a contraction, given the sizes of its tile.
 
     Raises PassFailedException if there is no dimension for one of the three roles.
     """

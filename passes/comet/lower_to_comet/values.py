@@ -1,4 +1,4 @@
-"""Which SSA values of a tile tree are one tensor, and which are no tensor at all."""
+"""Which SSA values of a tile tree are one tensor, and which are none."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Values:
 
     parents: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     constants: set[SSAValue] = field(default_factory=set[SSAValue])
-    """Roots that are scalars known to the program, which no file mentions."""
+    """Roots that are scalar constants, which the files do not have."""
 
     def root(self, value: SSAValue) -> SSAValue:
-        """Return the value that stands for the tensor of `value`: the first of it."""
+        """Return the first value of the tensor of `value`, which represents it."""
         while (parent := self.parents.get(value)) is not None:
             value = parent
         return value
 
     def is_constant(self, value: SSAValue) -> bool:
-        """Whether `value` is a scalar that the files leave out."""
+        """Whether `value` is a scalar that the files do not have."""
         return self.root(value) in self.constants
 
     def _join(self, value: SSAValue, source: SSAValue) -> None:
@@ -46,9 +46,9 @@ def values_of(func: FuncOp) -> Values:
     """
     Return the tensors of a function at the schedule level.
 
-    What iter_args start from is no tensor. Raises PassFailedException for partial folds
-    that instances merge, for other constants that are no scalars, and for casts that
-    are not the output of one op.
+    Init args are no tensors. Raises PassFailedException for partial folds that
+    instances merge, for other constants that are no scalars, and for casts that are not
+    the output of one op.
     """
     values = Values()
     for op in func.body.walk():
@@ -57,7 +57,7 @@ def values_of(func: FuncOp) -> Values:
 
 
 def _enter(op: Operation, values: Values) -> None:
-    """Record what `op` says of its values; the walk visits bodies after their node."""
+    """Record which values of `op` are one tensor; bodies come after their node."""
     join = values._join  # pyright: ignore[reportPrivateUsage]
     match op:
         case NodeOp():
@@ -93,9 +93,9 @@ def _reject_merge(op: NodeOp) -> None:
 
 def _enter_iter_args(op: NodeOp, values: Values) -> None:
     """
-    Record that an iter_arg and what the body yields for it are one tensor.
+    Record that an iter_arg and the value that the body yields for it are one tensor.
 
-    An iter_arg that is read after its next value is there is a tensor of its own.
+    An iter_arg that is read after its next value is computed is a separate tensor.
     """
     if not op.init_args():
         return
@@ -127,7 +127,7 @@ def _check_cast(op: CastOp) -> None:
 
 
 def _only_starts(op: FillOp) -> bool:
-    """Return whether a constant is only what iter_args start from."""
+    """Return whether a constant is used only as init arg."""
     return bool(op.result.uses) and all(
         isinstance(use.operation, NodeOp) and use.index >= len(use.operation.ins)
         for use in op.result.uses

@@ -1,4 +1,4 @@
-"""The `raise-comet` pass: a COMET mapping to the program that it says."""
+"""The `raise-comet` pass: from a COMET mapping to its program."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class RaiseCometPass(ModulePass):
 
     Before: `comet.problem` and `comet.mapping`. After: a mesh, the function @mapping
     with the tile tree of the mapping, and its reference. Rejects a mapping that is no
-    program: with a column that its parent lacks, columns that cut a dimension
-    differently, a reduction that nothing completes, or a value read where nothing
-    brings it.
+    program: with a column that its parent does not have, columns that cut a dimension
+    differently, a reduction that nothing completes, or a value read at a level to which
+    nothing moves it.
     """
 
     name = "raise-comet"
@@ -74,9 +74,9 @@ def _only(module: ModuleOp, kind: type[OpT]) -> OpT:
 
 def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
     """
-    Return the mesh, the function that a mapping is, and its reference.
+    Return the mesh, the function of a mapping, and its reference.
 
-    Raises NotRaisable with the reason where a mapping is no program.
+    Raises NotRaisable with the reason if a mapping is no program.
     """
     tree = MappingTree(problem, mapping.root)
     tree.check_parents()
@@ -132,7 +132,7 @@ def _mapping_function(tree: MappingTree, program: Program, roots: Roots) -> Func
 
 
 def _give_rows(func: FuncOp, roots: Roots) -> None:
-    """Give the temporal nodes the rows of the mapping, and recompute all types."""
+    """Give the temporal nodes the loops of the mapping, and recompute all types."""
     raised = [node for root in roots for node in root.walk()]
     rows = [each.rows for each in raised if isinstance(each.node, Temporal)]
     nodes = [op for op in func.walk() if isinstance(op, TemporalOp)]
@@ -152,7 +152,7 @@ def _give_rows(func: FuncOp, roots: Roots) -> None:
 
 
 def _check_transfers(node: TemporalOp) -> None:
-    """Raise NotRaisable where a value changes its level without a spatial node."""
+    """Raise NotRaisable if a value changes its level without a spatial node."""
     for transfer in transfers(node):
         raise NotRaisable(
             f"tensor {transfer.outer.name_hint} is at {transfer.outer_level} and used "

@@ -24,23 +24,23 @@ from comet.kinds import CollectiveKind, OperationKind, ReductionKind
 from comet.passes.comet.kinds import MAPS, REDUCES, REDUCTIONS
 
 ELEMENTWISE = {kind: own for own, kind in MAPS.items()}
-"""What an elementwise operation type computes."""
+"""The elementwise function of an operation type."""
 
 ROW_REDUCTIONS = {kind: own for own, kind in REDUCES.items()}
-"""How a row operation type reduces."""
+"""The reduction of a row operation type."""
 
 COMBINED = {
     **{kind: own for own, kind in REDUCTIONS.items()},
     ReductionKind.SUB: ReduceKind.ADD,
 }
-"""How an all-reduce combines; the tool takes a subtraction for an addition."""
+"""How an all-reduce combines; the tool treats subtraction as addition."""
 
 MESH = "instances"
-"""The mesh that a raised mapping runs on."""
+"""The mesh of a raised mapping."""
 
 
 class NotRaisable(PassFailedException):
-    """The mapping says no program; the message gives the reason."""
+    """The mapping is no program; the message gives the reason."""
 
     def __init__(self, reason: str):
         super().__init__(f"raise-comet: the mapping is no program: {reason}")
@@ -48,7 +48,7 @@ class NotRaisable(PassFailedException):
 
 @dataclass
 class Program:
-    """The elementary ops of a mapping, in one block, and what they are called."""
+    """The elementary ops of a mapping, in one block, and their names."""
 
     problem: ProblemOp
     element: AnyFloat
@@ -60,14 +60,14 @@ class Program:
     of_node: dict[OperationOp | CollectiveOp, Operation] = field(
         default_factory=dict[OperationOp | CollectiveOp, Operation]
     )
-    """The op that each leaf or collective of the mapping became."""
+    """The op of each leaf or collective of the mapping."""
 
     @property
     def outputs(self) -> tuple[SSAValue, ...]:
         """
         The values that the problem leaves in memory.
 
-        Raises NotRaisable for one that no operation makes.
+        Raises NotRaisable for one that no operation defines.
         """
         names = (name.data for name in self.problem.outs)
         return tuple(_value(self, name, "the problem") for name in names)
@@ -78,7 +78,7 @@ class Program:
         return tensor({dim: sizes[dim] for dim in access_dims}, self.element)
 
     def define(self, name: str, op: Operation) -> None:
-        """Append `op`; its result is from now on the tensor `name`."""
+        """Append `op`; its result is from now on the value of tensor `name`."""
         self.block.add_op(op)
         result = op.results[0]
         result.name_hint = name
@@ -88,7 +88,7 @@ class Program:
 
 def start_program(problem: ProblemOp, bits: int) -> Program:
     """
-    Return a program that has only its inputs; `bits` is the widest precision in use.
+    Return a program with only its inputs; `bits` is the widest precision in use.
 
     Raises NotRaisable for an index that adds dimensions.
     """
@@ -127,9 +127,9 @@ def add_ops(
     """
     Append an op for each leaf and collective below `root`, in document order.
 
-    `axes` gives the mesh axes that the instances of each level span; without them,
-    collectives are left out. Raises NotRaisable for what has no elementary op, and for
-    a tensor used before it is made.
+    `axes` gives the mesh axes of the instances of each level; without them, collectives
+    are left out. Raises NotRaisable for what has no elementary op, and for a tensor
+    used before it is defined.
     """
     declared = {op.operation.data: op for op in program.problem.declarations}
     for node in _works(root):

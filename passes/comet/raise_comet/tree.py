@@ -18,27 +18,27 @@ from comet.passes.comet.raise_comet.program import MESH, NotRaisable, Program, d
 from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
 
 DIRECTIONS = ("x", "y", "z")
-"""What the rows of a spatial node are called, before the depth of the node."""
+"""The names of a spatial node's axes, before the depth of the node."""
 
 
 Child: TypeAlias = TileOp | OperationOp | CollectiveOp
 Group: TypeAlias = tuple[tuple[LoopAttr, ...], list[Child]]
-"""Rows, outermost first, and the children that they loop over."""
+"""Loops, outermost first, and the children in them."""
 
 
 @dataclass(frozen=True)
 class RaisedNode:
-    """A node of the tile tree, the tile it stands for, and what is below it."""
+    """A node of the tile tree, its tile in the mapping, and its children."""
 
     node: Tree
     tile: TileOp | None
     """None for a leaf."""
     rows: tuple[LoopAttr, ...]
-    """The rows of a temporal node, outermost first."""
+    """The loops of a temporal node, outermost first."""
     children: tuple[RaisedNode, ...]
 
     def walk(self) -> Iterator[RaisedNode]:
-        """Yield the node and all below it, parents first."""
+        """Yield the node and its descendants, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -54,10 +54,10 @@ class MappingTree:
     @cached_property
     def axes(self) -> dict[str, int]:
         """
-        The mesh that the spatial nodes span; `x0` is the first row of the outermost.
+        The mesh of the spatial nodes; `x0` is the first axis of the outermost.
 
         Raises NotRaisable if two nodes of one depth use a different part of it, or one
-        row splits two dimensions.
+        axis splits two dimensions.
         """
         axes: dict[str, int] = {}
         for tile, depth in _spatial_nodes(self.root, 0):
@@ -76,7 +76,7 @@ class MappingTree:
 
     @cached_property
     def level_axes(self) -> dict[str, tuple[str, ...]]:
-        """The mesh axes that the instances of each level span below one parent."""
+        """The mesh axes of the instances of each level below one parent."""
         return {
             entry.child: tuple(axis for axis, _ in self.rows(tile, depth))
             for tile, depth in _spatial_nodes(self.root, 0)
@@ -102,10 +102,10 @@ class MappingTree:
         self, tile: TileOp, row: int, tags: AbstractSet[str] | None = None
     ) -> dict[str, int]:
         """
-        Return the factor of each dimension in one row: the one its columns share.
+        Return the factor of each dimension in one row, on which its columns agree.
 
-        Only tensors that have a dimension have a say, and with `tags` only the columns
-        of these operations. Raises NotRaisable if two columns disagree.
+        Only tensors with the dimension count, and with `tags` only the columns of these
+        operations. Raises NotRaisable if two columns disagree.
         """
         factors: dict[str, int] = {}
         entries = [e for e in tile.entries if tags is None or e.tag in tags]
@@ -133,7 +133,7 @@ class MappingTree:
             self._spatial_row(tile, axis, factors)
             for axis, factors in self.rows(tile, depth)
         )
-        node = Spatial(_place(tile), MESH, rows, tuple(raised.node for raised in below))
+        node = Spatial(_level(tile), MESH, rows, tuple(raised.node for raised in below))
         yield RaisedNode(node, tile, (), below)
 
     def _temporal(
@@ -142,7 +142,7 @@ class MappingTree:
         """Yield the node of a temporal tile, or one for each group of children."""
         for rows, children in self._groups(tile):
             below = self._children(program, children, depth)
-            node = Temporal(_place(tile), tuple(raised.node for raised in below))
+            node = Temporal(_level(tile), tuple(raised.node for raised in below))
             yield RaisedNode(node, tile, rows, below)
 
     def _children(
@@ -158,9 +158,9 @@ class MappingTree:
 
     def _groups(self, tile: TileOp) -> list[Group]:
         """
-        Group the children of a temporal tile by the loops that they share.
+        Group the children of a temporal tile by their loops.
 
-        All share one nest if their columns agree; else each has a nest of its own, and
+        All are in one nest if their columns agree; otherwise each has its own nest, and
         a collective stays with the node before it.
         """
         groups: list[Group] = []
@@ -180,7 +180,7 @@ class MappingTree:
     def _spatial_row(
         self, tile: TileOp, axis: str, factors: Mapping[str, int]
     ) -> LoopAttr:
-        """Return the row of one axis; an idle one names any dimension at hand."""
+        """Return the loop of one axis; an idle one names any dimension of the node."""
         for dim, factor in factors.items():
             if factor > 1:
                 return LoopAttr(dim, factor, axis)
@@ -188,7 +188,7 @@ class MappingTree:
         return LoopAttr(idle, 1, axis)
 
     def check_parents(self) -> None:
-        """Raise NotRaisable for a column of a spatial node that its parent lacks."""
+        """Raise NotRaisable for a column of a spatial node that its parent has not."""
         for tile, _ in _spatial_nodes(self.root, 0):
             parent = tile.parent_op()
             listed = {e.tensor for e in _entries(parent)}
@@ -205,7 +205,7 @@ def _entries(op: Operation | None) -> tuple[MovedTensor, ...]:
 
 
 def tiles_below(tile: TileOp, depth: int) -> Iterator[tuple[TileOp, int]]:
-    """Yield `tile` and the tiles below it, parents first, with their spatial depth."""
+    """Yield `tile` and its descendants, parents first, with their spatial depth."""
     yield tile, depth
     below = depth if tile.is_temporal else depth + 1
     for child in tile.children:
@@ -218,7 +218,7 @@ def _spatial_nodes(tile: TileOp, depth: int) -> Iterator[tuple[TileOp, int]]:
 
 
 def _tags(child: Child) -> frozenset[str]:
-    """Return the operations that a node and those below it compute."""
+    """Return the operations of a node and its descendants."""
     if isinstance(child, OperationOp):
         return frozenset((child.operation.data,))
     if isinstance(child, CollectiveOp):
@@ -231,19 +231,19 @@ def _factor(entry: MovedTensor, row: int, dim: str) -> int:
 
 
 def title(tile: TileOp) -> str:
-    """Return what an error calls a node."""
+    """Return the name of a node in errors."""
     tensors = ", ".join(dict.fromkeys(entry.tensor for entry in tile.entries))
     return f"the {tile.kind.data} node of {tensors} at {tile.entries[0].target}"
 
 
-def _place(tile: TileOp) -> str:
+def _level(tile: TileOp) -> str:
     entry = tile.entries[0]
     return entry.target if tile.is_temporal else entry.child
 
 
 @dataclass(frozen=True)
 class MappingLevels(Levels):
-    """At which level each tensor lives in the body of each node of a mapping."""
+    """The level of each tensor in the body of each node of a mapping."""
 
     mapping: MappingTree
     program: Program
@@ -255,15 +255,15 @@ class MappingLevels(Levels):
         if node is None:
             return self.mapping.root.entries[0].target
         tile = self.tiles[id(node)]
-        return _body_level(tile, name) or _place(tile)
+        return _body_level(tile, name) or _level(tile)
 
 
 def _body_level(tile: TileOp, tensor: str) -> str | None:
     """
     Return the level of a tensor in the body of `tile`; None if nothing there has it.
 
-    In a temporal node it lives where the spatial nodes below fetch it from, and where
-    none does, where it lives below: it stays in the instances.
+    In a temporal node it is the level from which the spatial nodes below fetch it, and
+    if none does, its level below: it stays in the instances.
     """
     if not tile.is_temporal:
         found = next((e.child for e in tile.entries if e.tensor == tensor), None)

@@ -27,11 +27,12 @@ from comet.passes.search.goal import Goal
 @dataclass(frozen=True)
 class FusePass(ChoosingPass):
     """
-    Create the schedule level: say which ops share a nest, and dissolve `spmd`.
+    Create the schedule level: group ops into loop nests or kernels, and dissolve
+    `spmd`.
 
     Before: elementary ops, with or without `collective.spmd`. After: a tree of
-    `schedule` nodes without factors, ready for `tile`. Needs attached hardware. Ops
-    whose results nobody needs are dropped: they would be nodes without any.
+    `schedule` nodes without factors, ready for `tile`. Needs attached hardware. Erases
+    ops whose results have no uses.
     """
 
     name = "fuse"
@@ -46,28 +47,29 @@ class FusePass(ChoosingPass):
         "none"
     )
     """
-    How far intermediates travel: through the outermost level, so far only from and to
-    contractions (accelerators), not that far for some of them, or nowhere; or the
-    cheapest of these.
+    Where intermediates go: all through the outermost level (`none`), there only before
+    and after contractions (accelerators), nearer for some (`partial`), or none through
+    it (`full`); or the cheapest of these.
     """
 
     chunks: Literal["shared", "root", "auto"] = "shared"
     """
-    On accelerators, where the loop of a fold stands: over the shared buffer, or over
-    the outermost level, so that chunks come in while others are worked on; the cheaper.
+    On accelerators, where the loop of a fold is: over the shared buffer, or over the
+    outermost level, so that chunks are loaded while others are computed on; or the
+    cheaper one.
     """
 
     between: Literal["recompute", "spill", "auto"] = "auto"
     """
-    On GPUs, what two reduction loops over a row do about a product that both need:
-    compute it twice, or keep it in device memory; the cheaper of these.
+    On GPUs, how two reduction loops over a row get a product that both need: they
+    compute it twice, or spill it to device memory; or the cheaper one.
     """
 
     model: Literal["tool", "paper", "ideal"] = "paper"
-    """The cost model that decides what is `auto`, see `annotate-cost`."""
+    """The cost model for choices that are `auto`, see `annotate-cost`."""
 
     objective: Literal["latency", "energy", "edp"] = "latency"
-    """What of the cost decides: cycles, pJ, or their product."""
+    """What is minimized: cycles, pJ, or their product."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
@@ -83,7 +85,7 @@ class FusePass(ChoosingPass):
 
 
 def machine_of(system: SystemOp) -> Machine:
-    """Return the kind of machine that the attached hardware is."""
+    """Return the kind of machine of the attached hardware."""
     if system.gpu is None:
         from comet.passes.schedule.fuse.accelerator import Accelerator
 
@@ -95,7 +97,7 @@ def machine_of(system: SystemOp) -> Machine:
 
 def check_folds(func: FuncOp) -> None:
     """
-    Check that each fold is a loop: its step makes its iter_args, from any tile.
+    Check that each fold is a loop: its step computes its iter_args, from any tile.
 
     Raises PassFailedException if one is not.
     """
@@ -121,7 +123,7 @@ def check_folds(func: FuncOp) -> None:
 
 def check_constants(func: FuncOp, machine: Machine) -> None:
     """
-    Check that no op loops over a dimension of constants: a loop has those it loads.
+    Check that no op loops over a dimension that only constants have.
 
     Some machines compute constants where they use them, without a loop. Raises
     PassFailedException if an op does.

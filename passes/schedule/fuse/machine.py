@@ -1,4 +1,4 @@
-"""What differs between the kinds of machine that ops are fused for."""
+"""What differs between the kinds of machines that ops are fused for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from comet.passes.search.goal import Goal
 
 @dataclass(frozen=True)
 class Options:
-    """What the options of `fuse` say, or leave open as `auto`."""
+    """The options of `fuse`, some of them open (`auto`)."""
 
     strategy: Name | Literal["auto"]
     chunks: Chunks | Literal["auto"]
@@ -26,8 +26,8 @@ class Machine(Protocol):
     """
     A kind of machine.
 
-    Where values live, what stays there, and what passes the border of a node, is in the
-    `Levels` of the plans that it makes.
+    The `Levels` of its plans say where values are, what stays there, and what moves at
+    the border of a node.
     """
 
     def computes_in_place(self, op: Operation) -> bool:
@@ -38,6 +38,6 @@ class Machine(Protocol):
         """
         Replace the ops of `func` by nests, the cheapest that options leave open.
 
-        Raises PassFailedException for ops that no nest of the machine holds.
+        Raises PassFailedException for ops that no nest of the machine can contain.
         """
         ...

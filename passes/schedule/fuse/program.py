@@ -1,4 +1,4 @@
-"""What `fuse` reads: the elementary ops of a function as one list, SPMD or not."""
+"""The input of `fuse`: the elementary ops of a function as one list, SPMD or not."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Inputs: TypeAlias = Mapping[SSAValue, SSAValue]
 
 @dataclass(frozen=True)
 class Program:
-    """The ops that every instance runs, and how their values relate to global ones."""
+    """The ops that every instance runs, and the states of their values."""
 
     func: FuncOp
     region: SpmdOp | None
-    """What holds the ops; None where they are in the function itself."""
+    """The region of the ops; None if they are in the function itself."""
     ops: tuple[Operation, ...]
     inputs: Inputs
-    """Local values, and the function's arguments that they are shards of."""
+    """From local values to the function's arguments that they are shards of."""
     outputs: tuple[SSAValue, ...]
-    """The local values that the function returns, in order."""
+    """The local values of the function's results, in order."""
 
     @cached_property
     def states(self) -> States:
-        """How each value outside of folds' steps relates to a global one."""
+        """The state of each value outside of folds' steps."""
         states: States = dict.fromkeys(self.inputs, REPLICATED)
         if self.region is not None:
             shardings = map(sharding_of, self.region.in_shardings)
@@ -50,7 +50,7 @@ def read_program(func: FuncOp) -> Program:
     """
     Return the ops of `func`: those of its SPMD region if it has one.
 
-    Raises PassFailedException if ops are beside the region.
+    Raises PassFailedException if there are ops outside the region.
     """
     *body, returned = func.body.block.ops
     if not isinstance(returned, ReturnOp):

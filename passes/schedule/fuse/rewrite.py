@@ -17,12 +17,12 @@ from comet.passes.schedule.tile_tree import Aliases, InsertionScope, Levels, Tre
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """Which ops share a nest or a kernel, in which loops, and where values live."""
+    """The nests or kernels of ops, their loops, and the levels of values."""
 
     block: Block
-    """What is replaced: the block of the function, or of the region that ranks run."""
+    """The block that is replaced: of the function, or of the region that ranks run."""
     trees: tuple[Tree, ...]
-    """Nests or kernels, and between these leaves, in order."""
+    """Nests or kernels, with leaves between them, in order."""
     outputs: tuple[SSAValue, ...]
     """What the block returns or yields."""
     levels: Levels
@@ -30,7 +30,7 @@ class FusionPlan:
     inputs: Mapping[SSAValue, SSAValue] = field(
         default_factory=dict[SSAValue, SSAValue]
     )
-    """Values that stand for arguments of the block, and these arguments."""
+    """From values to the block arguments that they replace."""
 
 
 def rewrite(func: FuncOp, plan: FusionPlan) -> None:
@@ -63,7 +63,7 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
 
 
 def _place_outside(block: Block, levels: Levels) -> None:
-    """Say of what is in the function's own block that it is outermost."""
+    """Set the level of values in the function's own block to the outermost."""
     for value in (*block.args, *(result for op in block.ops for result in op.results)):
         fitting = with_level(value.type, levels.at(value, None))
         if fitting != value.type:

@@ -1,4 +1,4 @@
-"""How far fusion goes: what is decided before the ops of a function are grouped."""
+"""How far fusion goes: decided before the ops of a function are grouped."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 STRATEGY = "comet.strategy"
-"""The attribute of a function that notes the strategy which `fuse` has chosen."""
+"""The attribute of a function with the strategy that `fuse` has chosen."""
 
 CHUNKS = "comet.chunks"
-"""The one that notes where folds stand, on accelerators."""
+"""The attribute with the level of folds' loops, on accelerators."""
 
 BETWEEN = "comet.between"
-"""The one that notes what becomes of products that are needed twice, on GPUs."""
+"""The attribute for products that are needed twice, on GPUs."""
 
 Name: TypeAlias = Literal["none", "isolate_contractions", "partial", "full"]
 Chunks: TypeAlias = Literal["shared", "root"]
@@ -24,9 +24,9 @@ class Strategy:
     """One way to fuse a function."""
 
     name: Name
-    """How far intermediates travel, as the option of `fuse` says it."""
+    """Where intermediates go, as the option of `fuse`."""
     chunks: Chunks = "shared"
-    """On accelerators, the level that folds take their chunks from."""
+    """On accelerators, the level that folds read their chunks from."""
     whole: bool = False
     """
     On GPUs, a dimension that needs several reduction loops is kept whole in registers.
@@ -36,15 +36,16 @@ class Strategy:
     again: bool = False
     """Products that kernels on both sides of a collective need are computed twice."""
     cuts: frozenset[int] = frozenset()
-    """The places of ops that begin another kernel, in the order of `in_stages`."""
+    """The positions of ops that begin another kernel, in the order of `in_stages`."""
 
 
 def begins_nest(name: Name, contracts: bool, after_contraction: bool) -> bool:
     """
-    Return whether an op begins a nest: `none` gives one to every op, `apart` to every
-    contraction, `partial` to every contraction with what follows it.
+    Return whether an op begins a nest: with `none` every op does, with
+    `isolate_contractions` every contraction and the op after one, with `partial` every
+    contraction, whose nest has its epilogue.
 
-    `contracts` says that the op is or holds one, and `after_contraction` that the nest
+    `contracts`: the op is or contains a contraction; `after_contraction`: the nest
     before it begins with one.
     """
     ends = name == "none" or (name == "isolate_contractions" and after_contraction)

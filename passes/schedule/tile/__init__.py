@@ -42,8 +42,8 @@ class TilePass(ChoosingPass):
     """
     Give every temporal node and launch grid its loops, and recompute all types.
 
-    Before: a tile tree of any factors. After: the tree with the plan's factors, and
-    the plan on the function. Nodes without a name get one. Needs attached hardware.
+    Before: a tile tree of any factors. After: the tree with the plan's factors, and the
+    plan on the function. Nodes without a name get one. Needs attached hardware.
     """
 
     name = "tile"
@@ -57,10 +57,10 @@ class TilePass(ChoosingPass):
     """
 
     model: Literal["tool", "paper", "ideal"] = "paper"
-    """The cost model that decides what is `auto`, see `annotate-cost`."""
+    """The cost model for choices that are `auto`, see `annotate-cost`."""
 
     objective: Literal["latency", "energy", "edp"] = "latency"
-    """What of the cost decides: cycles, pJ, or their product."""
+    """What is minimized: cycles, pJ, or their product."""
 
     def __post_init__(self) -> None:
         if self.factors != "auto":
@@ -79,14 +79,14 @@ class TilePass(ChoosingPass):
             func.attributes[PLAN] = StringAttr(format_plan(plan_of(func)))
 
     def plan(self, func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
-        """Return the plan that is given, or else the chosen one."""
+        """Return the given plan, or else the chosen one."""
         if self.factors != "auto":
             return parse_plan(self.factors)
         return chosen_plan(func, system, goal)
 
 
 def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
-    """Return the function's own plan, or the best one a search finds."""
+    """Return the function's own plan, or the best one that a search finds."""
     own = func.attributes.get(PLAN)
     if isinstance(own, StringAttr):
         return parse_plan(own.data)
@@ -122,9 +122,9 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
 
 def _check_capacity(func: FuncOp, system: SystemOp) -> None:
     """
-    Check every level below the outermost one against the values alive in it.
+    Check every level below the outermost one for the values alive in it.
 
-    Raises PassFailedException naming the level, the largest tensor, and the bytes.
+    Raises PassFailedException with the level, the largest tensor, and the bytes.
     """
     if (found := overflow(compute_block(func), system, Sizes())) is not None:
         raise PassFailedException(
@@ -156,10 +156,10 @@ def _extents(node: NodeOp) -> dict[str, int]:
 
 def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
     """
-    Return the rows of `node`.
+    Return the loops of `node`.
 
-    In a kernel, and where it is the loop of a fold, it keeps all of its own, in their
-    order; those not in `rows` are whole.
+    A node in a kernel, or of a fold, keeps all its loops, in their order; those not in
+    `rows` have factor 1.
     """
     kept = list(rows)
     if node.in_kernel or node.init_args():

@@ -1,10 +1,10 @@
 """
 The search for factors on accelerators: sampling, then steepest descent.
 
-It starts from the finest tiles, which fit if anything does, or the best of many random
-plans. Each step prices all plans that differ in one factor, in two that belong
-together, or in one loop order, and takes the best, until none is better. Equal latency
-is decided by energy.
+It starts from the finest tiles, which fit if any do, or the best of many random plans.
+Each step prices all plans that differ in one factor, in two related ones, or in one
+loop order, and takes the best, until none is better. Equal latency is decided by
+energy.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ CHOICES = 12
 """How many divisors of an extent the search tries."""
 
 SAMPLES = 8000
-"""How many random plans the search looks at before it descends."""
+"""How many random plans the search prices before it descends."""
 
 TOOL_TRIES = 16
-"""How many plans of a step are priced by `tool`, the cheapest under `paper` first."""
+"""How many plans of a step `tool` prices, the cheapest under `paper` first."""
 
 Numbers: TypeAlias = NDArray[np.int64]
 
 Plan: TypeAlias = Mapping[Key, Loops]
-"""The rows of each key, outermost first, those of factor 1 included."""
+"""The loops of each key, outermost first, also those of factor 1."""
 
 
 @dataclass(frozen=True)
 class TilePlan:
-    """Factors and loop orders, and what they cost."""
+    """Factors and loop orders, and their cost."""
 
     template: Template
     plan: Plan
@@ -74,7 +74,7 @@ def choose(
     """
     Return the best plan that the search finds for the tile tree of `func`.
 
-    Raises PassFailedException if no factors make the tiles fit.
+    Raises PassFailedException if the tiles fit with no factors.
     """
     return search(make_template(func, system), goal).entries()
 
@@ -83,14 +83,14 @@ def search(template: Template, goal: Goal = LATENCY) -> TilePlan:
     """
     Return the best plan that the search finds, with its estimate.
 
-    Raises PassFailedException if even the finest tiles do not fit, naming the level.
+    Raises PassFailedException, with the level, if even the finest tiles do not fit.
     """
     place = f"@{template.func.sym_name.data}"
     return descend("tile factors", place, _Factors(template, goal), goal).made
 
 
 def finest(template: Template) -> Plan:
-    """Return the smallest tiles: each dimension is cut to 1 as far out as it can be."""
+    """Return the smallest tiles: each dimension is cut to 1 as far out as possible."""
     cut: set[Factor] = set()
     plan: dict[Key, Loops] = {}
     for key, dims in template.loops.items():
@@ -112,8 +112,8 @@ def divisors(extent: int) -> tuple[int, ...]:
     found = tuple(n for n in range(1, extent + 1) if extent % n == 0)
     if len(found) <= CHOICES:
         return found
-    places = np.linspace(0, len(found) - 1, CHOICES).round().astype(int)
-    return tuple(found[int(place)] for place in places)
+    positions = np.linspace(0, len(found) - 1, CHOICES).round().astype(int)
+    return tuple(found[int(place)] for place in positions)
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ class _Factors:
     known: dict[tuple[tuple[Key, Loops], ...], Estimate | None] = field(
         default_factory=dict[tuple[tuple[Key, Loops], ...], Estimate | None]
     )
-    """What `estimate` has returned: every step tries the same loop orders again."""
+    """The results of `estimate`: every step tries the same loop orders again."""
 
     def bound(self) -> Cost:
-        """Return what the transfers of the root memory cost at least."""
+        """Return a lower bound: the transfers of the root memory."""
         template = self.template
         return Cost(*root_bound(template.problem, template.hardware, self.goal.model))
 
@@ -141,16 +141,16 @@ class _Factors:
         return self._found(plan, estimate)
 
     def sample(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
-        """Return the best of many random plans, None where none is better."""
+        """Return the best of many random plans, None if none is better."""
         return self.best(current, samples(self.template, current.made.plan))
 
     def neighbour(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
-        """Return the best neighbour of `current`, None where none is better."""
+        """Return the best neighbour of `current`, None if none is better."""
         trials = neighbours(self.template, current.made.plan)
         return self.best(current, trials) or self.reordered(current)
 
     def best(self, current: Found[TilePlan], trials: Values) -> Found[TilePlan] | None:
-        """Return the best legal one of `trials`, None where none beats `current`."""
+        """Return the best legal one of `trials` if it is better than `current`."""
         every = Candidates(self.template, trials)
         legal = every.divide() & every.multiply()
         kept = {factor: array[legal] for factor, array in trials.items()}
@@ -164,7 +164,7 @@ class _Factors:
             if found is not None and self.is_better(found, best):
                 best = found
                 if self.goal.model != "tool":
-                    break  # The others are in order after it.
+                    break  # The others follow in order of cost.
         return None if best is current else best
 
     def better(self, current: Found[TilePlan], trials: Values) -> Values:
@@ -195,7 +195,7 @@ class _Factors:
         return np.broadcast_to(candidates.fit(), tool.shape) & tool
 
     def reordered(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
-        """Return the best other loop order of one key, None where none is better."""
+        """Return the best other loop order of one key, None if none is better."""
         best, plan = current, current.made.plan
         for ordered in (order for key in plan for order in _orders(plan, key)):
             found = self.priced(ordered)
@@ -208,12 +208,12 @@ class _Factors:
         return self.goal.order(found.cost) < self.goal.order(than.cost)
 
     def priced(self, plan: Plan) -> Found[TilePlan] | None:
-        """Return a plan that fits with its cost, None where the tool rejects it."""
+        """Return a plan that fits with its cost, None if the tool rejects it."""
         estimate = self.estimate(plan)
         return None if estimate is None else self._found(plan, estimate)
 
     def estimate(self, plan: Plan) -> Estimate | None:
-        """Return what a plan that fits costs, None where the tool rejects it."""
+        """Return the cost of a plan that fits, None if the tool rejects it."""
         key = tuple(plan.items())
         if key not in self.known:
             self.known[key] = self._price(plan)
@@ -235,12 +235,12 @@ class _Factors:
 
 
 def factors_of(plan: Plan) -> dict[Factor, int]:
-    """Return the factor of every row of a plan."""
+    """Return the factor of every loop of a plan."""
     return {(key, dim): factor for key, rows in plan.items() for dim, factor in rows}
 
 
 def samples(template: Template, plan: Plan) -> Values:
-    """Return random factors for the rows of a plan; the same ones at every call."""
+    """Return random factors for the loops of a plan; the same ones at every call."""
     random = np.random.default_rng(0)
     return {
         factor: random.choice(divisors(template.extent[factor]), SAMPLES)
@@ -270,7 +270,7 @@ def neighbours(template: Template, plan: Plan) -> Values:
 
 
 def _orders(plan: Plan, key: Key) -> Iterator[Plan]:
-    """Yield the plan with every other order of the rows of `key` that turn."""
+    """Yield the plan with every other order of the loops of `key` above factor 1."""
     rows = dict(plan[key])
     turning = tuple(dim for dim, factor in rows.items() if factor > 1)
     for order in permutations(turning):

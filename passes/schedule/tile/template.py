@@ -1,9 +1,9 @@
 """
-A tile tree without factors, and what factors would make of it.
+A tile tree without factors, and what it becomes with factors.
 
 The tree is lowered once; candidates are numbers (or arrays of them, one element per
-candidate) put into the lowered `Problem`, never clones of IR. Nodes of one level that
-hold the same kinds of ops share their rows.
+candidate) in the lowered `Problem`, never clones of IR. Nodes of one level with the
+same kinds of ops have the same loops.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from comet.passes.schedule.plan_string import PlanEntry, cuttable, plan_nodes
 from comet.passes.schedule.retile import retile, set_loops
 
 CLASSES = ("contract", "reduce", "map")
-"""The kinds of ops whose nodes share rows."""
+"""The kinds of ops whose nodes have the same loops."""
 
 Key: TypeAlias = tuple[str, str | None]
-"""Level and class of the nodes that share their rows."""
+"""Level and class of the nodes with the same loops."""
 
 Factor: TypeAlias = tuple[Key, str]
-"""A row: the key of its nodes, and its dimension."""
+"""A loop: the key of its nodes, and its dimension."""
 
 Path: TypeAlias = tuple[int, ...]
-"""Indices of the temporal nodes of a problem that a leaf is in, outermost first."""
+"""Indices of the temporal nodes of a problem around a leaf, outermost first."""
 
 Values: TypeAlias = Mapping[Factor, NDArray[np.int64]]
-"""The factor of each row, one array element per candidate."""
+"""The factor of each loop, one array element per candidate."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A tile tree without factors, in IR and as a problem, and what may be looped."""
+    """A tile tree without factors, in IR and as a problem, and its possible loops."""
 
     func: FuncOp
     system: SystemOp
@@ -67,16 +67,16 @@ class Template:
     problem: Problem
     hardware: Hardware
     letters: Mapping[str, str]
-    """What the problem calls each dimension."""
+    """The problem's name of each dimension."""
 
     @cached_property
     def keys(self) -> Mapping[TemporalOp, Key]:
-        """The key of each node: nodes with one key share their rows."""
+        """The key of each node: nodes with one key have the same loops."""
         return _keys(self.nodes)
 
     @cached_property
     def extents(self) -> Mapping[TemporalOp, Mapping[str, int]]:
-        """The extents that each node has without any temporal factor."""
+        """The extents of each node without any temporal factor."""
         return {
             node: merged_extents((*node.ins, *node.init_args()), node.name)
             for node in self.nodes
@@ -84,7 +84,7 @@ class Template:
 
     @cached_property
     def loops(self) -> Mapping[Key, tuple[str, ...]]:
-        """The dimensions that every node of a key can be cut along, outermost first."""
+        """The dimensions that every node of a key can loop over, outermost first."""
         legal: dict[Key, dict[str, bool]] = {}
         for node, key in self.keys.items():
             for dim in cuttable(node):
@@ -108,7 +108,7 @@ class Template:
     @cached_property
     def extent(self) -> Mapping[Factor, int]:
         """
-        The most tiles that each loop can make, no other factor applied.
+        The largest factor of each loop, without other factors.
 
         That is the smallest extent below, where a spatial node may have split more.
         """
@@ -120,13 +120,13 @@ class Template:
         return most
 
     def rows(self, node: TemporalOp, plan: Mapping[Key, Loops]) -> Loops:
-        """Return the rows of `node` under a plan, in the problem's letters."""
+        """Return the loops of `node` under a plan, in the problem's letters."""
         known = self.extents[node]
         loops = plan.get(self.keys[node], ())
         return tuple((self.letters[dim], f) for dim, f in loops if dim in known)
 
     def entries(self, plan: Mapping[Key, Loops]) -> tuple[PlanEntry, ...]:
-        """Return the entries for nodes that give them the rows of `plan` that turn."""
+        """Return the plan entries for the loops of `plan` above factor 1."""
         found: list[PlanEntry] = []
         for node, key in self.keys.items():
             dims = cuttable(node)
@@ -140,10 +140,10 @@ class Template:
     @cached_property
     def owners(self) -> Mapping[tuple[int, str], tuple[TemporalOp, ...]]:
         """
-        The nodes that a node of the problem is, for each operation below it.
+        The IR nodes of a node of the problem, for each operation below it.
 
-        Nodes outside of all others become one in the problem, its root, and so do
-        nodes that stand directly in one another.
+        Outermost nodes become one in the problem, its root, and so do directly nested
+        nodes.
         """
         leaves = paths_of(self.problem.root, ())
         ops = [op for op in self.func.walk() if isinstance(op, COMPUTE)]
@@ -156,13 +156,13 @@ class Template:
 
     def problem_for(self, plan: Mapping[Key, Loops]) -> Problem:
         """
-        Return the problem with the rows of a plan.
+        Return the problem with the loops of a plan.
 
         Raises CostError if loops that become those of one node differ in order.
         """
         loops = {
-            place: tuple(loop for node in nodes for loop in self.rows(node, plan))
-            for place, nodes in self.owners.items()
+            key: tuple(loop for node in nodes for loop in self.rows(node, plan))
+            for key, nodes in self.owners.items()
         }
         return with_factors(self.problem, loops)
 
@@ -207,7 +207,7 @@ class Candidates:
         return legal
 
     def fit(self) -> NDArray[np.bool_]:
-        """Return where every level holds what is alive in it."""
+        """Return where every level has room for its values that are alive."""
         sizes = Sizes(self.bytes_of, self.iterations)
         spare = spare_bytes(
             compute_block(self.template.func), self.template.system, sizes
@@ -223,12 +223,14 @@ class Candidates:
         owners = self.template.owners
         tiles = [n for n in walk(problem.root) if isinstance(n, Tile) and not n.spatial]
         for tile in tiles:
-            for place, entry in enumerate(tile.entries):
+            for position, entry in enumerate(tile.entries):
                 nodes = owners[tile.index, entry.tag]
                 looped = [loop for node in nodes for loop in self.factors(node).items()]
                 loops = {letters[dim]: factor for dim, factor in looped}
                 for dim in set(problem.operation[entry.tag].dims) & set(loops):
-                    factors[tile.index, place, 0, dim] = loops[dim].astype(np.float64)
+                    factors[tile.index, position, 0, dim] = loops[dim].astype(
+                        np.float64
+                    )
             if tile.is_leaf:
                 innermost = owners[tile.index, tile.leaf.operation][-1]
                 cuts = self.cuts[innermost.body.block]
@@ -256,7 +258,7 @@ class Candidates:
 
 
 def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
-    """Yield nodes, outermost first, those together that are in one another."""
+    """Yield nodes, outermost first, grouped with the nodes nested in them."""
     group: tuple[TemporalOp, ...] = ()
     for node in nodes:
         if group and node.parent_op() is not group[-1]:
@@ -282,7 +284,7 @@ def _steps(
 
 
 def paths_of(node: Node, path: tuple[int, ...]) -> Iterator[tuple[Leaf, Path]]:
-    """Yield each leaf below `node`, with the temporal nodes on the way to it."""
+    """Yield each leaf below `node`, with the temporal nodes around it."""
     if isinstance(node, Leaf):
         yield node, path
     elif isinstance(node, Tile):
@@ -295,7 +297,7 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
     """
     Return the template of `func`: a copy without temporal factors, lowered once.
 
-    Raises PassFailedException for what the accelerator has no place for.
+    Raises PassFailedException for what cannot be lowered to the accelerator.
     """
     module = func.get_toplevel_object()
     assert isinstance(module, ModuleOp)
@@ -325,40 +327,40 @@ def _same_function(module: ModuleOp, func: FuncOp) -> FuncOp:
 
 def _keys(nodes: Sequence[TemporalOp]) -> dict[TemporalOp, Key]:
     """
-    Return which nodes share their factors: those of one level and one class of ops.
+    Return which nodes have the same factors: those of one level and one class of ops.
 
-    A node of several classes shares them with all nodes of its nest and level; where
-    there are several nests, each then has factors of its own.
+    A node of several classes has those of all nodes of its nest and level; if there are
+    several nests, each then has its own factors.
     """
     nests = {nest_number(node) for node in nodes}
     classes = {node: node_kinds(node) & set(CLASSES) for node in nodes}
     numbered = len(nests) > 1 and any(len(kinds) > 1 for kinds in classes.values())
     keys: dict[TemporalOp, Key] = {}
-    mixed = {_place(node) for node, kinds in classes.items() if len(kinds) > 1}
+    mixed = {_level_and_nest(node) for node, kinds in classes.items() if len(kinds) > 1}
     for node, kinds in classes.items():
         parts = [nest_number(node)] if numbered else []
-        parts += kinds if len(kinds) == 1 and _place(node) not in mixed else []
+        parts += kinds if len(kinds) == 1 and _level_and_nest(node) not in mixed else []
         keys[node] = node_level(node), "/".join(parts) or None
     return keys
 
 
-def _place(node: TemporalOp) -> tuple[str, str]:
+def _level_and_nest(node: TemporalOp) -> tuple[str, str]:
     """Return the level and the nest of a node."""
     return node_level(node), nest_number(node)
 
 
 def _bare_rows(node: NodeOp) -> tuple[LoopAttr, ...]:
-    """Return the rows that `node` has without factors: none, or those of its fold."""
+    """Return the loops of `node` without factors: none, or those of its fold."""
     dims = node.factors if node.init_args() else ()
     return tuple(LoopAttr(dim, 1) for dim in dims)
 
 
 def _wasteful(node: TemporalOp) -> set[Combiner]:
     """
-    Return the combiners that results of `node` may not need.
+    Return the combiners that results of `node` must not need.
 
-    Partial folds cannot be merged between iterations, and within a fold an iteration
-    must not update again what another one has.
+    Partial folds cannot be merged between iterations, and in a fold an iteration must
+    not repeat the update of another one.
     """
     above = node.parent_op()
     while isinstance(above, NodeOp) and not above.init_args():
@@ -367,7 +369,7 @@ def _wasteful(node: TemporalOp) -> set[Combiner]:
 
 
 def _can_loop(node: TemporalOp, dim: str) -> bool:
-    """Return whether the body of `node` may run tile by tile along `dim`."""
+    """Return whether the body of `node` can run tile by tile along `dim`."""
     if node.init_args():
         return True
     root = node.outermost

@@ -15,7 +15,7 @@ from comet.passes.schedule.fuse.machine import Machine, Options
 
 @dataclass(frozen=True)
 class Accelerator(Machine):
-    """A chain of memories: root, clusters, and cores with buffers of their own."""
+    """A chain of memories: root, clusters, and cores with their own buffers."""
 
     system: SystemOp
 

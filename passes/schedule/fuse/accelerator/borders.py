@@ -1,4 +1,4 @@
-"""Where the border of a spatial node takes the place of a collective."""
+"""Where the border of a spatial node replaces a collective."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def dissolved_collectives(
     program: Program, chain: MemoryChain
 ) -> dict[SSAValue, SSAValue]:
     """
-    Return the collectives over cores that leave the cores, or enter them.
+    Return the collectives over cores into or out of the cores.
 
-    At the border of their spatial node a reduction becomes its combiner, an all-gather
-    concatenates tiles, a scatter slices them. Each maps its result to its operand.
+    The border of their spatial node replaces them: a reduction becomes its combiner, an
+    all-gather concatenates tiles, a scatter slices them.
     """
     return {
         op.result: op.input
@@ -38,16 +38,16 @@ def dissolved_collectives(
 
 
 def follows_gather(op: Operation) -> bool:
-    """Return whether `op` only renames what a gather has made whole."""
+    """Return whether `op` only renames the result of a gather."""
     return isinstance(op, RenameOp) and op.cut is None and _is_gather(op.input.owner)
 
 
-def has_place(value: SSAValue) -> bool:
+def needs_axes(value: SSAValue) -> bool:
     """
-    Return whether the mesh axes of a nest have to split `value` as they split others.
+    Return whether the mesh axes of a nest have to split `value` like other values.
 
-    Constants do not count, nor shards of a reduce-scatter, as an all-gather puts them
-    together again, nor what a gather makes whole for others to use by another name.
+    Not constants, nor shards of a reduce-scatter, which an all-gather concatenates
+    again, nor the result of a gather that others use by another name.
     """
     users = [use.operation for use in value.uses]
     renamed = _is_gather(value.owner) and all(isinstance(u, RenameOp) for u in users)

@@ -1,4 +1,4 @@
-"""At which level of an accelerator's chain of memories values live."""
+"""The level of each value in an accelerator's chain of memories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from comet.passes.schedule.tile_tree import Aliases, Levels, Node, ops_of, resol
 
 @dataclass(frozen=True)
 class ChainLevels(Levels):
-    """Values live where their node stands, operands of products in own buffers."""
+    """Values are at the level of their node, operands of products in own buffers."""
 
     chain: MemoryChain
     resident: frozenset[SSAValue]
@@ -24,8 +24,8 @@ class ChainLevels(Levels):
         chain = self.chain
         if node is None:
             return chain.root
-        if node.place != chain.out:
-            return chain.out if value in self.resident else node.place
+        if node.level != chain.out:
+            return chain.out if value in self.resident else node.level
         for op in ops_of(node):
             if isinstance(op, ContractOp) and value is resolve(op.lhs, self.aliases):
                 return chain.lhs

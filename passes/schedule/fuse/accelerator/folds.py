@@ -1,9 +1,9 @@
 """
-Folds on accelerators: the loop over the shared buffer that a fold becomes.
+Folds on accelerators: a fold becomes a loop over the shared buffer.
 
-The loop runs one step per chunk. It takes in what only the fold reads along its
-dimension, so that a chunk is made where it is used, and passes the fold's results from
-one iteration to the next as iter_args.
+The loop runs one step per chunk. It contains the ops that only the fold reads along its
+dimension, so that a chunk is computed where it is used, and the fold's results are its
+iter_args.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, user
 
 def states_in_steps(program: Program) -> States:
     """
-    Return the states of all values, those in the steps of folds among them.
+    Return the states of all values, also of those in the steps of folds.
 
-    Raises PassFailedException for a fold that no loop over one instance's chunks runs.
+    Raises PassFailedException for a fold that is no loop over one instance's chunks.
     """
     states = dict(program.states)
     for fold in program.ops:
@@ -68,10 +68,10 @@ def check_iter_args(program: Program, resident: AbstractSet[SSAValue]) -> None:
 
 def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:
     """
-    Return the ops that read `value`, in its iteration or, carried, in the next one.
+    Return the ops that read `value`, in its iteration or, as iter_arg, in the next one.
 
-    What a step yields is read as the iter_arg of the next step and as the fold's
-    result.
+    A value that a step yields is read as the iter_arg of the next step and as the
+    fold's result.
     """
     readers: set[Operation] = set()
     seen: set[SSAValue] = set()
@@ -91,7 +91,7 @@ def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:
 def _carried(
     terminator: YieldOp, value: SSAValue, aliases: Aliases
 ) -> Iterator[SSAValue]:
-    """Yield the iter_args and the results that stand for `value` after the step."""
+    """Yield the iter_args and the results that `value` becomes after the step."""
     fold = terminator.parent_op()
     assert isinstance(fold, FoldOp)
     yielded = (resolve(given, aliases) for given in terminator.operands)

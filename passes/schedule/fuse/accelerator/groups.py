@@ -1,11 +1,11 @@
 """
-Which ops of an accelerator's program share a nest, and which a loop inside it.
+Which ops of an accelerator's program are in one nest, and which in a loop inside it.
 
-A strategy says how far intermediates travel: `none` gives each op a nest of its own, so
-that every intermediate goes through the root; `apart` gives each contraction one, and
-one to all that is between two of them; `partial` gives each contraction one, with
-what follows it, which reads its result from the shared buffer; `full` puts all ops into
-one nest and keeps what it can in the cores.
+`none` gives each op its own nest, so every intermediate goes through the root;
+`isolate_contractions` gives each contraction a nest, and one to all ops between two of
+them; `partial` gives each contraction a nest with its epilogue, which reads its result
+from the shared buffer; `full` puts all ops into one nest and keeps values in the cores
+where possible.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from comet.passes.schedule.fuse.accelerator.borders import follows_gather
 from comet.passes.schedule.fuse.strategy import Name, begins_nest
 
 Unit: TypeAlias = tuple[Operation, ...]
-"""What one leaf holds: an op, and the casts of its result."""
+"""The contents of one leaf: an op, and the casts of its result."""
 
 
 def units_of(ops: Sequence[Operation]) -> Iterator[Unit]:
     """
     Group each op with the casts of its result, and a gather with its renaming.
 
-    Constants are made where used.
+    Constants are copied to their uses.
     """
     unit: list[Operation] = []
     for op in ops:
@@ -49,15 +49,15 @@ def units_of(ops: Sequence[Operation]) -> Iterator[Unit]:
 
 
 def _exchanged_early(units: Iterator[Unit]) -> list[Unit]:
-    """Put every collective right after the op whose result it takes."""
+    """Put every collective right after the defining op of its operand."""
     ordered: list[Unit] = []
     for unit in units:
-        place = len(ordered)
+        index = len(ordered)
         if isinstance(unit[0], CollectiveOp):
-            taken = unit[0].operands[0].owner
-            makers = [index for index, made in enumerate(ordered) if taken in made]
-            place = makers[-1] + 1 if makers else place
-        ordered.insert(place, unit)
+            operand = unit[0].operands[0].owner
+            defining = [i for i, other in enumerate(ordered) if operand in other]
+            index = defining[-1] + 1 if defining else index
+        ordered.insert(index, unit)
     return ordered
 
 
@@ -67,7 +67,7 @@ def nest_groups(
     """
     Return the units of each nest.
 
-    Collectives, and what an instance does between two of them, stay with their operand.
+    Collectives, and an instance's ops between two of them, stay with their operand.
     """
     groups: list[list[Unit]] = []
     home: dict[SSAValue, list[Unit]] = {}
@@ -88,35 +88,35 @@ def nest_groups(
 
 
 def _at_root(unit: Unit, states: States) -> bool:
-    """Return whether `unit` runs on what a gather has left to one instance only."""
+    """Return whether `unit` runs only on the root of a gather."""
     return any(states[value].rooted for value in unit[0].operands)
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Units that share a node at the shared buffer; those of a fold are its loop."""
+    """Units in one node at the shared buffer; those of a fold are its loop."""
 
     units: tuple[Unit, ...]
     fold: FoldOp | None = None
 
 
 def has_contraction(op: Operation) -> bool:
-    """Return whether `op` is a contraction, or a fold that needs one in every step."""
+    """Return whether `op` is a contraction, or a fold with one in its step."""
     return any(isinstance(inner, ContractOp) for inner in op.walk())
 
 
 def segments(units: Sequence[Unit]) -> Iterator[Segment]:
-    """Part `units` into the loops of folds and what is between them."""
+    """Split `units` into the loops of folds and the units between them."""
     waiting = list(units)
-    while (place := _first_fold(waiting)) is not None:
-        fold = waiting[place][0]
+    while (index := _first_fold(waiting)) is not None:
+        fold = waiting[index][0]
         assert isinstance(fold, FoldOp)
-        taken = _absorbed(fold, waiting[:place])
-        before = tuple(unit for unit in waiting[:place] if unit not in taken)
+        taken = _absorbed(fold, waiting[:index])
+        before = tuple(unit for unit in waiting[:index] if unit not in taken)
         if before:
             yield Segment(before)
         yield Segment(tuple(taken), fold)
-        del waiting[: place + 1]
+        del waiting[: index + 1]
     if waiting:
         yield Segment(tuple(waiting))
 
@@ -127,7 +127,7 @@ def _first_fold(units: Sequence[Unit]) -> int | None:
 
 
 def _absorbed(fold: FoldOp, units: Sequence[Unit]) -> list[Unit]:
-    """Return the ones of `units` that make chunks which only the loop needs."""
+    """Return those of `units` that compute chunks which only the loop needs."""
     inside: set[Operation] = {fold}
     taken: list[Unit] = []
     for unit in reversed(units):

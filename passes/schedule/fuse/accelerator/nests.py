@@ -20,7 +20,7 @@ from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.memory_chain import MemoryChain
-from comet.passes.schedule.fuse.accelerator.borders import has_place
+from comet.passes.schedule.fuse.accelerator.borders import needs_axes
 from comet.passes.schedule.fuse.accelerator.groups import (
     Segment,
     Unit,
@@ -39,11 +39,11 @@ class NestBuilder:
     mesh: MeshOp
     states: States
     dissolved: Aliases
-    """The results of collectives that the border of a node takes the place of."""
+    """The results of collectives that the border of a node replaces."""
     strategy: Strategy
 
     def nest(self, units: Sequence[Unit]) -> Temporal:
-        """Return the nest of `units`, of which clusters or itself loop over folds."""
+        """Return the nest of `units`; it or its clusters loop over folds."""
         root, at_root = self.chain.root, self.strategy.chunks == "root"
         parts = [(each, self._at_shared(each)) for each in segments(units)]
         if not at_root:
@@ -62,8 +62,8 @@ class NestBuilder:
         """
         Return the nodes of a segment over the shared buffer.
 
-        Row statistics are looped over the row where nothing is fused, so that their
-        collectives wait for the whole loop.
+        If nothing is fused, a loop over the row computes row statistics, so that their
+        collectives come after the whole loop.
         """
         items = tuple(self._items(segment))
         tail = len(items)
@@ -82,10 +82,10 @@ class NestBuilder:
         Yield the nodes over the cores of one segment, and collectives between them.
 
         A node ends before a contraction, before a collective of the shared level, and
-        where an op needs what only the node's end completes. It ends after a
-        contraction and the collective that completes it, too, but not in the step of a
-        fold, where nodes are as few as can be: one without a transfer, which only makes
-        the next iter_args, is none that the COMET files could count.
+        before an op that needs what only the node's end completes. It also ends after a
+        contraction and the collective that completes it, but not in the step of a fold,
+        which has as few nodes as possible: the COMET files could not count a node
+        without a transfer, which only computes the next iter_args.
         """
         stage: list[Unit] = []
         for unit in _work(segment):
@@ -127,7 +127,7 @@ class NestBuilder:
 
     def _spread(
         self,
-        place: str,
+        level: str,
         axes: Sequence[str],
         units: Sequence[Unit],
         inside: tuple[Tree, ...],
@@ -135,13 +135,13 @@ class NestBuilder:
         """
         Return the node of `units` over mesh axes, nested as `inside`.
 
-        Each axis has a loop: over the dimension that it splits, or with factor 1 where
-        it idles. Raises PassFailedException if an axis splits two dimensions, or one
-        that is whole elsewhere, and if no value has a dimension that a loop can name.
+        Each axis has a loop: over the dimension that it splits, or with factor 1 if it
+        is idle. Raises PassFailedException if an axis splits two dimensions, or one
+        that is whole elsewhere, and if no value has a dimension for a loop.
         """
         ops = tuple(chain.from_iterable(units))
         used = (value for op in ops for value in (*op.operands, *op.results))
-        values = [value for value in used if has_place(value)]
+        values = [value for value in used if needs_axes(value)]
         idle = next((names_of(v)[0] for v in values if names_of(v)), None)
         if idle is None:
             made = next(result for op in reversed(ops) for result in op.results)
@@ -155,7 +155,7 @@ class NestBuilder:
             dim = self._split_dim(axis, values)
             size = 1 if dim is None else self.mesh.axis_extents[axis]
             loops.append(LoopAttr(dim or idle, size, axis))
-        return Spatial(place, self.mesh.sym_name.data, tuple(loops), inside)
+        return Spatial(level, self.mesh.sym_name.data, tuple(loops), inside)
 
     def _split_dim(self, axis: str, values: Sequence[SSAValue]) -> str | None:
         """Return the dimension that `axis` splits in all `values` that have it."""
@@ -176,14 +176,14 @@ class NestBuilder:
 
 
 def _work(segment: Segment) -> tuple[Unit, ...]:
-    """Return the units of a segment, those of one step of its fold among them."""
+    """Return the units of a segment, with those of one step of its fold."""
     if segment.fold is None:
         return segment.units
     return (*segment.units, *units_of(list(segment.fold.step.block.ops)[:-1]))
 
 
-def _loop(place: str, children: tuple[Tree, ...], fold: FoldOp | None) -> Temporal:
+def _loop(level: str, children: tuple[Tree, ...], fold: FoldOp | None) -> Temporal:
     """Return the node of `children`, the loop of `fold` if there is one."""
     if fold is None:
-        return Temporal(place, children)
-    return Temporal(place, children, fold.dim.data, (fold,), outs=tuple(fold.outs))
+        return Temporal(level, children)
+    return Temporal(level, children, fold.dim.data, (fold,), outs=tuple(fold.outs))

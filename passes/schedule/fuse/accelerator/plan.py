@@ -1,4 +1,4 @@
-"""The fusion plan of an accelerator, and what its nests cannot hold."""
+"""The fusion plan of an accelerator, and what its nests cannot contain."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
     """
     Turn the elementary ops of `func` into a tile tree on `system`, without factors.
 
-    Raises PassFailedException for ops that no leaf can hold and for hardware that is
+    Raises PassFailedException for ops that cannot be leaves, and for hardware that is
     no chain of root, clusters and cores.
     """
     rewrite(func, plan_fusion(func, system, strategy))
@@ -68,7 +68,7 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPla
 
 
 def _mesh(program: Program, system: SystemOp) -> MeshOp:
-    """Return the mesh that the program runs on, that of `system` without a region."""
+    """Return the mesh of the program; without a region, that of `system`."""
     region = program.region
     name = system.system_name if region is None else region.mesh.string_value()
     mesh = lookup_mesh(program.func, name)
@@ -77,7 +77,7 @@ def _mesh(program: Program, system: SystemOp) -> MeshOp:
 
 
 def _check_ops(func: FuncOp) -> None:
-    """Raise PassFailedException for an op that no nest of an accelerator holds."""
+    """Raise PassFailedException for an op that no accelerator nest can contain."""
     for op in func.walk():
         if isinstance(op, IndexOp):
             raise PassFailedException(

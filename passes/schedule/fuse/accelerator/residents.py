@@ -35,12 +35,12 @@ def resident_values(
     """
     Yield the values that stay in the cores between two nodes of one nest.
 
-    Both nodes have to spread them alike, and nobody else may want them. `completed`
-    are those that the end of a node completes; with `spills`, products do not stay.
+    Both nodes must spread them alike, and they may have no other uses. `completed` are
+    those that the end of a node completes; with `spills`, products do not stay.
     """
     for tree in trees:
-        home = dict(_homes(tree, core))
-        for op, maker in home.items():
+        homes = dict(_homes(tree, core))
+        for op, home in homes.items():
             if spills and isinstance(op, ContractOp):
                 continue
             for value in op.results:
@@ -48,7 +48,7 @@ def resident_values(
                     value not in completed
                     and value not in program.outputs
                     and all(
-                        _reads_in_core(value, user, maker, home.get(user))
+                        _reads_in_core(value, user, home, homes.get(user))
                         for user in readers_of(value, aliases)
                     )
                 ):
@@ -57,14 +57,14 @@ def resident_values(
 
 @dataclass(frozen=True)
 class _Home:
-    """Where an op stands: how its work is split, and the fold whose step it is in."""
+    """How the work of an op is split, and the fold whose step it is in."""
 
     rows: tuple[LoopAttr, ...]
     """How the nodes over clusters and cores around it spread it."""
     fold: FoldOp | None = None
 
     def within(self, tree: Tree) -> _Home:
-        """Return where the children of `tree` stand, which stands here."""
+        """Return the home of the children of `tree`, whose home this is."""
         loops = (*self.rows, *(tree.rows if isinstance(tree, Spatial) else ()))
         return _Home(loops, next(iter(folds_of(tree)), self.fold))
 
@@ -72,9 +72,9 @@ class _Home:
 def _homes(
     tree: Tree, core: str, around: _Home = _Home(())
 ) -> Iterator[tuple[Operation, _Home]]:
-    """Yield where each op of a nest stands; `core` is the level of the cores."""
+    """Yield the home of each op of a nest; `core` is the level of the cores."""
     here = around.within(tree)
-    if isinstance(tree, Spatial) and tree.place == core:
+    if isinstance(tree, Spatial) and tree.level == core:
         yield from ((op, here) for op in ops_of(tree))
         return
     for child in children_of(tree):
@@ -82,17 +82,17 @@ def _homes(
 
 
 def _reads_in_core(
-    value: SSAValue, user: Operation, maker: _Home, reader: _Home | None
+    value: SSAValue, user: Operation, home: _Home, reader: _Home | None
 ) -> bool:
     """
-    Return whether `user` finds `value` in the core that made it.
+    Return whether `user` finds `value` in the core that computed it.
 
-    A fold takes the chunks that it does not make from the shared buffer: the COMET
-    files count the steps of a loop by what they fetch.
+    A fold reads chunks that it does not compute from the shared buffer: the COMET files
+    count the steps of a loop by the tensors that they fetch.
     """
     if reader is None or isinstance(user, ContractOp):
         return False
     fold = reader.fold
     chunked = fold is not None and fold.dim.data in names_of(value)
-    same_loop = fold is maker.fold
-    return reader.rows == maker.rows and (same_loop or not chunked)
+    same_loop = fold is home.fold
+    return reader.rows == home.rows and (same_loop or not chunked)

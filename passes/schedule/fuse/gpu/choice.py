@@ -1,11 +1,11 @@
 """
-The choice between ways to fuse on GPUs, by the estimated time of their kernels.
+The choice between fusion strategies on GPUs, by the estimated time of their kernels.
 
-`none` gives every contraction a kernel of its own and what is between two of them
-another; `partial` makes one kernel with several reduction loops over a row;
-`full` makes one kernel that holds a whole row; `auto` takes the cheapest of these. A
-kernel that does not fit is cut in two, and so is one that `lower-to-triton` refuses:
-the kernels of the cheapest way are lowered, each alone, before it is taken.
+`none` gives every contraction its own kernel, and the ops between two of them another;
+`partial` makes one kernel with several reduction loops over a row; `full` makes one
+kernel that has a whole row in registers; `auto` takes the cheapest. A kernel that does
+not fit is cut in two, and so is one that `lower-to-triton` rejects: the kernels of the
+cheapest choice are lowered, each alone, before it is taken.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ def fuse_function(
     """
     Rewrite the elementary ops of `func` as the kernels of a GPU.
 
-    Of the choices that the options leave, takes the one with the smallest estimated
-    time, and notes the tiles that it is fastest with as the plan of `func`. Raises
-    PassFailedException if an op alone does not fit or cannot be lowered, or is of
-    another level.
+    Takes the choice with the smallest estimated time, and records its best tiles as the
+    plan of `func`. Raises PassFailedException if an op alone does not fit or cannot be
+    lowered, or is of another level.
     """
     cse(func)
     trials, levels = Trials(system), gpu_levels(system)
@@ -87,7 +86,7 @@ def _choices(
     """
     Yield the choices that the options of the pass leave open.
 
-    Only `ranks` have collectives, across which products may be computed again.
+    Only `ranks` have collectives, across which products may be recomputed.
     """
     spills = {"recompute": (False,), "spill": (True,), "auto": (False, True)}[between]
     agains = {"recompute": (True,), "spill": (False,), "auto": (False, True)}[between]
@@ -113,7 +112,7 @@ def _between(choice: Strategy, ranks: bool) -> Between | Auto:
 def _different(
     func: FuncOp, choices: Iterable[Strategy]
 ) -> Iterable[tuple[tuple[Step, ...], Strategy]]:
-    """Return what the choices make, with the first choice that makes it."""
+    """Return the different results of the choices, each with its first choice."""
     found: dict[tuple[Step, ...], Strategy] = {}
     for choice in choices:
         found.setdefault(plan_steps(func, choice), choice)
@@ -121,7 +120,7 @@ def _different(
 
 
 def _label(choice: Strategy) -> str:
-    """Return a choice as the option that asks for it, and what the option leaves."""
+    """Return a choice as its option, with what the option leaves open."""
     flags = {
         "kept whole": choice.name == "none" and choice.whole,
         "spill": choice.spill,
@@ -159,10 +158,10 @@ def _cut(
     func: FuncOp, trials: Trials, choice: Strategy, kernel: Spatial, reason: str
 ) -> Found[_Fused]:
     """Return a choice whose `kernel`, impossible for a `reason`, is cut in two."""
-    place = cheapest_cut(func, choice, kernel)
-    if place is None:
+    index = cheapest_cut(func, choice, kernel)
+    if index is None:
         raise PassFailedException(reason)
-    choice = replace(choice, cuts=choice.cuts | {place})
+    choice = replace(choice, cuts=choice.cuts | {index})
     return _fitted(func, trials, choice, plan_steps(func, choice))
 
 

@@ -1,4 +1,4 @@
-"""Where to cut a GPU kernel in two: where least goes through device memory."""
+"""Where to cut a GPU kernel in two: where the fewest bytes go through device memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from comet.passes.schedule.tile_tree import Spatial
 
 def cheapest_cut(func: FuncOp, strategy: Strategy, kernel: Spatial) -> int | None:
     """
-    Return the place of the op that begins the second half of a kernel.
+    Return the position of the op that begins the second half of a kernel.
 
-    It is the one with which the halves move the fewest bytes; of equal ones, the one
-    nearest to the middle. None if the kernel has but one op of its own, or a constant.
+    With it the halves move the fewest bytes; of equal ones, it is the one nearest to
+    the middle. None if the kernel has only one op of its own, or a constant.
     """
     ops = elementary_ops(func)
     groups = (g for g in steps_of(ops, strategy) if isinstance(g, tuple))
@@ -43,9 +43,9 @@ def added_bytes(
     first: Sequence[Operation], second: Sequence[Operation], outs: Sequence[SSAValue]
 ) -> int:
     """
-    Return how many bytes more two kernels move than one that does both their ops.
+    Return how many bytes more two kernels move than one with the ops of both.
 
-    What the first makes for the second is read once more, and stored unless it is one
+    A value of the first for the second is read once more, and stored unless it is one
     of `outs`; what both read is read once more.
     """
     made = {result for op in first for result in op.results}

@@ -1,9 +1,9 @@
 """
-Parts what one GPU computes into kernels, and puts collectives between them, in order.
+Splits the ops of one GPU into kernels, and puts collectives between them, in order.
 
-A collective needs a finished value in device memory, so it ends the kernel that makes
-its operand. What no collective has to precede stands as early as it can: the fewer
-collectives follow one another, the fewer kernels there are.
+A collective needs a finished value in device memory, so it ends the kernel of its
+operand. An op that needs no collective's result is as early as possible: fewer
+successive collectives make fewer kernels.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from comet.passes.schedule.fuse.program import read_program
 from comet.passes.schedule.fuse.strategy import Strategy, begins_nest
 
 MOVES = (AllGatherOp, AllToAllOp)
-"""Collectives that GPUs carry out: they only move data."""
+"""Collectives that GPUs execute: they only move data."""
 
 PRODUCTS = (ContractOp, MapOp, CastOp)
-"""Ops that can be computed anew for each tile."""
+"""Ops that can be recomputed for each tile."""
 
 Group: TypeAlias = tuple[Operation, ...]
 """Ops of one kernel, in order."""
@@ -43,10 +43,10 @@ Group: TypeAlias = tuple[Operation, ...]
 
 def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
     """
-    Return what one GPU does, in order: ops that kernels compute, views, collectives.
+    Return the work of one GPU, in order: ops of kernels, views, collectives.
 
     Raises PassFailedException for an op of another level, or a collective that GPUs do
-    not carry out.
+    not execute.
     """
     ops = read_program(func).ops
     for op in ops:
@@ -55,7 +55,7 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
 
 
 def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
-    """Say on which op a sharding is missing, so that a value has to be scattered."""
+    """Say which op needs a sharding, so that no value has to be scattered."""
     name, dim = op.input.name_hint or "the value", op.dim.data
     axes = ", ".join(f'"{axis}"' for axis in op.axis_names)
     shard = f"{{collective.shard = {{{dim} = [{axes}]}}}}"
@@ -92,19 +92,19 @@ def _check_op(func: FuncOp, op: Operation) -> None:
 
 def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
     """
-    Return `ops` by the number of collectives that have to precede them.
+    Return `ops` by the number of collectives before them.
 
     Each stage ends with its collectives; within a stage the order stays.
     """
     stage: dict[Operation, int] = {}
     for op in ops:
         sources = [v.owner for v in op.operands if isinstance(v.owner, Operation)]
-        behind = [
+        earlier = [
             stage[source] + isinstance(source, MOVES)
             for source in sources
             if source in stage
         ]
-        stage[op] = max(behind, default=0)
+        stage[op] = max(earlier, default=0)
     return tuple(sorted(ops, key=lambda op: (stage[op], isinstance(op, MOVES))))
 
 
@@ -112,19 +112,20 @@ def steps_of(
     ops: Sequence[Operation], strategy: Strategy
 ) -> Iterator[Group | RenameOp | CollectiveOp]:
     """
-    Yield the groups of ops that kernels compute, with views and collectives between.
+    Yield the groups of ops of kernels, with views and collectives between.
 
-    With `none` every contraction has a kernel of its own, and so has what is between
-    two of them; else one kernel does all. A cut, a view of a computed value,
-    and a dimension of which one op sees a shard and another the whole end a kernel too.
+    With `none` every contraction has its own kernel, and so have the ops between two of
+    them; otherwise one kernel has all. A kernel also ends at a cut, at a view of a
+    computed value, and at a dimension of which one op has a shard and another the
+    whole.
     """
     name = "isolate_contractions" if strategy.name == "none" else "full"
     group: list[Operation] = []
-    for place, op in enumerate(in_stages(ops)):
+    for index, op in enumerate(in_stages(ops)):
         between = isinstance(op, RenameOp | CollectiveOp)
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
-        ends = between or begins or place in strategy.cuts
+        ends = between or begins or index in strategy.cuts
         if group and (ends or _disagrees(group, op)):
             yield tuple(group)
             group = []
@@ -151,22 +152,22 @@ def extents_of_op(op: Operation) -> dict[str, int]:
 
 def with_products(group: Group, earlier: Sequence[Group]) -> Group:
     """
-    Return `group` with the products that it reads of earlier groups, computed again.
+    Return `group` with the products that it reads of earlier groups, recomputed.
 
-    A product is what contractions and elementwise ops make of what is in device memory
-    anyway. What a reduction makes is read from there.
+    A product is computed by contractions and elementwise ops from values in device
+    memory. Results of reductions are read from there.
     """
     made = {op for other in earlier for op in other}
     again: dict[Operation, None] = {}
     for value in dict.fromkeys(value for op in group for value in op.operands):
-        ops = makers((value,), made)
+        ops = defining_ops((value,), made)
         cheap = all(isinstance(op, PRODUCTS) for op in ops)
         if cheap and not any(_disagrees(group, op) for op in ops):
             again |= dict.fromkeys(ops)
     return (*(op for other in earlier for op in other if op in again), *group)
 
 
-def makers(
+def defining_ops(
     values: Iterable[SSAValue], made: AbstractSet[Operation]
 ) -> frozenset[Operation]:
     """Return the ops of `made` that compute `values`, directly or not."""
@@ -181,7 +182,7 @@ def makers(
 
 
 def values_read(step: Group | Operation) -> frozenset[SSAValue]:
-    """Return what a step reads from device memory, constants among it."""
+    """Return what a step reads from device memory, constants included."""
     if isinstance(step, Operation):
         return frozenset(step.operands)
     inside = set(step)

@@ -1,10 +1,10 @@
 """
-The tile tree of one GPU kernel, and at which level its values live.
+The tile tree of one GPU kernel, and the level of its values.
 
-Kernel inputs live in device memory. They pass down the tree as handles and are loaded
-at the border of the innermost node that splits them: into shared memory for a
-contraction, into registers for anything else. What ops make stays in registers; tiles
-that a loop concatenates are stored to device memory.
+Kernel inputs are in device memory. They enter the nodes as views and are loaded at the
+border of the innermost node that splits them: into shared memory for a contraction,
+into registers for anything else. Results of ops stay in registers; tiles that a loop
+concatenates are stored to device memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from comet.passes.analysis.reduction_loops import plan_reduction_loops
 from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
 
 REGISTERS = "registers"
-"""Where the trees of kernels say that their values live."""
+"""The level of values in the trees of kernels."""
 
 
 def kernel_tree(
@@ -34,7 +34,7 @@ def kernel_tree(
     spilled: AbstractSet[SSAValue] = frozenset(),
 ) -> Spatial:
     """
-    Return the tree of a kernel that computes `outs` by `ops`, constants not among them.
+    Return the tree of a kernel that computes `outs` by `ops`, which have no constants.
 
     Programs split the dimensions of `grid`, and each loops over `loops`, outermost
     first. `spilled` are tiles that a reduction loop writes to device memory for a later
@@ -80,7 +80,7 @@ def _trees(
 
 @dataclass(frozen=True)
 class KernelLevels(Levels):
-    """Values live in registers, and in device memory between kernels."""
+    """Values are in registers, and in device memory between kernels."""
 
     gpu: GpuLevels
 

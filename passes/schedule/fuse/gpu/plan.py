@@ -1,4 +1,4 @@
-"""Which kernels a GPU runs for a function, by the strategy, how far fusion goes."""
+"""The kernels of a GPU for a function, by strategy."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from comet.passes.analysis.reduction_loops import (
 )
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
+    defining_ops,
     elementary_ops,
     extents_of_op,
-    makers,
     steps_of,
     values_read,
     with_products,
@@ -43,10 +43,10 @@ Step: TypeAlias = Spatial | Leaf
 
 def plan_steps(func: FuncOp, strategy: Strategy) -> tuple[Step, ...]:
     """
-    Plan what one GPU does for `func`, in order.
+    Plan the work of one GPU for `func`, in order.
 
     Raises PassFailedException for an op of another level, or a collective that GPUs do
-    not carry out.
+    not execute.
     """
     found = tuple(steps_of(elementary_ops(func), strategy))
     if strategy.again:
@@ -64,7 +64,7 @@ def plan_steps(func: FuncOp, strategy: Strategy) -> tuple[Step, ...]:
             continue
         made = (result for op in step for result in op.results)
         if outs := tuple(v for v in made if v in kept and v not in stored):
-            needed = makers(outs, set(step))
+            needed = defining_ops(outs, set(step))
             ops = tuple(op for op in step if op in needed)
             steps.append(_plan_kernel(ops, outs, strategy))
             stored.update(outs)
@@ -72,7 +72,7 @@ def plan_steps(func: FuncOp, strategy: Strategy) -> tuple[Step, ...]:
 
 
 def plan_kernels(func: FuncOp, steps: Sequence[Step], levels: GpuLevels) -> FusionPlan:
-    """Return the plan that replaces what one GPU does for `func` by `steps`."""
+    """Return the plan that replaces the work of one GPU for `func` by `steps`."""
     block = compute_block(func)
     *ops, terminator = block.ops
     positions = Leaf(tuple(op for op in ops if isinstance(op, IndexOp)))
@@ -87,9 +87,9 @@ def plan_kernels(func: FuncOp, steps: Sequence[Step], levels: GpuLevels) -> Fusi
 
 def _constants(readers: Iterable[Operation]) -> list[Step]:
     """
-    Return kernels for the constants that are read as they lie in device memory.
+    Return kernels for the constants that are read from device memory.
 
-    Programs share what kernels read, and these read nothing: one program does all.
+    A grid splits what a kernel reads, and these read nothing: they have one program.
     """
     values = dict.fromkeys(value for op in readers for value in op.operands)
     return [
@@ -102,7 +102,7 @@ def _constants(readers: Iterable[Operation]) -> list[Step]:
 def _again(
     steps: Sequence[Group | RenameOp | CollectiveOp],
 ) -> tuple[Group | RenameOp | CollectiveOp, ...]:
-    """Return `steps` whose groups compute anew the products that earlier ones make."""
+    """Return `steps` whose groups recompute the products of earlier ones."""
     groups = [step for step in steps if isinstance(step, tuple)]
     return tuple(
         with_products(step, groups[: groups.index(step)])
@@ -118,9 +118,10 @@ def _plan_kernel(
     """
     Choose the grid and the loops of one kernel.
 
-    A reduced dimension is looped over, unless it is kept whole instead of several
-    reduction loops, or cannot be a loop beside the others. A fold that each rank does
-    in part is a loop: its combiner says that other ranks have the other parts.
+    A reduced dimension is a loop, unless its whole row is in registers instead of
+    several reduction loops, or it cannot be a loop with the others. A fold of which
+    each rank does a part is a loop: its combiner shows that other ranks have the other
+    parts.
     """
     parts = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_part(op)}
     dims = [
@@ -136,7 +137,7 @@ def _plan_kernel(
 
 
 def _is_part(fold: FoldOp) -> bool:
-    """Return whether what a fold makes is gathered, to be merged."""
+    """Return whether the results of a fold are gathered, to be merged."""
     uses = (use.operation for result in fold.outs for use in result.uses)
     return any(isinstance(user, AllGatherOp) for user in uses)
 
@@ -145,7 +146,7 @@ def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]
     """
     Return the dimensions that programs split: every result has them, no op reduces any.
 
-    A number that does not depend on them is no hindrance: each program computes it.
+    A scalar without them is no obstacle: each program computes it.
     """
     reduced = {dim for op in ops for dim in reduced_dims(op)}
     tiled = [out for out in outs if names_of(out)] or list(outs)
@@ -160,11 +161,10 @@ def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]
 
 def costly_crossings(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
     """
-    Return the tiles that are worth keeping from one reduction loop over `dim` to a
-    later one.
+    Return the tiles that one reduction loop over `dim` should keep for a later one.
 
-    These are the tiles that need a contraction; what follows from one that is kept by
-    elementwise ops is not kept as well.
+    These are the tiles that need a contraction; values that follow from a kept one by
+    elementwise ops are not kept, too.
     """
     kept: list[SSAValue] = []
     for value in crossing_values(ops, dim):

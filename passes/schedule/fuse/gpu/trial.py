@@ -1,8 +1,8 @@
 """
-Kernels on trial: what each costs with its best tiles, and whether Triton can say it.
+The price of each kernel with its best tiles, and whether it can be lowered to Triton.
 
-Each is built alone, in a function of its own, so that a kernel that several choices
-share is tried once.
+Each is built alone, in its own function, so that a kernel of several choices is tried
+once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
 @dataclass(frozen=True)
 class _Trial:
-    """A kernel that is built, and its best tiles."""
+    """A kernel that was built, and its best tiles."""
 
     node: SpatialOp
     tiling: KernelTiling | None
@@ -54,7 +54,7 @@ class _Trial:
 
 
 class Trials:
-    """The kernels that have been tried on one machine."""
+    """The kernels that were tried on one machine."""
 
     def __init__(self, system: SystemOp):
         self._system, self._levels = system, gpu_levels(system)
@@ -70,7 +70,7 @@ class Trials:
         return self._trials[kernel]
 
     def tiling(self, kernel: Spatial) -> KernelTiling:
-        """Return the best tiles of a kernel that some fit."""
+        """Return the best tiles of a kernel that fits."""
         tiling = self._tried(kernel).tiling
         assert tiling is not None
         return tiling
@@ -81,7 +81,7 @@ class Trials:
         return inf if tiling is None else tiling.seconds
 
     def limit(self, kernel: Spatial) -> str:
-        """Return what bounds the time of a kernel with the best tiles."""
+        """Return what limits the time of a kernel with the best tiles."""
         tiling = self._tried(kernel).tiling
         return "" if tiling is None else tiling.limit
 
@@ -104,7 +104,7 @@ class Trials:
 
 
 def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
-    """Return a function that runs one kernel only, on what this reads."""
+    """Return a function that runs only one kernel, with its inputs as arguments."""
     scope = InsertionScope(Block(), None, KernelLevels(levels), chunks_of(kernel.ops))
     for value in values_read(kernel.ops):
         if not isinstance(value.owner, FillOp):
@@ -121,7 +121,7 @@ def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
 
 
 def _stand_in(value: SSAValue, scope: InsertionScope) -> None:
-    """Let an argument stand for `value`, or for what `value` is another view of."""
+    """Replace `value`, or the value that it is a view of, by an argument."""
     if value in scope.values:
         return
     owner = value.owner
@@ -136,9 +136,9 @@ def _stand_in(value: SSAValue, scope: InsertionScope) -> None:
 
 def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
     """
-    Return why `lower-to-triton` refuses a kernel with its tiles, empty if it does not.
+    Return why `lower-to-triton` rejects a kernel with its tiles, empty if it does not.
 
-    It is tried on a copy, which is lowered by the same code.
+    A copy is lowered by the same code.
     """
     func = _copied(node)
     (copy,) = grid_nodes(func)
@@ -167,7 +167,7 @@ def _copied(node: SpatialOp) -> FuncOp:
 
 
 def simplify(func: FuncOp) -> None:
-    """Drop what the first step of a fold does to its neutral element, and repeats."""
+    """Fold the first step of a fold on its neutral element, and remove duplicates."""
     PatternRewriteWalker(
         CanonicalizationRewritePattern(), post_walk_func=region_dce
     ).rewrite_region(func.body)

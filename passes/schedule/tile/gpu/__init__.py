@@ -1,7 +1,7 @@
 """
 Tiles on GPUs: block sizes, warps and pipeline stages by estimated kernel time.
 
-The choice is a plan string, which `tile` obeys as it obeys one from a user.
+The choice is a plan string, like one from a user.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
 
 
 def plan_with(tilings: Mapping[SpatialOp, KernelTiling]) -> tuple[PlanEntry, ...]:
-    """Return the plan that gives the kernels of a function their tiles."""
+    """Return the plan with the tiles of the kernels of a function."""
     return tuple(
         PlanEntry(op.node_name or "", numbers)
         for node, tiling in tilings.items()
@@ -97,9 +97,9 @@ def _needed(node: SpatialOp, registers: Real, shared: Real, levels: GpuLevels) -
 
 def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Rows:
     """
-    Return what a plan says of a node of a kernel.
+    Return the numbers of a plan for a node of a kernel.
 
-    It keeps its dimensions, blocks give the factors; the kernel has launch numbers too.
+    It keeps its dimensions, blocks give the factors; a kernel also has launch numbers.
     """
     extents = joined_extents((*op.ins, *op.init_args()))
     rows = tuple((dim, -(-extents[dim] // tiling.blocks[dim])) for dim in op.factors)
@@ -121,7 +121,7 @@ def finish_kernels(
     """
     Give every kernel its launch numbers and its estimate.
 
-    The tiles stand. Numbers are those of `plan`, else those that the kernel has, else
+    Tiles are not changed. Numbers are those of `plan`, else those of the kernel, else
     the cheapest. Raises PassFailedException if a number is not possible, or if the
     tiles of a kernel do not fit.
     """
@@ -142,7 +142,7 @@ def finish_kernel(
     given: Mapping[str, int] = NONE_GIVEN,
 ) -> None:
     """
-    Do that for one kernel.
+    The same for one kernel.
 
     Raises VerifyException if a number is not possible, PassFailedException if its tiles
     do not fit.
@@ -171,7 +171,7 @@ def _launch(
     given: Mapping[str, int],
 ) -> LaunchAttr:
     """
-    Return num_warps, num_stages and L2 swizzle: those that are `given`, and the best.
+    Return num_warps, num_stages and L2 swizzle: the `given` ones, others the best.
 
     If none fits, these are the most warps.
     """
@@ -189,6 +189,6 @@ def _launch(
 
 
 def set_estimate(node: SpatialOp, seconds: float) -> None:
-    """Write on its grid node how long a kernel runs, in whole nanoseconds."""
+    """Write the estimated time of a kernel on its grid node, in whole nanoseconds."""
     figures = Figures(Model.PAPER, TimeUnit.NS, latency=round(seconds * 1e9))
     annotate(node, figures)

@@ -1,8 +1,7 @@
 """
 The space of tilings of a GPU kernel: block sizes, warps and stages, priced as arrays.
 
-Blocks are powers of two, as Triton wants them; one dimension has one block size in a
-kernel.
+Blocks are powers of two, as in Triton; a dimension has one block size in a kernel.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.search import Candidate, Cost, Found
 
 GROUP = 8
-"""L2 swizzle: programs along the first grid axis that run together, where that pays."""
+"""L2 swizzle: programs along the first grid axis that run together, if it helps."""
 
 Sizes: TypeAlias = Mapping[str, Sequence[int]]
-"""What is tried for each dimension, or for each launch number."""
+"""The candidates for each dimension, or for each launch number."""
 
 STAGES = (3, 4, 2, 1)
 LAUNCHES: Sizes = {"warps": (4, 8), "stages": STAGES}
-"""What is tried; of equals the first is taken."""
+"""The candidates; of equal ones the first is taken."""
 LARGE_LAUNCHES: Sizes = {"warps": (16,), "stages": STAGES}
-"""Tried where no other fits: more warps leave each thread fewer registers."""
+"""Tried if no other fits: more warps leave each thread fewer registers."""
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
 DOT_DEPTHS = (32, 64)
-"""Blocks of summed dimensions: longer ones take registers and save little."""
+"""Blocks of summed dimensions: longer ones need registers and save little."""
 SHORT_DEPTHS = (16,)
-"""Tried where no other fits: a row of it is half of what memory moves at a time."""
+"""Tried if no other fits: its rows are half of the bytes that memory moves at once."""
 WHOLE_DEPTH = 128
 """
-The longest dimension that is summed at once if its loop is in another one, unless
-that fits nowhere: with a loop inside, as over the numbers of a head, no loads of the
-outer loop run ahead.
+The longest dimension that is summed at once if its loop is inside another one, unless
+that never fits: with a loop inside, for example over the elements of a head, the outer
+loop does not load ahead.
 """
 EXACT_DOT_DEPTHS = (16, 32)
 """The same for f32, whose products are unrolled: longer blocks spill registers."""
@@ -56,17 +55,17 @@ LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 @dataclass(frozen=True)
 class KernelTiling:
-    """The choice for one kernel, and what it is expected to cost."""
+    """The choice for one kernel, and its estimated cost."""
 
     blocks: Mapping[str, int]
     """The block size (elements) of each dimension."""
     launch: LaunchAttr
     seconds: float
-    """The time of one launch, starting it included."""
+    """The time of one launch, with its start."""
     limit: str
-    """What takes the most of it."""
+    """The resource that takes most of it."""
     rank: float
-    """What tilings are ordered by: the time, and a little of what overlaps."""
+    """The sort key of tilings: the time, and a fraction of what overlaps."""
 
 
 class PricedTilings:
@@ -141,7 +140,7 @@ def _refused() -> Found[KernelTiling]:
 
 
 def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | None:
-    """Return the tilings that are tried for a kernel, None where none of them fits."""
+    """Return the candidate tilings of a kernel, None if none of them fits."""
     for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
         sizes = {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
         if (found := launches_that_fit(summary, sizes, {}, gpu)) is not None:
@@ -153,9 +152,9 @@ def launches_that_fit(
     summary: KernelSummary, blocks: Sizes, given: Mapping[str, int], gpu: Device
 ) -> PricedTilings | None:
     """
-    Return `blocks` with the num_warps and num_stages that are tried.
+    Return `blocks` with the candidates for num_warps and num_stages.
 
-    Those that are `given` are not varied. Returns None where nothing fits.
+    Those that are `given` are not varied. Returns None if nothing fits.
     """
     for launches in (LAUNCHES, LARGE_LAUNCHES):
         tried = {n: (given[n],) if n in given else s for n, s in launches.items()}
@@ -165,7 +164,7 @@ def launches_that_fit(
 
 
 def smallest_blocks(summary: KernelSummary) -> dict[str, int]:
-    """Return the smallest block size that is tried for each dimension."""
+    """Return the smallest candidate block size of each dimension."""
     return {
         dim: min(block_sizes(summary, dim, SHORT_DEPTHS)) for dim in summary.extents
     }
@@ -175,10 +174,10 @@ def block_sizes(
     summary: KernelSummary, dim: str, depths: Sequence[int] | None = None
 ) -> Sequence[int]:
     """
-    Return the block sizes to try for one dimension, smallest first.
+    Return the candidate block sizes of one dimension, smallest first.
 
-    `depths` are those for what contractions of 16-bit numbers sum. None takes the best,
-    `DOT_DEPTHS`, and the whole of what a loop inside another one sums.
+    `depths` are those of dimensions that 16-bit contractions sum. None takes the best,
+    `DOT_DEPTHS`, and the whole extent for a loop inside another one.
     """
     whole = power_of_two(summary.extents[dim])
     in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
@@ -202,8 +201,8 @@ def l2_swizzle(summary: KernelSummary, blocks: Mapping[str, int], gpu: Device) -
     """
     Return the L2 swizzle: how many programs along the first grid axis run together.
 
-    Where a product takes several waves, programs near each other on both axes share
-    more of their operands in L2.
+    If a product takes several waves, programs that are near each other on both axes
+    share more of their operands in L2.
     """
     trips = [int(summary.trips(dim, blocks)) for dim in summary.grid]
     split = [count for count in trips if count > 1]
