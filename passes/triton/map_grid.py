@@ -26,7 +26,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.triton.pad_blocks import grid_nodes, kernel_extents, pad_blocks
-from comet.passes.triton.slices import all_loops, rank_count, rank_loops
+from comet.passes.triton.slices import RankLoops, all_loops, rank_loops
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def map_grids(function: FuncOp) -> None:
 
 def grid_programs(node: SpatialOp) -> ProgramsAttr:
     """Return the programs of a grid node with blocks."""
-    loops, exact, whole = all_loops(node), exact_loops(node), kernel_extents(node)
+    loops, ranks, whole = all_loops(node), rank_loops(node), kernel_extents(node)
+    exact = exact_loops(node, ranks)
     counts: list[int] = []
     slices: list[int] = []
     for index, loop in enumerate(loops):
@@ -63,7 +64,7 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
     slicing = [index for index, loop in enumerate(loops) if loop.factor > 1]
     group = 1 if node.launch is None or len(slicing) != 2 else node.launch.group
     axes = [0] * len(loops)
-    if rank_count(node) == 1:
+    if ranks.ranks == 1:
         for index, axis in zip(slicing, _axes(len(slicing), group), strict=True):
             axes[index] = axis
     return ProgramsAttr(counts, slices, axes, group)
@@ -77,7 +78,7 @@ def _axes(loops: int, group: int) -> list[int]:
     return [*[0] * shared, *range(loops - shared)]
 
 
-def exact_loops(node: SpatialOp) -> set[int]:
+def exact_loops(node: SpatialOp, ranks: RankLoops) -> set[int]:
     """
     Return the loops whose programs have one tile each, and not a larger block.
 
@@ -89,7 +90,7 @@ def exact_loops(node: SpatialOp) -> set[int]:
     if signals_of(kernel, node):
         return set(range(len(node.loops)))
     dims = [loop.dim for loop in node.loops]
-    return {dims.index(dim) for dim in rank_loops(node).owned if dim in dims}
+    return {dims.index(dim) for dim in ranks.owned if dim in dims}
 
 
 def signals_of(kernel: KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:

@@ -42,9 +42,10 @@ class MaskCopiesPass(ModulePass):
 def mask_copies(function: FuncOp) -> None:
     """Write the masks of all copies in `function` that have none."""
     for grid in grid_nodes(function):
-        slices = kernel_slices(grid)
-        for op in grid.walk():
-            if isinstance(op, CopyOp) and op.mask is None:
+        copies = (op for op in grid.walk() if isinstance(op, CopyOp))
+        if unmasked := [op for op in copies if op.mask is None]:
+            slices = kernel_slices(grid)
+            for op in unmasked:
                 own = slices[op.parent_op()]
                 short = [dim for dim in names_of(op.result) if not own[dim].exact]
                 op.mask = ArrayAttr(map(StringAttr, short))

@@ -174,13 +174,13 @@ def rank_loops(node: SpatialOp) -> RankLoops:
     """Return the loops over ranks of a grid node."""
     kernel, ranks = node.parent_op(), rank_count(node)
     if ranks == 1 or not isinstance(kernel, KernelOp):
-        return RankLoops()
+        return RankLoops(ranks)
     return RankLoops(ranks, source_dims(kernel, node), destination_dims(kernel, node))
 
 
-def whole_slices(node: SpatialOp) -> dict[str, Slice]:
+def whole_slices(node: SpatialOp, loops: RankLoops) -> dict[str, Slice]:
     """Return the slices of a kernel that nothing has cut; shards may be ragged."""
-    kernel, loops, blocks = node.parent_op(), rank_loops(node), blocks_of(node)
+    kernel, blocks = node.parent_op(), blocks_of(node)
     totals = kernel.shard_extents if isinstance(kernel, KernelOp) else {}
     slices: dict[str, Slice] = {}
     for dim, extent in kernel_extents(node).items():
@@ -195,7 +195,8 @@ def whole_slices(node: SpatialOp) -> dict[str, Slice]:
 
 def kernel_slices(grid: SpatialOp) -> dict[Operation | None, Mapping[str, Slice]]:
     """Return the slices that each node of a kernel has of every dimension."""
-    ranks, whole = rank_loops(grid), whole_slices(grid)
+    ranks = rank_loops(grid)
+    whole = whole_slices(grid, ranks)
     found: dict[Operation | None, Mapping[str, Slice]] = {}
     for node in grid.walk():
         if isinstance(node, NodeOp):

@@ -266,7 +266,7 @@ class _KernelLowering:
         constexprs = self._constexprs.of_part(blocks_of(part.node))
         slices = {
             dim: self._whole(dim, shape, constexprs, home)
-            for dim, shape in whole_slices(part.node).items()
+            for dim, shape in whole_slices(part.node, part.over_ranks).items()
         }
         builder = Builder(InsertPoint.before(block.last_op))
         return Scope(
