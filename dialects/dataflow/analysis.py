@@ -16,6 +16,7 @@ from comet.dialects.compound.dims import names_of
 from comet.dialects.dataflow.channel import ChannelOp, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.flags import EpochOp, FlagsOp
 from comet.dialects.dataflow.program import BarrierOp, BufferOp, KernelOp, ProgramOp
+from comet.dialects.dataflow.signals import sent_with
 from comet.dialects.dataflow.transfer import (
     PullOp,
     PushOp,
@@ -24,6 +25,7 @@ from comet.dialects.dataflow.transfer import (
     StageOp,
     WaitOp,
 )
+from comet.dialects.schedule import SpatialOp
 
 UNSAID = State({}, {}, uniform=True)
 """What is known of a buffer that nothing has been written to."""
@@ -38,12 +40,27 @@ def _(op: ProgramOp | KernelOp, states: States) -> States:
     *ops, terminator = block.ops
     for each in ops:
         inner |= states_after(each, inner)
+        if isinstance(each, SpatialOp):
+            inner |= _sent(each, inner)
     yielded = [inner[value] for value in terminator.operands]
     return inner | dict(zip(op.results_, yielded, strict=True))
 
 
+def _sent(node: SpatialOp, states: States) -> States:
+    """Return the states of the channels to which the programs of a node store."""
+    found: dict[SSAValue, State] = {}
+    for out, value in zip(node.outs, node.yielded, strict=True):
+        for op in sent_with(value):
+            made = program_value(op.channel).owner
+            assert isinstance(made, ChannelOp | ReceiveBufferOp)
+            found[made.result] = _received(op, made, out, states)
+    return found
+
+
 @op_states.register
 def _(op: PushOp | StageOp, states: States) -> States:
+    if op.stored is not None:
+        return {op.stored: states[op.value]}
     made = program_value(op.channel).owner
     assert isinstance(made, ChannelOp | ReceiveBufferOp)
     return {made.result: _received(op, made, op.value, states)}

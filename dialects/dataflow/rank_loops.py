@@ -13,14 +13,8 @@ from xdsl.ir import SSAValue
 
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow import (
-    KernelOp,
-    PullOp,
-    PushOp,
-    ReadOp,
-    StageOp,
-    WaitOp,
-)
+from comet.dialects.dataflow import KernelOp, PullOp, ReadOp, WaitOp
+from comet.dialects.dataflow.signals import producers_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 
@@ -99,8 +93,7 @@ def destination_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
     """Return the dimensions whose shards `node` makes for one rank after another."""
     names = kernel.destinations
     named = () if names is None else [name.data for name in names]
-    given = [op for op in kernel.body.block.ops if isinstance(op, PushOp | StageOp)]
-    split = {op.channel_type.split for op in given if op.value in node.outs}
+    split = {op.channel_type.split for op in producers_in(kernel, node)}
     return tuple(dim for dim in named if dim in split)
 
 

@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow import (
+from comet.dialects.dataflow.channel import (
     ChannelOp,
-    FlagsOp,
-    KernelOp,
-    PushOp,
+    ChannelType,
     ReceiveBufferOp,
-    SignalOp,
-    StageOp,
-    WaitOp,
     program_value,
 )
-from comet.dialects.dataflow.channel import ChannelType
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.dataflow.flags import FlagsOp
+from comet.dialects.dataflow.program import KernelOp
+from comet.dialects.dataflow.transfer import PushOp, SignalOp, StageOp, WaitOp
+from comet.dialects.schedule import CopyOp, SpatialOp
+from comet.dialects.schedule.node import NodeOp
 
 
 def blocks_of(channel: SSAValue) -> dict[str, int]:
@@ -39,11 +37,47 @@ def blocks_of(channel: SSAValue) -> dict[str, int]:
     return {}
 
 
+def node_of(producer: PushOp | StageOp) -> SpatialOp | None:
+    """Return the node on the launch grid whose tiles are stored, None if of none."""
+    parent = producer.parent_op()
+    node = parent.outermost if isinstance(parent, NodeOp) else producer.value.owner
+    return node if isinstance(node, SpatialOp) else None
+
+
+def producers_in(kernel: KernelOp, node: SpatialOp) -> Iterator[PushOp | StageOp]:
+    """Yield what stores tiles of a node to channels, at the border or inside."""
+    for op in kernel.walk():
+        if isinstance(op, PushOp | StageOp) and node_of(op) is node:
+            yield op
+
+
+def store_of(value: SSAValue) -> CopyOp | PushOp | StageOp | None:
+    """Return what stores a value that a node yields, perhaps in a node inside."""
+    while isinstance(value, OpResult) and isinstance(inner := value.op, NodeOp):
+        value = inner.yielded[value.index]
+    return value.owner if isinstance(value.owner, CopyOp | PushOp | StageOp) else None
+
+
+def sent_with(value: SSAValue) -> Iterator[PushOp | StageOp]:
+    """Yield what stores the tile that a value is to channels, at the same place."""
+    store = store_of(value)
+    if store is None or store.parent is None:
+        return
+    for op in store.parent.ops:
+        if isinstance(op, PushOp | StageOp) and op.value is store.operands[0]:
+            yield op
+
+
 def covers(signal: SignalOp, channel: SSAValue) -> bool:
     """Whether a signal covers a channel."""
-    return any(
-        program_value(each) is program_value(channel) for each in signal.channels
-    )
+    others = (each for each in signal.covered if isinstance(each.type, ChannelType))
+    listed = program_value(channel) in map(program_value, (signal.channel, *others))
+    return listed and (not in_node(signal) or any(_producers(signal, channel)))
+
+
+def in_node(signal: SignalOp) -> bool:
+    """Whether a signal is in a node, where programs do it."""
+    return isinstance(signal.parent_op(), NodeOp)
 
 
 def can_cover(signal: SignalOp, channel: SSAValue) -> bool:
@@ -53,15 +87,16 @@ def can_cover(signal: SignalOp, channel: SSAValue) -> bool:
     It can if the signalling programs have stored to the channel before, for the same
     ranks.
     """
-    block = signal.parent
     own = next(iter(_producers(signal, signal.channel)), None)
     others = list(_producers(signal, channel))
     return (
-        block is not None
-        and own is not None
+        own is not None
         and bool(others)
         and all(_same_programs(own, other) for other in others)
-        and all(other.is_before_in_block(signal) for other in (own, *others))
+        and (
+            in_node(signal)
+            or all(other.is_before_in_block(signal) for other in (own, *others))
+        )
     )
 
 
@@ -101,22 +136,23 @@ def awaited_channel(wait: WaitOp) -> SSAValue:
 
 
 def _producers(signal: SignalOp, channel: SSAValue) -> Iterator[PushOp | StageOp]:
-    """Yield the producers of a channel in the kernel of a signal."""
+    """Yield the producers of a channel that a signal follows."""
     block = signal.parent
     assert block is not None
-    for op in block.ops:
-        if isinstance(op, PushOp | StageOp) and program_value(
-            op.channel
-        ) is program_value(channel):
+    given = [op for op in block.ops if isinstance(op, PushOp | StageOp)]
+    if in_node(signal):
+        given = [op for value in signal.covered for op in sent_with(value)]
+    for op in given:
+        if program_value(op.channel) is program_value(channel):
             yield op
 
 
 def _same_programs(one: PushOp | StageOp, other: PushOp | StageOp) -> bool:
     """Whether the same programs produce both, for the same ranks."""
-    node = one.value.owner
+    node = node_of(one)
     return (
-        isinstance(node, SpatialOp)
-        and other.value.owner is node
+        node is not None
+        and node_of(other) is node
         and one.channel_type.split == other.channel_type.split
         and _group(one.channel) == _group(other.channel)
     )

@@ -3,7 +3,7 @@ What kernels do with channels: push, stage, signal, wait, read, pull.
 
 These operations are in a kernel, next to its node on the launch grid, and act at the
 node's border: a tile is pushed when it is made, and waited for before it is loaded.
-`place-waits` moves waits into nodes, to where programs wait.
+`place-waits` moves pushes, stages, signals and waits into nodes, to where they act.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from xdsl.irdl import (
     operand_def,
     opt_operand_def,
     opt_prop_def,
+    opt_result_def,
     result_def,
     traits_def,
     var_operand_def,
@@ -30,6 +31,12 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.compound.dims import (
+    element_type_of,
+    level_of,
+    names_of,
+    with_level,
+)
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType
 from comet.dialects.dataflow.flags import (
     KERNEL,
@@ -52,8 +59,6 @@ VIEWS = RangeVarConstraint("T", RangeOf(base(TensorType)))
 class _OnChannel(IRDLOperation, ABC):
     """What works on a channel; `epoch` is there once channels are lowered."""
 
-    traits = traits_def(HasParentNamed((KERNEL,)))
-
     channel = operand_def(ChannelType)
     epoch = opt_operand_def(EpochType)
 
@@ -73,28 +78,62 @@ class _OnChannel(IRDLOperation, ABC):
 
 
 class _Producer(_OnChannel, ABC):
-    """Produces a value for a channel."""
+    """
+    Produces a value for a channel.
+
+    In a kernel it takes what a node makes. In a node it takes a tile of that, and
+    returns what it has stored, at the level of the channel.
+    """
+
+    traits = traits_def(HasParentNamed((KERNEL, *NODES)))
 
     value = operand_def(base(TensorType))
+    stored = opt_result_def(base(TensorType))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$value `to` $channel (`epoch` $epoch^)? attr-dict `:` type($value) `,` "
-        "type($channel)"
+        "type($channel) (`->` type($stored)^)?"
     )
 
     def __init__(
-        self, value: SSAValue, channel: SSAValue, epoch: SSAValue | None = None
+        self,
+        value: SSAValue,
+        channel: SSAValue,
+        epoch: SSAValue | None = None,
+        stored: Attribute | None = None,
     ):
         # Fields of a subclass come before those of its base.
-        super().__init__(operands=[value, channel, epoch])
+        super().__init__(operands=[value, channel, epoch], result_types=[stored])
 
     def verify_value(self) -> None:
         """Raise `VerifyException` unless the value is what the channel carries."""
-        if self.value.type != self.channel_type.sent:
+        sent, parent = self.channel_type.sent, self.parent_op()
+        in_node = parent is not None and parent.name in NODES
+        if (self.stored is not None) != in_node:
             raise VerifyException(
-                f"'{self.name}' op the channel carries {self.channel_type.sent}, not "
-                f"{self.value.type}"
+                f"'{self.name}' op returns what it has stored in a node, and only there"
             )
+        if self.stored is None:
+            if self.value.type != sent:
+                raise VerifyException(
+                    f"'{self.name}' op the channel carries {sent}, not "
+                    f"{self.value.type}"
+                )
+        elif with_level(self.value.type, level_of(sent)) != self.stored.type:
+            raise VerifyException(
+                f"'{self.name}' op stores {self.value.type} at {level_of(sent)}, where "
+                f"the channel is, not as {self.stored.type}"
+            )
+        elif _kind(self.stored) != _kind(sent):
+            raise VerifyException(
+                f"'{self.name}' op the channel carries {sent}, of which "
+                f"{self.value.type} is no tile"
+            )
+
+
+def _kind(value: SSAValue | Attribute) -> tuple[object, ...]:
+    """Return what a tile has in common with the whole."""
+    return (*names_of(value), element_type_of(value))
 
 
 @irdl_op_definition
@@ -104,6 +143,8 @@ class PushOp(_Producer):
 
     ```mlir
     dataflow.push %x to %ch : tensor<..>, !dataflow.channel<push ..>
+    %s = dataflow.push %t to %ch epoch %e
+        : tensor<..>, !dataflow.channel<push ..> -> tensor<..>
     ```
     """
 
@@ -133,6 +174,8 @@ class StageOp(_Producer):
 
 class _Consumer(_OnChannel, ABC):
     """Consumes what all ranks sent to a channel."""
+
+    traits = traits_def(HasParentNamed((KERNEL,)))
 
     result = result_def(base(TensorType))
     assembly_format = (
@@ -223,19 +266,22 @@ class SignalOp(_OnFlags):
     there.
 
     `covers` lists other channels to which the same programs have stored their tiles:
-    the signal speaks for these, too. `fence` makes all threads' stores precede the
-    release, which one thread does.
+    the signal speaks for these, too. In a node it also lists what has been stored.
+    `fence` makes all threads' stores precede the release, which one thread does.
 
     ```mlir
     dataflow.signal %ch covers(%other : !dataflow.channel<..>) : !dataflow.channel<..>
     dataflow.signal %box flags %flags epoch %epoch release system fence
         : !dataflow.channel<..>, !dataflow.flags<..>
+    dataflow.signal %box covers(%other, %s, %t : !dataflow.channel<..>, tensor<..>,
+        tensor<..>) flags %flags epoch %epoch release system fence
+        : !dataflow.channel<..>, !dataflow.flags<..>
     ```
     """
 
     name = "dataflow.signal"
-    traits = traits_def(HasParentNamed((KERNEL,)))
-    covered = var_operand_def(ChannelType)
+    traits = traits_def(HasParentNamed((KERNEL, *NODES)))
+    covered = var_operand_def()
     fence = opt_prop_def(UnitAttr)
     assembly_format = (
         "$channel (`covers` `(` $covered^ `:` type($covered) `)`)? "
@@ -263,14 +309,23 @@ class SignalOp(_OnFlags):
             },
         )
 
-    @property
-    def channels(self) -> tuple[SSAValue, ...]:
-        """All channels that the signal speaks for, the one with the flags first."""
-        return (self.channel, *self.covered)
-
     def verify_(self) -> None:
         self.verify_lowered()
-        if len(set(self.channels)) < len(self.channels):
+        parent = self.parent_op()
+        in_node = parent is not None and parent.name in NODES
+        stored = [v for v in self.covered if not isinstance(v.type, ChannelType)]
+        if bool(stored) != in_node:
+            raise VerifyException(
+                f"'{self.name}' op lists what has been stored in a node, and only there"
+            )
+        for value in stored:
+            if not isinstance(value.type, TensorType):
+                raise VerifyException(
+                    f"'{self.name}' op covers channels and what has been stored, not "
+                    f"{value.type}"
+                )
+        listed = (self.channel, *self.covered)
+        if len(set(listed)) < len(listed):
             raise VerifyException(
                 f"'{self.name}' op speaks for a channel twice; name each once"
             )

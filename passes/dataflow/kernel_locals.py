@@ -17,14 +17,12 @@ from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import (
     KernelOp,
     PullOp,
-    PushOp,
     ReadOp,
-    StageOp,
     WaitOp,
     program_value,
 )
 from comet.dialects.dataflow.channel import ChannelType
-from comet.dialects.dataflow.signals import awaited_channel, blocks_of
+from comet.dialects.dataflow.signals import awaited_channel, blocks_of, producers_in
 from comet.dialects.schedule import SpatialOp
 
 
@@ -108,12 +106,11 @@ def _is_producer(made: OpResult, channel: SSAValue) -> bool:
     Whether the node that makes a value is a producer of a channel, perhaps of another
     value.
     """
-    return any(
-        isinstance(use.operation, PushOp | StageOp)
-        and program_value(use.operation.channel) is channel
-        for out in made.op.results
-        for use in out.uses
-    )
+    kernel, node = made.op.parent_op(), made.op
+    assert isinstance(kernel, KernelOp)
+    assert isinstance(node, SpatialOp)
+    producers = producers_in(kernel, node)
+    return any(program_value(op.channel) is channel for op in producers)
 
 
 def _keeps(dim: str, made: SSAValue, read: SSAValue) -> bool:

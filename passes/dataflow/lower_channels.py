@@ -37,7 +37,7 @@ from comet.dialects.dataflow import (
     StageOp,
     WaitOp,
 )
-from comet.dialects.dataflow.signals import signalled_with, uses_of
+from comet.dialects.dataflow.signals import node_of, signalled_with, uses_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import erase, insert_before, rebuild_kernel
@@ -128,8 +128,8 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
 
 def destinations(producer: PushOp | StageOp, ranks: int) -> int:
     """Return for how many different ranks the tiles are, one rank each."""
-    node, split = producer.value.owner, producer.channel_type.split
-    assert isinstance(node, SpatialOp)
+    node, split = node_of(producer), producer.channel_type.split
+    assert node is not None
     return ranks if split in [loop.dim for loop in node.loops] else 1
 
 

@@ -6,7 +6,7 @@ on the launch grid that loads what it is for: before the loop over sources, or i
 where a source has several tiles, or to the start of the programs. There it takes views
 and returns them for the loads. What other programs of the same rank store, a node waits
 for first. A wait does not move past a push, a stage or a signal: what is not waited for
-then, `verify-sync` rejects.
+then, `verify-sync` rejects. Pushes, stages and signals move too, see `place_sends`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -35,6 +35,7 @@ from comet.dialects.dataflow import (
     StageOp,
     WaitOp,
 )
+from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.rank_loops import (
     destination_dims,
     source_dims,
@@ -44,6 +45,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import local_waits
+from comet.passes.dataflow.place_sends import handed_in, place_sends, plan_sends
 from comet.passes.schedule.hoist_copies import hoist
 from comet.passes.schedule.materialize_copies import has_transfers, materialize
 from comet.passes.schedule.split_loops import split_loops
@@ -58,7 +60,7 @@ class PlaceWaitsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of every function that is no reference."""
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
-            if has_waits(function) and has_transfers(function):
+            if is_at_borders(function) and has_transfers(function):
                 raise PassFailedException(
                     f"place-waits: @{function.sym_name.data} moves tiles at the "
                     "borders of nodes, which a wait inside would come after; run "
@@ -90,6 +92,8 @@ def place_waits(function: FuncOp) -> None:
                 _place(placed)
             for wait in dict.fromkeys(wait for each in plan for wait in each.waits):
                 Rewriter.erase_op(wait)
+            for node in kernel.nodes:
+                place_sends(plan_sends(node))
 
 
 def act_in_nodes(function: FuncOp) -> None:
@@ -100,10 +104,14 @@ def act_in_nodes(function: FuncOp) -> None:
     place_waits(function)
 
 
-def has_waits(function: FuncOp) -> bool:
-    """Whether a wait is at the border of a kernel: it is still to be placed."""
-    waits = (op for op in function.walk() if isinstance(op, WaitOp))
-    return any(isinstance(op.parent_op(), KernelOp) for op in waits)
+def is_at_borders(function: FuncOp) -> bool:
+    """Whether waits, stores to channels or signals are still at borders of kernels."""
+    return any(
+        isinstance(op, WaitOp | PushOp | StageOp | SignalOp)
+        and isinstance(op.parent_op(), KernelOp)
+        and not (isinstance(op, SignalOp) and input_of(op.channel) is not None)
+        for op in function.walk()
+    )
 
 
 def plan_waits(node: SpatialOp) -> tuple[PlacedWait, ...]:
@@ -246,12 +254,3 @@ def _wait_in(block: Block, placed: PlacedWait, views: Sequence[SSAValue]) -> Wai
     for view, value in zip(views, made.awaited, strict=True):
         value.name_hint = view.name_hint
     return made
-
-
-def handed_in(value: SSAValue, block: Block) -> SSAValue:
-    """Hand a value of a kernel to a block in its nodes; return what it is called."""
-    node: Operation | None = block.parent_op()
-    if not isinstance(node, NodeOp):
-        return value
-    assert node.parent is not None
-    return node.hand_in(handed_in(value, node.parent))

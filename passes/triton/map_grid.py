@@ -21,7 +21,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from comet.dialects.dataflow import KernelOp, PushOp, SignalOp, StageOp
+from comet.dialects.dataflow import KernelOp, SignalOp, program_value
+from comet.dialects.dataflow.signals import producers_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -95,11 +96,6 @@ def exact_loops(node: SpatialOp, ranks: RankLoops) -> set[int]:
 
 def signals_of(kernel: KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:
     """Return the signals of what a node stores to channels."""
-    ops = list(kernel.body.block.ops)
-    stored = {
-        op.channel
-        for op in ops
-        if isinstance(op, PushOp | StageOp) and op.value in node.outs
-    }
-    signals = (op for op in ops if isinstance(op, SignalOp))
-    return tuple(op for op in signals if op.channel in stored)
+    stored = {program_value(op.channel) for op in producers_in(kernel, node)}
+    signals = (op for op in kernel.walk() if isinstance(op, SignalOp))
+    return tuple(op for op in signals if program_value(op.channel) in stored)

@@ -56,7 +56,8 @@ def mutants(module: ModuleOp) -> Iterator[tuple[str, ModuleOp]]:
 def _edits(op: Operation) -> Iterator[Edit]:
     """Yield the changes that make sense for an operation."""
     if isinstance(op, BarrierOp | SignalOp | WaitOp | PushOp | StageOp):
-        yield "removed", _remove
+        if not isinstance(op, PushOp | StageOp) or op.stored is None:
+            yield "removed", _remove
         yield "doubled", _double
     if isinstance(op, BarrierOp):
         yield "of the other kind", _flip

@@ -28,7 +28,7 @@ from comet.dialects.dataflow import (
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, tile_of
-from comet.dialects.dataflow.signals import can_cover, covers
+from comet.dialects.dataflow.signals import can_cover, covers, in_node, node_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import outside
 from comet.passes.dataflow.lower_channels import destinations
@@ -205,7 +205,8 @@ def signals_follow_stores(wiring: Wiring) -> str | None:
                 f"{kernel_of(signal)} signals {wiring.name}, to which it does not "
                 "store; signal in the kernel that does"
             )
-        if producer is not None and wiring.before(signal, producer):
+        early = in_node(signal) and not covers(signal, wiring.receive_buffer.result)
+        if producer is not None and (early or wiring.before(signal, producer)):
             return (
                 f"{kernel_of(signal)} signals {wiring.name} before it stores; put the "
                 "signal after the stores"
@@ -249,8 +250,8 @@ def memory_is_ordered(wiring: Wiring) -> str | None:
 def tiles_fit_blocks(wiring: Wiring) -> str | None:
     """A tile belongs to one block of one message."""
     for producer in wiring.producers:
-        node = producer.value.owner
-        if not isinstance(node, SpatialOp):
+        node = node_of(producer)
+        if node is None:
             return (
                 f"{kernel_of(producer)} gives to {wiring.name} what no node on the "
                 "launch grid makes; only tiles of such a node can be counted"
@@ -289,7 +290,7 @@ def _crossed_blocks(
     wiring: Wiring, producer: Producer, node: SpatialOp, flags: FlagsOp
 ) -> str | None:
     """Say which tiles lie in two blocks, None if each lies in one."""
-    whole = extents_of(producer.value)
+    whole = extents_of(producer.channel_type.sent)
     extents = extents_of(producer.channel_type.message)
     for loop in flags.type.blocks:
         dim, extent = loop.dim, extents[loop.dim]
@@ -336,8 +337,8 @@ def writers_are_counted(wiring: Wiring) -> str | None:
 
 
 def _tiles_per_block(wiring: Wiring, producer: Producer, flags: FlagsOp) -> int:
-    node = producer.value.owner
-    assert isinstance(node, SpatialOp)
+    node = node_of(producer)
+    assert node is not None
     programs = prod(loop.factor for loop in node.loops)
     blocks = prod(loop.factor for loop in flags.type.blocks)
     return programs // (blocks * destinations(producer, wiring.receive_buffer.ranks))

@@ -85,15 +85,13 @@ def store(
     comment: str,
 ) -> None:
     """
-    Write a tile to the current slice of a buffer, and wherever it goes besides.
+    Write a tile to the current slice of a buffer, and of its copy if it has one.
 
     What is `masked` is said by a copy; other stores are masked where slices are short.
     """
     if buffer.pointer is not None:
         cache, within = buffer.cache, buffer.within
         store_tile(scope, buffer, tile, comment, cache, within, masked)
-    for push in buffer.pushes:
-        push(scope, tile, comment, buffer.within)
     if buffer.copy is not None:
         store(scope, buffer.copy, tile, masked, comment)
 

@@ -39,7 +39,6 @@ from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.grid import Grid, lower_grid
 from comet.passes.triton.lower_to_triton.memory import (
     KernelMemory,
-    check_signal,
     pointed,
     pointer_type,
 )
@@ -49,10 +48,9 @@ from comet.passes.triton.lower_to_triton.ranks import (
     RankParameters,
     rank_parameters,
 )
-from comet.passes.triton.lower_to_triton.sends import signal
+from comet.passes.triton.lower_to_triton.sends import lower_signal
 from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Prologue
 from comet.passes.triton.lower_to_triton.values import Scope
-from comet.passes.triton.map_grid import signals_of
 from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (
     RankLoops,
@@ -85,7 +83,6 @@ class Part:
     """One node of a kernel; some programs do it, later ones do the next."""
 
     node: SpatialOp
-    signals: tuple[SignalOp, ...]
     over_ranks: RankLoops
 
     @property
@@ -130,7 +127,7 @@ def _parts(kernel: dataflow.KernelOp, world: int) -> list[Part]:
             f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
             "launch grid"
         )
-    return [Part(node, signals_of(kernel, node), rank_loops(node)) for node in grids]
+    return [Part(node, rank_loops(node)) for node in grids]
 
 
 def grid_of(node: SpatialOp) -> tuple[int, ...]:
@@ -224,9 +221,7 @@ class _KernelLowering:
         builder = Builder(InsertPoint.before(first.block.last_op))
         scope = Scope(builder, first.home, self._constexprs, {}, ranks=self._ranks)
         for op in signals:
-            check_signal(op)
-            memory = self.memory
-            signal(scope, memory.channel(op.channel), memory.flags(op.flags, op))
+            lower_signal(op, scope, self.memory)
         return others
 
     def _lower_parts(self, parts: Sequence[Part], programs: Programs) -> None:
@@ -242,7 +237,7 @@ class _KernelLowering:
     def _lower_part(
         self, part: Part, block: Block, home: Prologue, program: SSAValue | None
     ) -> None:
-        """Write a node and its signals."""
+        """Write a node."""
         node, memory = part.node, self.memory
         extents = kernel_extents(node)
         scope = self._scope(part, block, home, program)
@@ -254,9 +249,6 @@ class _KernelLowering:
             owned,
         )
         lower_grid(node, scope, grid, body)
-        for op in part.signals:
-            check_signal(op)
-            signal(scope, memory.channel(op.channel), memory.flags(op.flags, op))
 
     def _scope(
         self, part: Part, block: Block, home: Prologue, program: SSAValue | None

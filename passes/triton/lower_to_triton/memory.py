@@ -17,10 +17,8 @@ from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, progra
 from comet.dialects.dataflow.flags import FlagScope, FlagsOp, FlagsType, Semantics
 from comet.dialects.dataflow.transfer import (
     PullOp,
-    PushOp,
     ReadOp,
     SignalOp,
-    StageOp,
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp
@@ -34,13 +32,11 @@ from comet.passes.triton.lower_to_triton.channels import (
     combined,
 )
 from comet.passes.triton.lower_to_triton.ranks import RankParameters, add_parameter
-from comet.passes.triton.lower_to_triton.sends import PushTo, StageIn
 from comet.passes.triton.lower_to_triton.slices import Constexprs
 from comet.passes.triton.lower_to_triton.values import (
     MAX_INDEX,
     Buffer,
     GridIndex,
-    Push,
     Scope,
     buffer_at,
     row_major,
@@ -161,8 +157,7 @@ class KernelMemory:
         return Flags(self._pointers[value], owner.type, owner.writers.value.data)
 
     def target(self, value: SSAValue) -> Buffer:
-        """Return where a result of the grid node goes: to a buffer, to channels."""
-        pushes: list[Push] = []
+        """Return where a result of the grid node goes: to a buffer, or nowhere."""
         cache: SSAValue | None = None
         buffer = buffer_at(None, extents_of(value))
         terminator = self._kernel.body.block.last_op
@@ -172,11 +167,7 @@ class KernelMemory:
                 buffer = self.buffers[self._kernel.results_[use.index]]
             elif isinstance(op, RenameOp | SpatialOp) and self._ranks is not None:
                 cache = self._ranks.cache()
-            elif isinstance(op, PushOp):
-                pushes.append(PushTo(self.channel(op.channel)))
-            elif isinstance(op, StageOp):
-                pushes.append(StageIn(self.channel(op.channel)))
-        return replace(buffer, pushes=tuple(pushes), cache=cache)
+        return replace(buffer, cache=cache)
 
     def allocate(
         self, scope: Scope, value: SSAValue, extents: Mapping[str, int]

@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind
 from comet.dialects.compound.dims import element_type_of, level_of, names_of
-from comet.dialects.dataflow import WaitOp
+from comet.dialects.dataflow import PushOp, SignalOp, StageOp, WaitOp
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
@@ -41,6 +41,7 @@ from comet.passes.triton.lower_to_triton.ops import (
     accumulator_of,
     contraction,
 )
+from comet.passes.triton.lower_to_triton.sends import lower_send, lower_signal
 from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.table import lower_op
 from comet.passes.triton.lower_to_triton.values import Buffer, Scope, Tile, scope_in
@@ -93,6 +94,10 @@ class BodyLowering:
                 self._lower_copy(op, scope, found)
             elif isinstance(op, WaitOp):
                 lower_wait(op, scope, self._memory, self.sources)
+            elif isinstance(op, PushOp | StageOp):
+                lower_send(op, scope, self._memory, found)
+            elif isinstance(op, SignalOp):
+                lower_signal(op, scope, self._memory)
             else:
                 lower_op(op, scope)
         stored = {
@@ -126,7 +131,8 @@ class BodyLowering:
         if target is None:
             return self._allocate(scope, value)
         stored = target.pointer is not None and target.within is None
-        if stored or len(list(value.uses)) == 1:
+        uses = (use.operation for use in value.uses)
+        if stored or sum(not isinstance(op, SignalOp) for op in uses) == 1:
             return target
         return replace(self._allocate(scope, value), copy=target)
 
@@ -170,7 +176,8 @@ class BodyLowering:
     def _is_read_again(self, op: Operation) -> bool:
         """Whether the body of a node uses what an operation stores to memory."""
         return any(
-            self.is_in_memory(result) and not isinstance(use.operation, YieldOp)
+            self.is_in_memory(result)
+            and not isinstance(use.operation, SignalOp | YieldOp)
             for result in op.results
             for use in result.uses
         )

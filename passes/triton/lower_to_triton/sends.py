@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import i32
@@ -9,8 +10,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
-from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.dims import extents_of, level_of, names_of
+from comet.dialects.dataflow import PushOp, SignalOp, StageOp
 from comet.dialects.dataflow.channel import block_extent
+from comet.dialects.schedule import CopyOp
+from comet.dialects.schedule.node import outside
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.access import placed, steps_along, store_tile
 from comet.passes.triton.lower_to_triton.channels import (
@@ -24,6 +28,7 @@ from comet.passes.triton.lower_to_triton.channels import (
     message_name,
     ranks_of,
 )
+from comet.passes.triton.lower_to_triton.memory import KernelMemory, check_signal
 from comet.passes.triton.lower_to_triton.values import (
     Buffer,
     Owner,
@@ -132,6 +137,40 @@ class StageIn:
         target = buffer_at(base, channel.in_memory)
         cache = ranks_of(scope).cache()
         store_tile(scope, target, tile, f"stage: {comment}", cache, within)
+
+
+def lower_send(
+    op: PushOp | StageOp,
+    scope: Scope,
+    memory: KernelMemory,
+    yielded: Mapping[SSAValue, Buffer | None],
+) -> None:
+    """
+    Write the stores of a tile to channels.
+
+    Programs that do not store the tile where it is yielded do not send it either.
+    """
+    assert op.stored is not None
+    target, other = yielded.get(op.stored), op.prev_op
+    while isinstance(other, PushOp | StageOp):
+        other = other.prev_op
+    if isinstance(other, CopyOp) and other.source is op.value:
+        copied = scope.values[other.result]
+        target = (copied.copy or copied) if isinstance(copied, Buffer) else None
+    channel = memory.channel(outside(op.channel))
+    send = PushTo(channel) if isinstance(op, PushOp) else StageIn(channel)
+    comment = f"{level_of(op.value)} -> {level_of(op.stored)}"
+    send(scope, scope.tile(op.value), comment, target and target.within)
+    if target is not None:
+        scope.values[op.stored] = target
+
+
+def lower_signal(op: SignalOp, scope: Scope, memory: KernelMemory) -> None:
+    """Write a signal: to one receiver, or in a loop over all of them."""
+    check_signal(op)
+    assert op.flags is not None
+    flags = memory.flags(outside(op.flags), op)
+    signal(scope, memory.channel(outside(op.channel)), flags)
 
 
 def signal(scope: Scope, channel: Channel, flags: Flags) -> None:

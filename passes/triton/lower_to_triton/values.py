@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import StringAttr
@@ -93,8 +92,6 @@ class Buffer:
     origins: Mapping[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     """The first element that is in memory, where that is not the dimension's first."""
     gathered: Gathered | None = None
-    pushes: tuple[Push, ...] = ()
-    """Where else tiles that are stored here go."""
     first: SSAValue | None = None
     """The first of the positions along a dimension, where that is not 0."""
     cache: SSAValue | None = None
@@ -136,16 +133,6 @@ def _renamed(stride: Stride | None, renaming: Mapping[str, str]) -> Stride | Non
     if stride is None:
         return None
     return tuple((renaming.get(dim, dim), extent) for dim, extent in stride)
-
-
-class Push(Protocol):
-    """Stores tiles of a value to other ranks as well."""
-
-    def __call__(
-        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
-    ) -> None:
-        """Store one tile, the current slice of the value, where `within` holds."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,10 @@ from comet.passes.triton.lower_to_triton.channels import (
     ranks_of,
     wait_for,
 )
-from comet.passes.triton.lower_to_triton.memory import KernelMemory, check_wait
+from comet.passes.triton.lower_to_triton.memory import (
+    KernelMemory,
+    check_wait,
+)
 from comet.passes.triton.lower_to_triton.values import Buffer, Scope, Tile
 
 

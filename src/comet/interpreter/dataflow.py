@@ -32,6 +32,7 @@ from comet.dialects.dataflow import (
 )
 from comet.interpreter.instances import join, split
 from comet.interpreter.machine import Interpreter, Values, evaluate
+from comet.interpreter.schedule import whole
 from comet.interpreter.tensor import Tensor, scalar
 
 
@@ -83,8 +84,8 @@ def _(op: ChannelOp | ReceiveBufferOp, machine: Interpreter, args: Values) -> Va
 def _(op: PushOp | StageOp, machine: Interpreter, args: Values) -> Values:
     channel = program_value(op.channel)
     assert isinstance(channel.owner, ChannelOp | ReceiveBufferOp)
-    machine.values[channel] = _received(channel.owner, args[0])
-    return ()
+    machine.values[channel] = _received(channel.owner, whole(op, args[0]))
+    return args[: len(op.results)]
 
 
 def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:

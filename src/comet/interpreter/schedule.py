@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound import ReduceKind
@@ -80,6 +81,16 @@ def untiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
         if each.dim in value.dims:
             value = join(value, each.dim, dict(each.axes), each.cut.extent)
     return value
+
+
+def whole(op: Operation, value: Tensor) -> Tensor:
+    """Return the value whose tiles an operation has, in all nodes around it."""
+    node = op.parent_op()
+    if not isinstance(node, NodeOp):
+        return value
+    slices = slices_of(node)
+    value = instance(value, axes_of(_lost(slices, value)), 0)
+    return whole(node, untiled(value, slices))
 
 
 @evaluate.register

@@ -8,6 +8,9 @@
   : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<2x2x8xf32, #compound.dims<R, M, K>>>
 !FLAGS = !dataflow.flags<2, [M = 2]>
 
+!HBM = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!PUSHED = !dataflow.channel<push gather K : !HBM -> tensor<4x16xf32, #compound.dims<M, K @HBM>>>
+!STAGED = !dataflow.channel<pull gather K : !HBM -> tensor<4x16xf32, #compound.dims<M, K @HBM>>>
 !MEMORY = tensor<4x16xf32, #compound.dims<M, K @HBM>>
 !TILE = tensor<2x8xf32, #compound.dims<M, K @HBM>>
 !REGISTERS = tensor<2x8xf32, #compound.dims<M, K @REG>>
@@ -86,6 +89,33 @@ collective.mesh @gpus {rank = 2}
   }
   dataflow.yield %x1 : !L
 } -> !L
+
+// Programs store a tile to two channels, and signal both.
+%given = "test.op"() : () -> !HBM
+%q = dataflow.program ins(%given : !HBM) {
+^bb0(%x1: !HBM):
+  %box = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !PUSHED
+  %own = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !STAGED
+  %flags = dataflow.flags for %box writers 4 : !PUSHED -> !FLAGS
+  dataflow.kernel @inside ins(%x1, %box, %own, %flags : !HBM, !PUSHED, !STAGED, !FLAGS) {
+  ^bb0(%x2: !HBM, %box1: !PUSHED, %own1: !STAGED, %flags1: !FLAGS):
+    %e = dataflow.epoch
+    %n = schedule.spatial on grid [g0: M = 2] ins(%x2 : !HBM) with(%box1, %own1, %flags1, %e : !PUSHED, !STAGED, !FLAGS, !dataflow.epoch) outs(!HBM) {
+    ^bb0(%t: !TILE, %box2: !PUSHED, %own2: !STAGED, %flags2: !FLAGS, %e1: !dataflow.epoch):
+      // CHECK:      %u = schedule.copy
+      // CHECK-NEXT: %s = dataflow.push %u to %box2 epoch %e1 : tensor<2x8xf32, #compound.dims<M, K @REG>>, !dataflow.channel<push {{.*}}> -> tensor<2x8xf32, #compound.dims<M, K @HBM>>
+      // CHECK-NEXT: %v = dataflow.stage %u to %own2 epoch %e1 : tensor<2x8xf32, #compound.dims<M, K @REG>>, !dataflow.channel<pull {{.*}}> -> tensor<2x8xf32, #compound.dims<M, K @HBM>>
+      // CHECK-NEXT: dataflow.signal %box2 covers(%own2, %s, %v : !dataflow.channel<pull {{.*}}>, tensor<2x8xf32, #compound.dims<M, K @HBM>>, tensor<2x8xf32, #compound.dims<M, K @HBM>>) flags %flags2 epoch %e1 release system fence : !dataflow.channel<push {{.*}}>, !dataflow.flags<2, [M = 2]>
+      %u = schedule.copy %t : !TILE -> !REGISTERS
+      %s = dataflow.push %u to %box2 epoch %e1 : !REGISTERS, !PUSHED -> !TILE
+      %v = dataflow.stage %u to %own2 epoch %e1 : !REGISTERS, !STAGED -> !TILE
+      dataflow.signal %box2 covers(%own2, %s, %v : !STAGED, !TILE, !TILE) flags %flags2 epoch %e1 release system fence : !PUSHED, !FLAGS
+      schedule.yield %s : !TILE
+    }
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !HBM
+} -> !HBM
 
 // An input that lies where peers load it.
 // CHECK: %s = dataflow.program ins(%x : {{.*}}) {

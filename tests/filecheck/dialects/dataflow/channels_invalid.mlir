@@ -114,7 +114,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.push' expects parent op 'dataflow.kernel'
+// CHECK: 'dataflow.push' expects parent op to be one of 'dataflow.kernel', 'schedule.spatial', 'schedule.temporal'
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
@@ -646,3 +646,202 @@ collective.mesh @gpus {rank = 2}
   }
   dataflow.yield %x1 : !G
 } -> !G
+
+// -----
+
+// CHECK: 'dataflow.push' op returns what it has stored in a node, and only there
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
+!t = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+!F = !dataflow.flags<2, []>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
+  %fl = dataflow.flags for %ch writers 1 : !CH -> !F
+  dataflow.kernel @k ins(%x1, %ch, %fl : !L, !CH, !F) {
+  ^bb0(%x2: !L, %ch1: !CH, %fl1: !F):
+    %e = dataflow.epoch
+    %s = dataflow.push %x2 to %ch1 epoch %e : !L, !CH -> !L
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.push' op returns what it has stored in a node, and only there
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
+!t = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+!F = !dataflow.flags<2, []>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
+  %fl = dataflow.flags for %ch writers 1 : !CH -> !F
+  dataflow.kernel @k ins(%x1, %ch, %fl : !L, !CH, !F) {
+  ^bb0(%x2: !L, %ch1: !CH, %fl1: !F):
+    %e = dataflow.epoch
+    %n = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) with(%ch1, %fl1, %e : !CH, !F, !dataflow.epoch) outs(!L) {
+    ^bb0(%t: !T, %ch2: !CH, %f: !F, %e1: !dataflow.epoch):
+      %u = schedule.copy %t : !T -> !t
+      %v = dataflow.push %u to %ch2 epoch %e1 : !t, !CH -> !T
+      dataflow.push %u to %ch2 epoch %e1 : !t, !CH
+      schedule.yield %v : !T
+    }
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.push' op stores tensor<2x8xf32, #compound.dims<M, K @REG>> at HBM, where the channel is, not as tensor<2x8xf32, #compound.dims<M, K @REG>>
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
+!t = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+!F = !dataflow.flags<2, []>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
+  %fl = dataflow.flags for %ch writers 1 : !CH -> !F
+  dataflow.kernel @k ins(%x1, %ch, %fl : !L, !CH, !F) {
+  ^bb0(%x2: !L, %ch1: !CH, %fl1: !F):
+    %e = dataflow.epoch
+    %n = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) with(%ch1, %fl1, %e : !CH, !F, !dataflow.epoch) outs(!L) {
+    ^bb0(%t: !T, %ch2: !CH, %f: !F, %e1: !dataflow.epoch):
+      %u = schedule.copy %t : !T -> !t
+      %v = dataflow.push %u to %ch2 epoch %e1 : !t, !CH -> !T
+      %w = dataflow.push %u to %ch2 epoch %e1 : !t, !CH -> !t
+      schedule.yield %v : !T
+    }
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.push' op the channel carries tensor<4x8xf32, #compound.dims<M, K @HBM>>, of which tensor<2xf32, #compound.dims<M @REG>> is no tile
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
+!t = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+!F = !dataflow.flags<2, []>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
+  %fl = dataflow.flags for %ch writers 1 : !CH -> !F
+  dataflow.kernel @k ins(%x1, %ch, %fl : !L, !CH, !F) {
+  ^bb0(%x2: !L, %ch1: !CH, %fl1: !F):
+    %e = dataflow.epoch
+    %n = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) with(%ch1, %fl1, %e : !CH, !F, !dataflow.epoch) outs(!L) {
+    ^bb0(%t: !T, %ch2: !CH, %f: !F, %e1: !dataflow.epoch):
+      %u = schedule.copy %t : !T -> !t
+      %v = dataflow.push %u to %ch2 epoch %e1 : !t, !CH -> !T
+      %r1 = compound.reduce add %u : !t -> tensor<2xf32, #compound.dims<M @REG>>
+      %w = dataflow.push %r1 to %ch2 epoch %e1 : tensor<2xf32, #compound.dims<M @REG>>, !CH -> tensor<2xf32, #compound.dims<M @HBM>>
+      schedule.yield %v : !T
+    }
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.signal' op lists what has been stored in a node, and only there
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
+!t = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+!F = !dataflow.flags<2, []>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
+  %fl = dataflow.flags for %ch writers 1 : !CH -> !F
+  dataflow.kernel @k ins(%x1, %ch, %fl : !L, !CH, !F) {
+  ^bb0(%x2: !L, %ch1: !CH, %fl1: !F):
+    %e = dataflow.epoch
+    dataflow.signal %ch1 covers(%x2 : !L) flags %fl1 epoch %e release system fence : !CH, !F
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.signal' op lists what has been stored in a node, and only there
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
+!t = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+!F = !dataflow.flags<2, []>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
+  %fl = dataflow.flags for %ch writers 1 : !CH -> !F
+  dataflow.kernel @k ins(%x1, %ch, %fl : !L, !CH, !F) {
+  ^bb0(%x2: !L, %ch1: !CH, %fl1: !F):
+    %e = dataflow.epoch
+    %n = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) with(%ch1, %fl1, %e : !CH, !F, !dataflow.epoch) outs(!L) {
+    ^bb0(%t: !T, %ch2: !CH, %f: !F, %e1: !dataflow.epoch):
+      %u = schedule.copy %t : !T -> !t
+      %v = dataflow.push %u to %ch2 epoch %e1 : !t, !CH -> !T
+      dataflow.signal %ch2 flags %f epoch %e1 release system fence : !CH, !F
+      schedule.yield %v : !T
+    }
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !L
+} -> !L
+
+// -----
+
+// CHECK: 'dataflow.signal' op covers channels and what has been stored, not !dataflow.epoch
+!L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
+!G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
+!T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
+!t = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!CH = !dataflow.channel<push gather K : !L -> !G>
+!F = !dataflow.flags<2, []>
+collective.mesh @gpus {rank = 2}
+%x = "test.op"() : () -> !L
+%r = dataflow.program ins(%x : !L) {
+^bb0(%x1: !L):
+  %ch = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
+  %fl = dataflow.flags for %ch writers 1 : !CH -> !F
+  dataflow.kernel @k ins(%x1, %ch, %fl : !L, !CH, !F) {
+  ^bb0(%x2: !L, %ch1: !CH, %fl1: !F):
+    %e = dataflow.epoch
+    %n = schedule.spatial on grid [g0: M = 2] ins(%x2 : !L) with(%ch1, %fl1, %e : !CH, !F, !dataflow.epoch) outs(!L) {
+    ^bb0(%t: !T, %ch2: !CH, %f: !F, %e1: !dataflow.epoch):
+      %u = schedule.copy %t : !T -> !t
+      %v = dataflow.push %u to %ch2 epoch %e1 : !t, !CH -> !T
+      dataflow.signal %ch2 covers(%v, %e1 : !T, !dataflow.epoch) flags %f epoch %e1 release system fence : !CH, !F
+      schedule.yield %v : !T
+    }
+    dataflow.yield
+  }
+  dataflow.yield %x1 : !L
+} -> !L

@@ -1,0 +1,163 @@
+"""
+Pushes, stages and signals at the borders of kernels -> where programs store and signal.
+
+A part of `place-waits`. What a node makes is stored to channels where its tiles are
+copied to memory; if it goes nowhere else, in place of that copy. A signal is the last
+that a program does, and covers what has been stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from comet.dialects.compound import RenameOp
+from comet.dialects.dataflow import PushOp, SignalOp, StageOp
+from comet.dialects.dataflow.signals import sent_with, store_of
+from comet.dialects.schedule import CopyOp, SpatialOp, YieldOp
+from comet.dialects.schedule.node import NodeOp
+
+
+@dataclass(frozen=True)
+class SendPlan:
+    """What the programs of a node store to channels, and then signal."""
+
+    node: SpatialOp
+    producers: tuple[PushOp | StageOp, ...]
+    signals: tuple[SignalOp, ...]
+    """Those that come after all stores to their channels, which are of this node."""
+    local: tuple[int, ...]
+    """The results that other nodes of the kernel read."""
+
+
+def plan_sends(node: SpatialOp) -> SendPlan:
+    """Return what moves into a node; what comes in another order stays."""
+    kernel = node.parent
+    assert kernel is not None
+    given = [op for op in kernel.ops if isinstance(op, PushOp | StageOp)]
+    signals = [op for op in kernel.ops if isinstance(op, SignalOp)]
+    producers = [op for op in given if _can_store(op, node, signals)]
+    stored = [op.channel for op in producers]
+    others = [op.channel for op in given if op not in producers]
+    done = (
+        op
+        for op in signals
+        if op.flags is not None
+        and all(each in stored and each not in others for each in channels_of(op))
+    )
+    local = (i for i, out in enumerate(node.outs) if _is_read(out))
+    return SendPlan(node, tuple(producers), tuple(done), tuple(local))
+
+
+def channels_of(signal: SignalOp) -> tuple[SSAValue, ...]:
+    """Return the channels that a signal of a kernel covers, the one it has first."""
+    return (signal.channel, *signal.covered)
+
+
+def _can_store(
+    op: PushOp | StageOp, node: SpatialOp, signals: Sequence[SignalOp]
+) -> bool:
+    """Whether a node copies what is sent to memory, and no signal of it is earlier."""
+    early = (
+        signal
+        for signal in signals
+        if op.channel in channels_of(signal) and signal.is_before_in_block(op)
+    )
+    return (
+        op.epoch is not None
+        and op.value in node.outs
+        and isinstance(store_of(_made(op, node)), CopyOp)
+        and not any(early)
+    )
+
+
+def _made(op: PushOp | StageOp, node: SpatialOp) -> SSAValue:
+    """Return what a node yields as the value that is sent."""
+    assert isinstance(op.value, OpResult)
+    return node.yielded[op.value.index]
+
+
+def _is_read(out: SSAValue) -> bool:
+    """Whether another node of the kernel reads a result."""
+    readers = (use.operation for use in out.uses)
+    return any(isinstance(reader, RenameOp | SpatialOp) for reader in readers)
+
+
+def place_sends(plan: SendPlan) -> None:
+    """Move what a node sends and signals into its body."""
+    for op in plan.producers:
+        _place_producer(op, plan.node)
+    for signal in plan.signals:
+        _place_signal(signal, plan)
+    for op in (*plan.signals, *plan.producers):
+        Rewriter.erase_op(op)
+
+
+def _place_producer(op: PushOp | StageOp, node: SpatialOp) -> None:
+    """Store a tile to a channel after the copy of it, or in place of that."""
+    value = _made(op, node)
+    copy = store_of(value)
+    assert copy is not None
+    assert copy.parent is not None
+    assert op.epoch is not None
+    channel, epoch = (handed_in(each, copy.parent) for each in (op.channel, op.epoch))
+    made = type(op)(copy.operands[0], channel, epoch, copy.results[0].type)
+    made.location = op.location
+    assert made.stored is not None
+    made.stored.name_hint = copy.results[0].name_hint
+    last = [copy, *(sent for sent in sent_with(value) if sent is not copy)][-1]
+    Rewriter.insert_op(made, InsertPoint.after(last))
+    if isinstance(copy, CopyOp) and not _is_kept(op.value, value):
+        copy.result.replace_all_uses_with(made.stored)
+        Rewriter.erase_op(copy)
+
+
+def _is_kept(out: SSAValue, made: SSAValue) -> bool:
+    """Whether what a node makes goes anywhere but to channels, once it is stored."""
+    sent = (isinstance(use.operation, PushOp | StageOp) for use in out.uses)
+    left = (
+        isinstance(use.operation, YieldOp)
+        for value in _chain(made)
+        for use in value.uses
+    )
+    return not (all(sent) and all(left))
+
+
+def _chain(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield a value of a body, and what it is called in the nodes that make it."""
+    yield value
+    if isinstance(value, OpResult) and isinstance(inner := value.op, NodeOp):
+        yield from _chain(inner.yielded[value.index])
+
+
+def _place_signal(signal: SignalOp, plan: SendPlan) -> None:
+    """Let programs signal after all else, what they sent and what is read locally."""
+    node, channels = plan.node, channels_of(signal)
+    block = node.body.block
+    sent = [_made(op, node) for op in plan.producers if op.channel in channels]
+    covered = [*sent, *(node.yielded[index] for index in plan.local)]
+    assert signal.flags is not None
+    assert signal.epoch is not None
+    operands = (signal.flags, signal.epoch, *channels)
+    flags, epoch, channel, *others = (handed_in(value, block) for value in operands)
+    covered = (*others, *dict.fromkeys(covered))
+    made = SignalOp(channel, flags, epoch, covered=covered)
+    for name in ("semantics", "scope", "fence"):
+        made.properties.pop(name, None)
+        if name in signal.properties:
+            made.properties[name] = signal.properties[name]
+    made.location = signal.location
+    assert block.last_op is not None
+    Rewriter.insert_op(made, InsertPoint.before(block.last_op))
+
+
+def handed_in(value: SSAValue, block: Block) -> SSAValue:
+    """Hand a value of a kernel to a block in its nodes; return what it is called."""
+    node = block.parent_op()
+    if not isinstance(node, NodeOp):
+        return value
+    assert node.parent is not None
+    return node.hand_in(handed_in(value, node.parent))
