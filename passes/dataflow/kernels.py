@@ -1,4 +1,4 @@
-"""Changing the kernels of a launch plan: their operands, their results."""
+"""Rewrites of the kernels of a launch plan: their operands, their results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def rebuild_kernel(
     """
     Replace a kernel by one with other `ins`, and only the results `kept`.
 
-    The body is moved as it is; the caller has made its arguments and yield fit. Buffers
-    of other results go.
+    The body is moved unchanged; the caller has adapted its arguments and yield. Buffers
+    of other results are erased.
     """
     outs = [old.outs[index] for index in kept]
     region = old.detach_region(old.body)
@@ -36,7 +36,7 @@ def rebuild_kernel(
 
 
 def keep_ranks(old: KernelOp, new: KernelOp) -> None:
-    """Let a kernel say of ranks what the one does that it takes the place of."""
+    """Copy the properties of a kernel for ranks to the kernel that replaces it."""
     new.sources, new.destinations = old.sources, old.destinations
     new.shards = old.shards
 
@@ -49,6 +49,6 @@ def insert_before(existing: Operation, new: Operation) -> None:
 
 
 def erase(op: Operation) -> None:
-    """Remove an operation that nothing needs any more."""
+    """Erase an operation without uses."""
     op.detach()
     op.erase()

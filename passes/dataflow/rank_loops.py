@@ -1,7 +1,7 @@
 """
-Loops over ranks: they visit what one rank sent, or what is for one rank, at a time.
+Loops over ranks: each iteration is for what one rank sends, or receives.
 
-The loop of a dimension becomes two: the first runs over the ranks' shards, the second
+The loop of a dimension becomes two: the first is over the ranks' shards, the second
 cuts a shard into tiles. Tiles keep their extent unless a shard is shorter.
 """
 
@@ -18,7 +18,7 @@ from comet.passes.schedule.retile import set_loops
 
 
 def split_by_rank(node: NodeOp, dim: str, ranks: int) -> None:
-    """Give `node`, which loops over `dim`, a first loop over the ranks' shards."""
+    """Split the loop of `node` over `dim`: a first loop is over the ranks' shards."""
     if [loop.dim for loop in node.loops].count(dim) > 1:
         return
     extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
@@ -44,7 +44,7 @@ def _renumbered(loops: list[LoopAttr]) -> list[LoopAttr]:
 
 
 def _cap(block: Block, dim: str, extent: int) -> None:
-    """Make no value in `block` longer than `extent` along `dim`; adapt loops to it."""
+    """Limit all values in `block` to `extent` along `dim`; adapt loops to it."""
     values = [
         *block.args,
         *(result for op in block.walk() for result in op.results),
@@ -66,7 +66,7 @@ def _cap(block: Block, dim: str, extent: int) -> None:
 
 
 def _refit(node: NodeOp, dim: str) -> None:
-    """Set the factor of the loop over `dim` to what its tiles say."""
+    """Set the factor of the loop over `dim` from its tiles."""
     extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
     factor = -(-extent // tile_of(node, dim))
     loops = [

@@ -2,7 +2,7 @@
 Signal coalescing: one signal for several channels, instead of one for each.
 
 Every program on a launch grid makes a tile of each result of its node. One signal after
-the last of them, for one set of flags, says that all are there.
+the last store, for one set of flags, can cover all of them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from comet.dialects.dataflow.signals import can_cover
 
 @dataclass(frozen=True)
 class Coalescing:
-    """A signal, and earlier ones of its kernel for which it can speak."""
+    """A signal, and earlier ones of its kernel that it can cover."""
 
     signal: SignalOp
     covered: tuple[SignalOp, ...]
 
 
 def merge_signals(program: ProgramOp) -> None:
-    """Let the last of signals for the same blocks, in one kernel, speak for all."""
+    """Let the last of several signals for the same blocks, in one kernel, cover all."""
     for kernel in program.kernels():
         for plan in list(plan_signals(kernel)):
             channels = [op.channel for op in plan.covered]
@@ -42,7 +42,7 @@ def merge_signals(program: ProgramOp) -> None:
 
 
 def plan_signals(kernel: KernelOp) -> Iterator[Coalescing]:
-    """Yield which signals of a kernel become one."""
+    """Yield the signals of a kernel that can become one."""
     left = [op for op in kernel.body.block.ops if isinstance(op, SignalOp)]
     while left:
         last = left.pop()
@@ -53,7 +53,7 @@ def plan_signals(kernel: KernelOp) -> Iterator[Coalescing]:
 
 
 def _covers(later: SignalOp, signal: SignalOp) -> bool:
-    """Whether `later` can speak for the channel of `signal`, block by block."""
+    """Whether `later` can cover the channel of `signal`, block by block."""
     one, other = program_value(later.channel).owner, program_value(signal.channel).owner
     assert isinstance(one, ChannelOp)
     assert isinstance(other, ChannelOp)

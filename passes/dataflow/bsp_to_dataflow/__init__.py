@@ -2,14 +2,14 @@
 `bsp-to-dataflow`: dataflow level -> dataflow level, with channels.
 
 Needs programs of kernels, collectives and barriers, as `outline-kernels` makes them.
-Every collective becomes a channel, by one of five patterns: `bsp` keeps a kernel that
-sends, and the barriers; `wait` has consumers wait for each rank instead; `push` for
-each block of rows; with `pull` they load from the memory of the sender; with `fused`
-the producer sends each tile as it is made, and an input is sent by the kernel that
-reads it, before it waits. `persistent` makes such a producer and its consumer one
-kernel. With `inputs=symmetric` the caller writes what is pulled of inputs to symmetric
-memory itself: no kernel copies it; the first one that pulls it signals that it is
-there. `auto` takes what the cost model finds cheapest. Rejects a pattern that does not
+Every collective becomes a channel, by one of five patterns. `bsp` keeps a kernel that
+sends, and the barriers; with `wait` consumers wait for each rank instead; with `push`
+for each block of rows; with `pull` they load from the memory of the producer; with
+`fused` the producer sends each tile when it is computed, and an input is sent by the
+kernel that reads it, before it waits. `persistent` merges such a producer and its
+consumer into one kernel. With `inputs=symmetric` the caller writes inputs that are
+pulled to symmetric memory: no kernel copies them; the first kernel that pulls an input
+signals it. `auto` takes the cheapest by the cost model. Rejects a pattern that does not
 apply, with those that do.
 """
 
@@ -32,7 +32,7 @@ from comet.passes.dataflow.bsp_to_dataflow.connect import (
 from comet.passes.pipeline import ChoosingPass, noted
 
 CHOSEN = "comet.pattern"
-"""The attribute of a function that holds the options which a search has found."""
+"""The attribute of a function with the options that a search has found."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class BspToDataflowPass(ConnectPass, ChoosingPass):
         return self if chosen is None else self.from_spec(parse_spec(chosen))
 
     def _cheapest(self, module: ModuleOp) -> ModulePass:
-        """Return this pass with what costs least for all that is `auto`."""
-        asked = search.FixedOptions(
+        """Return this pass with the cheapest choice for all that is `auto`."""
+        fixed = search.FixedOptions(
             self.blocks, self.persistent, self.tiles, self.inputs
         )
         programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
         if not any(has_inputs_in_place(program) for program in programs):
-            asked = replace(asked, inputs="copied")
+            fixed = replace(fixed, inputs="copied")
         patterns = search.PATTERNS
         if self.pattern != "auto":
             patterns = (self.pattern,)
-            asked = replace(asked, persistent=bool(self.persistent))
-        return search.choose_pattern(module, patterns, asked).best.options(asked)
+            fixed = replace(fixed, persistent=bool(self.persistent))
+        return search.choose_pattern(module, patterns, fixed).best.options(fixed)

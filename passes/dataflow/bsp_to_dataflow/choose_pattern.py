@@ -1,12 +1,12 @@
 """
-Chooses how the ranks of a program talk, and the tiles: all of that together.
+Chooses the pattern of a program and the tiles, both together.
 
-Every candidate is tried on a copy of the program and priced with its taxes, so that the
-choice rests on nothing but the program that would be launched. All patterns are priced
-with the tiles that kernels have; then, always from the cheapest on, one thing after
-another is varied: the tiles of each kernel, then how each dimension of messages is cut.
-No pattern alone is cheaper than what is found; that it is the cheapest of all, a search
-of this kind does not prove. What is found has been lowered on such a copy, too.
+Every candidate is tried on a copy of the program and priced with its taxes, so the
+choice depends only on the program that would be launched. All patterns are priced with
+the tiles that kernels have; then, always from the cheapest one, one thing after another
+is varied: the tiles of each kernel, then how each dimension of messages is cut. No
+pattern alone is cheaper than the result, but this search does not prove that it is the
+optimum. The result has been lowered to Triton on such a copy.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ TILES = (16, 64, 256)
 """Extents of communication tiles that are tried along each dimension."""
 
 SENT_AS_MADE: tuple[PatternName, ...] = ("pull", "fused")
-"""Patterns in which no kernel copies what another one makes."""
+"""Patterns in which no kernel copies the results of another one."""
 
 MAX_DIMS = 2
-"""Dimensions that communication tiles are varied along, the longest ones."""
+"""How many dimensions of messages are varied, the longest ones."""
 
 TRIES = 40
-"""Candidates that are priced at most, beside each pattern with the tiles there are."""
+"""The most candidates that are priced, besides each pattern with present tiles."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class FixedOptions:
     tiles: str | None = None
     """None keeps the tiles that kernels have; with `auto` they are varied."""
     inputs: Literal["copied", "symmetric"] = "copied"
-    """Where those lie that are pulled."""
+    """Where pulled inputs are."""
 
 
 FREE = FixedOptions()
@@ -81,18 +81,18 @@ class PatternOptions:
     blocks: Rows = ()
     """How often messages are cut along dimensions."""
     tiles: tuple[PlanEntry, ...] = ()
-    """The tiles of kernels that do not keep theirs."""
+    """The tiles of kernels that get new ones."""
 
-    def options(self, asked: FixedOptions) -> ConnectPass:
-        """Return the pass that does so; what is `asked` for otherwise stays."""
+    def options(self, fixed: FixedOptions) -> ConnectPass:
+        """Return the pass of this config, with the options that the user has set."""
         blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
-        tiles = None if asked.tiles == "auto" else asked.tiles
+        tiles = None if fixed.tiles == "auto" else fixed.tiles
         return ConnectPass(
             self.pattern,
-            asked.blocks or blocks or None,
+            fixed.blocks or blocks or None,
             self.persistent or None,
             tiles or format_plan(self.tiles) or None,
-            asked.inputs if self.pattern == "pull" else "copied",
+            fixed.inputs if self.pattern == "pull" else "copied",
         )
 
     @property
@@ -109,13 +109,13 @@ class PatternOptions:
         return replace(self, tiles=tuple({**others, entry.name: entry}.values()))
 
     def with_block(self, dim: str, factor: int) -> PatternOptions:
-        """Return the same with messages that are cut otherwise along one dimension."""
+        """Return the same with another cut of messages along one dimension."""
         return replace(self, blocks=tuple({**dict(self.blocks), dim: factor}.items()))
 
 
 @dataclass(frozen=True)
 class PatternChoice:
-    """The candidate that is cheapest, and what the others cost."""
+    """The cheapest candidate, and the prices of the others."""
 
     best: PatternOptions
     costs: Mapping[PatternOptions, Taxes]
@@ -131,7 +131,7 @@ class PatternChoice:
 def choose_pattern(
     module: ModuleOp,
     patterns: Sequence[PatternName] = PATTERNS,
-    asked: FixedOptions = FREE,
+    fixed: FixedOptions = FREE,
     *,
     graph: bool = False,
     resident: bool = False,
@@ -139,14 +139,14 @@ def choose_pattern(
     """
     Return the cheapest config that connects the ranks of the programs of a module.
 
-    The module holds programs of kernels, collectives and barriers, and hardware; it is
-    not changed. Options that are `asked` for are not varied. `graph` and `resident` say
-    how the program will run: as a captured graph, and with inputs that lie in symmetric
+    The module has programs of kernels, collectives and barriers, and hardware; it is
+    not changed. Options that are set (`fixed`) are not varied. `graph` and `resident`
+    say how the program will run: as a captured graph, and with inputs in symmetric
     memory. Raises `PassFailedException` if no pattern applies.
     """
-    prices = _Prices(_without_references(module), asked, graph, resident)
-    varied = [variation.of for variation in _variations(module, asked)]
-    tried = vary(_kinds(module, patterns, asked), varied, prices.cost, TRIES)
+    prices = _Prices(_without_references(module), fixed, graph, resident)
+    varied = [variation.of for variation in _variations(module, fixed)]
+    tried = vary(_kinds(module, patterns, fixed), varied, prices.cost, TRIES)
     candidates = [Candidate(plan.label, partial(prices.found, plan)) for plan in tried]
     place = ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))
     try:
@@ -160,32 +160,32 @@ def choose_pattern(
 
 
 def _kinds(
-    module: ModuleOp, patterns: Sequence[PatternName], asked: FixedOptions
+    module: ModuleOp, patterns: Sequence[PatternName], fixed: FixedOptions
 ) -> Iterator[PatternOptions]:
-    """Yield the patterns, fused with and without persistent kernels if that is free."""
+    """Yield the patterns, `fused` also with persistent kernels if that is free."""
     made = any(made_by_kernel(kernel) is not None for kernel in _sends(module))
     for pattern in patterns:
-        if pattern != "fused" or not asked.persistent:
+        if pattern != "fused" or not fixed.persistent:
             yield PatternOptions(pattern)
         if pattern == "fused" and (
-            asked.persistent or (asked.persistent is None and made)
+            fixed.persistent or (fixed.persistent is None and made)
         ):
             yield PatternOptions(pattern, persistent=True)
 
 
 @dataclass(frozen=True)
 class Variation:
-    """One thing that candidates differ in, and what is tried for it."""
+    """One difference between candidates, with its possible values."""
 
     kernels: tuple[PlanEntry, ...] = ()
     """Tiles of one kernel."""
     cuts: Rows = ()
     """Factors of one dimension of messages."""
     made: bool = False
-    """Whether kernels make all messages, so that some patterns copy none."""
+    """Whether kernels compute all messages, so that some patterns copy none."""
 
     def of(self, candidate: PatternOptions) -> Iterator[PatternOptions]:
-        """Yield the candidates that differ from this one in that."""
+        """Yield the candidates that differ from this one only in this."""
         for entry in self.kernels:
             yield candidate.with_tiles(entry)
         if not (self.made and candidate.pattern in SENT_AS_MADE):
@@ -193,16 +193,16 @@ class Variation:
                 yield candidate.with_block(dim, factor)
 
 
-def _variations(module: ModuleOp, asked: FixedOptions) -> Iterator[Variation]:
-    """Yield what is varied, in the order in which that is done."""
+def _variations(module: ModuleOp, fixed: FixedOptions) -> Iterator[Variation]:
+    """Yield the variations in the order in which they are tried."""
     sends = _sends(module)
-    if asked.tiles == "auto":
+    if fixed.tiles == "auto":
         for program in _programs(module):
             for kernel in program.kernels():
                 if kernel not in sends:
                     entries = other_tiles(kernel, attached_system(module))
                     yield Variation(kernels=tuple(entries))
-    if asked.blocks is None:
+    if fixed.blocks is None:
         made = all(made_by_kernel(kernel) is not None for kernel in sends)
         for dim, extent in _longest_sent(sends):
             cuts = [-(-extent // tile) for tile in reversed(TILES) if tile < extent]
@@ -217,7 +217,7 @@ def _sends(module: ModuleOp) -> list[KernelOp]:
 
 
 def _longest_sent(sends: Sequence[KernelOp]) -> list[tuple[str, int]]:
-    """Return the longest dimensions of what collectives send, with their extents."""
+    """Return the longest dimensions of messages, with their extents."""
     extents: dict[str, int] = {}
     for kernel in sends:
         extents |= extents_of(kernel.ins[0])
@@ -225,19 +225,19 @@ def _longest_sent(sends: Sequence[KernelOp]) -> list[tuple[str, int]]:
 
 
 class _Prices:
-    """What candidates cost, each priced once."""
+    """The prices of candidates, each computed once."""
 
     def __init__(
-        self, module: ModuleOp, asked: FixedOptions, graph: bool, resident: bool
+        self, module: ModuleOp, fixed: FixedOptions, graph: bool, resident: bool
     ):
-        self._module, self._asked = module, asked
+        self._module, self._fixed = module, fixed
         self._graph, self._resident = graph, resident
         self.taxes: dict[PatternOptions, Taxes] = {}
         self.refused: dict[PatternName, str] = {}
         self._reasons: dict[PatternOptions, str] = {}
 
     def cost(self, candidate: PatternOptions) -> float:
-        """Return the nanoseconds that a candidate takes; infinite if none applies."""
+        """Return the nanoseconds of a candidate; infinite if it does not apply."""
         try:
             self.taxes[candidate] = self._price(candidate)
         except (PassFailedException, CostError) as error:
@@ -253,10 +253,10 @@ class _Prices:
         return Found(candidate, Cost(round(taxes.total * 1e9) * 1e-9), taxes.largest)
 
     def lowered(self, candidate: PatternOptions) -> None:
-        """Raise PassFailedException if a candidate cannot be written in Triton."""
+        """Raise PassFailedException if a candidate cannot be lowered to Triton."""
         lower = PassPipeline((LowerChannelsPass(), LowerToTritonPass()))
         try:
-            lower.apply(Context(), with_pattern(self._module, candidate, self._asked))
+            lower.apply(Context(), with_pattern(self._module, candidate, self._fixed))
         except PassFailedException as error:
             self._refuse(candidate, error)
             del self.taxes[candidate]
@@ -268,7 +268,7 @@ class _Prices:
 
     def _price(self, candidate: PatternOptions) -> Taxes:
         """Return the sum over the programs of the module."""
-        changed = with_pattern(self._module, candidate, self._asked)
+        changed = with_pattern(self._module, candidate, self._fixed)
         system = attached_system(changed)
         found = [
             program_cost(program, system, graph=self._graph, resident=self._resident)
@@ -292,16 +292,16 @@ def program_cost(
 
 
 def with_pattern(
-    module: ModuleOp, candidate: PatternOptions, asked: FixedOptions = FREE
+    module: ModuleOp, candidate: PatternOptions, fixed: FixedOptions = FREE
 ) -> ModuleOp:
-    """Return a copy in which the collectives are channels as the candidate says."""
+    """Return a copy in which the collectives are channels, by the candidate."""
     copy = module.clone()
-    candidate.options(asked).apply(Context(), copy)
+    candidate.options(fixed).apply(Context(), copy)
     return copy
 
 
 def _without_references(module: ModuleOp) -> ModuleOp:
-    """Return a copy without functions that nobody launches."""
+    """Return a copy without reference functions."""
     ops = (op for op in module.ops if REFERENCE not in op.attributes)
     return ModuleOp([op.clone() for op in ops])
 

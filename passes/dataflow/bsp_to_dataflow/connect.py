@@ -48,17 +48,17 @@ from comet.passes.dataflow.signal_coalescing import merge_signals
 from comet.passes.schedule.plan_string import parse_plan
 
 EVERY = "every"
-"""Stands for all collectives in the option `blocks`."""
+"""All collectives, in the option `blocks`."""
 
 
 @dataclass(frozen=True)
 class ConnectPass(ModulePass):
-    """`bsp-to-dataflow` with options of which none is left to a search."""
+    """`bsp-to-dataflow` without options that are left to a search."""
 
     name = "bsp-to-dataflow"
 
     pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
-    """How producers, collectives and consumers synchronise."""
+    """How producers, collectives and consumers synchronize."""
 
     blocks: str | None = None
     """How often copy kernels cut what they send: `M=4 K=2`, or `KERNEL: M=4; ..`."""
@@ -68,12 +68,12 @@ class ConnectPass(ModulePass):
 
     tiles: str | None = None
     """
-    What kernels compute at a time, `KERNEL: M=64 N=128; ..`, with launch numbers or
-    without; or `auto`.
+    The tiles of kernels, `KERNEL: M=64 N=128; ..`, with or without launch numbers; or
+    `auto`.
     """
 
     inputs: Literal["copied", "symmetric"] = "copied"
-    """Whether kernels copy inputs to symmetric memory, or find them there: `pull`."""
+    """Whether kernels copy inputs to symmetric memory, or (`pull`) find them there."""
 
     def __post_init__(self) -> None:
         parse_blocks(self.blocks)
@@ -89,7 +89,7 @@ class ConnectPass(ModulePass):
         """
         Return the programs in which ranks exchange values, by their functions.
 
-        Raises PassFailedException for one with channels that are not of this pattern.
+        Raises PassFailedException for one whose channels have another pattern.
         """
         functions = functions_at(module, self.name, IRLevel.DATAFLOW)
         found = [(func, program_of(func)) for func in functions]
@@ -99,7 +99,7 @@ class ConnectPass(ModulePass):
         return {f: p for f, p in found if p is not None and _exchanges(p)}
 
     def _connect(self, programs: Mapping[FuncOp, ProgramOp], system: SystemOp) -> None:
-        """Make channels of the collectives of programs, as the options say."""
+        """Replace the collectives of programs by channels, as the options say."""
         pattern, blocks = Pattern(self.pattern), parse_blocks(self.blocks)
         if self.persistent and pattern is not Pattern.FUSED:
             raise PassFailedException(
@@ -129,7 +129,7 @@ def parse_blocks(text: str | None) -> dict[str, dict[str, int]]:
     """
     Return the factors of copy kernels by the name of the collective's kernel.
 
-    Raises `PassFailedException` that quotes what is no factor.
+    Raises `PassFailedException` that quotes the text that is no factor.
     """
     if text is None:
         return {}
@@ -168,7 +168,7 @@ class ChannelConfig:
     pattern: Pattern
     persistent: bool = False
     symmetric: bool = False
-    """Whether inputs lie in symmetric memory where they can."""
+    """Whether inputs are in symmetric memory if possible."""
 
 
 def rewrite(
@@ -197,7 +197,7 @@ def rewrite(
 
 
 def check_symmetric(programs: Iterable[ProgramOp], pattern: Pattern) -> None:
-    """Raise `PassFailedException` if no kernel pulls what the caller has written."""
+    """Raise `PassFailedException` if no kernel pulls an input of the caller."""
     if pattern is not Pattern.PULL:
         raise PassFailedException(
             f"bsp-to-dataflow: inputs=symmetric does not apply to pattern={pattern}, "
@@ -212,12 +212,12 @@ def check_symmetric(programs: Iterable[ProgramOp], pattern: Pattern) -> None:
 
 
 def has_inputs_in_place(program: ProgramOp) -> bool:
-    """Whether a collective takes an input that can lie where peers load it."""
+    """Whether a collective takes an input that can be in symmetric memory."""
     return any(input_in_place(kernel) is not None for kernel in _exchanges(program))
 
 
 def check_fused(exchanges: list[KernelOp]) -> None:
-    """Raise `PassFailedException` if a kernel cannot send what it makes."""
+    """Raise `PassFailedException` if a kernel cannot send its own results."""
     for kernel in exchanges:
         result, collective = made_by_kernel(kernel), collective_of(kernel)
         split = getattr(collective, "split", None)
@@ -234,10 +234,10 @@ def check_fused(exchanges: list[KernelOp]) -> None:
 
 def _land(kernel: KernelOp, registers: str) -> None:
     """
-    Give some readers of a collective a plain buffer with a copy.
+    Copy a collective's result to a plain buffer for some of its users.
 
-    These are readers that are no nodes, and those that see a dimension in parts, which
-    senders do not know of.
+    These are users that are no nodes, and those that see a dimension in parts, of which
+    producers do not know.
     """
     value = kernel.results_[0]
     others = [
@@ -262,7 +262,7 @@ def _is_node(use: Use) -> bool:
 
 
 def _inside(use: Use) -> SSAValue:
-    """Return the argument of a kernel's body that stands for what it uses."""
+    """Return the block argument for a use in a kernel's body."""
     kernel = use.operation
     assert isinstance(kernel, KernelOp)
     return kernel.body.block.args[use.index]
@@ -296,7 +296,7 @@ def _insert_after(existing: Operation, new: Operation) -> None:
 
 
 def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
-    """Make one collective a channel between its producer and its consumers."""
+    """Replace one collective by a channel between its producer and its consumers."""
     channel = _channel(program, transfer)
     kernel = transfer.kernel
     for use in list(kernel.results_[0].uses):
@@ -317,7 +317,7 @@ def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
 
 
 def _channel(program: ProgramOp, transfer: ChannelPlan) -> SSAValue:
-    """Insert the channel of a transfer, after those that are there."""
+    """Insert the channel of a transfer, after existing ones."""
     channel = dataflow.ChannelOp(
         transfer.mesh, transfer.axes, transfer.blocks, transfer.type, transfer.input
     )
@@ -331,7 +331,7 @@ def _channel(program: ProgramOp, transfer: ChannelPlan) -> SSAValue:
 
 
 def order_locally(program: ProgramOp) -> None:
-    """Keep of the barriers only those that order the kernels of one rank."""
+    """Keep only those barriers that order the kernels of one rank."""
     unfinished: set[SSAValue] = set()
     for op in list(program.body.block.ops):
         if isinstance(op, BarrierOp):

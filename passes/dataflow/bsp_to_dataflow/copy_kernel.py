@@ -1,8 +1,8 @@
 """
-Copy kernels: a node on the launch grid that forwards its tiles as they are.
+Copy kernels: a node on the launch grid that copies its tiles.
 
-How it cuts a value is the granularity of communication, which nothing ties to the tiles
-that kernels compute.
+How it cuts a value is the granularity of communication, which is independent of the
+tiles of other kernels.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from comet.dialects.schedule import SpatialOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LaunchAttr, LoopAttr
 
 SMALLEST, LARGEST = 1024, 8192
-"""Elements that one program of a copy kernel moves, where it can choose."""
+"""Elements that one program of a copy kernel moves, if it can choose."""
 PROGRAMS = 128
-"""The number of programs below which tiles are made smaller."""
+"""With fewer programs than this, tiles are made smaller."""
 ROWS = 64
-"""The most rows of a block that one flag counts."""
+"""The most rows of a block with one flag."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ def communication_tiles(
     """
     Choose the tiles of a copy kernel for a message of these extents.
 
-    `awaited` has the dimensions that readers wait for block by block, and the tiles
-    that they read: blocks are no smaller, where a program has work for more. What is
-    left of a program's work goes to the other dimensions, the innermost first, and then
-    to larger blocks.
+    `awaited` has the dimensions that consumers wait for block by block, with the tiles
+    that they read: blocks are no smaller, if a program has work for more. The rest of a
+    program's work goes to the other dimensions, the innermost first, and then to larger
+    blocks.
     """
     work = max(SMALLEST, min(LARGEST, prod(extents.values()) // PROGRAMS))
     tiles: dict[str, int] = {}
@@ -83,7 +83,7 @@ def _power_within(extent: int, most: int) -> int:
 
 
 def copy_node(value: SSAValue, copying: Copying, registers: str) -> SpatialOp:
-    """Return a node on the grid that forwards `value` tile by tile."""
+    """Return a node on the grid that copies `value` tile by tile."""
     extents = extents_of(value)
     rows: list[tuple[str, int]] = []
     for dim, extent in extents.items():

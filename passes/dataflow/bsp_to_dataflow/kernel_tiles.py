@@ -1,8 +1,9 @@
 """
-The tiles that kernels of a launch plan compute: others than those they have.
+Other tiles for the kernels of a launch plan.
 
-A kernel alone is fastest with the tiles that `tile` chooses. Beside others, and with
-channels, others may be: wider ones load less from peers, smaller ones send earlier.
+A kernel alone is fastest with the tiles that `tile` chooses. With other kernels and
+channels, others may be better: wider ones load less from peers, smaller ones send
+earlier.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from comet.passes.schedule.tile.gpu.space import tilings_that_fit
 from comet.passes.search import ranked
 
 WORTH_TRYING = 2.0
-"""How much slower than the best a kernel alone may be with tiles that are tried."""
+"""How much slower than the best a kernel alone may be with candidate tiles."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,15 @@ class KernelTiles:
     tiles: Mapping[str, int]
     """The extent of a tile along each dimension that the kernel's nodes loop over."""
     launch: Mapping[str, int]
-    """The launch numbers that are given; others are the best for these tiles."""
+    """The given launch numbers; others are the best for these tiles."""
 
 
 def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
     """
     Return the tiles that `KERNEL: M=64 N=128; ..` gives to kernels of a program.
 
-    Launch numbers may follow, as in a plan. Raises `PassFailedException` for a kernel,
-    or a dimension, that is not there.
+    Launch numbers may follow, as in a plan. Raises `PassFailedException` for an unknown
+    kernel or dimension.
     """
     kernels = {kernel.sym_name.data: kernel for kernel in program.kernels()}
     nodes = {name: computing_node(kernel) for name, kernel in kernels.items()}
@@ -94,12 +95,12 @@ def apply_tiles(
         plan.node.launch = None
         finish_kernel(plan.node, levels, gpu, plan.launch)
     if plans:
-        # What the function says of its tiles holds no longer.
+        # The function's plan is no longer valid.
         function.attributes.pop(PLAN, None)
 
 
 def _rows(node: NodeOp, tiles: Mapping[str, int]) -> list[LoopAttr]:
-    """Return the rows of a node with factors that make `tiles`, others as they are."""
+    """Return the loops of a node with factors that make `tiles`, others unchanged."""
     extents = joined_extents((*node.ins, *node.init_args()))
     return [
         LoopAttr(row.dim, -(-extents[row.dim] // tiles[row.dim]), row.axis)
@@ -111,9 +112,9 @@ def _rows(node: NodeOp, tiles: Mapping[str, int]) -> list[LoopAttr]:
 
 def other_tiles(kernel: KernelOp, system: SystemOp) -> Iterator[PlanEntry]:
     """
-    Yield tiles for a kernel that are worth trying, the fastest for it alone first.
+    Yield candidate tiles for a kernel, the fastest for it alone first.
 
-    For each extent of a tile along each dimension of its grid these are the fastest.
+    They are the fastest for each extent of a tile along each dimension of its grid.
     """
     node, gpu, name = computing_node(kernel), device_of(system), kernel.sym_name.data
     if node is None:

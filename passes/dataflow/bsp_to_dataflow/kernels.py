@@ -1,4 +1,4 @@
-"""How `bsp-to-dataflow` writes the producers and the consumers of a channel."""
+"""The producers and consumers of a channel, as `bsp-to-dataflow` writes them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def insert_copy_into(
     kernel: KernelOp, transfer: ChannelPlan, channel: SSAValue, registers: str
 ) -> None:
     """
-    Let the consumer of a channel be its producer too.
+    Make the consumer of a channel also its producer.
 
     Its stores come before its waits, so that those programs run first.
     """
@@ -74,7 +74,7 @@ def insert_copy_into(
 
 
 def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
-    """Let the consumer of a channel first signal that its input is there."""
+    """Let the consumer of a channel first signal that its input has arrived."""
     taken = kernel.body.block.args[list(kernel.ins).index(channel)]
     first = kernel.body.block.first_op
     assert first is not None
@@ -124,7 +124,7 @@ def _sending(
 
 def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> None:
     """
-    Let the kernel that makes a value store it to a channel.
+    Let the kernel that computes a value store it to a channel.
 
     It keeps its buffer only if other kernels of the rank read it.
     """
@@ -182,7 +182,7 @@ def _named(names: ArrayAttr[StringAttr] | None, dim: str) -> ArrayAttr[StringAtt
 
 
 def land(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
-    """Return a kernel that copies the result of a collective to a buffer of its own."""
+    """Return a kernel that copies the result of a collective to its own buffer."""
     buffer = dataflow.BufferOp(value.type)
     buffer.result.name_hint = value.name_hint
     body = Block(arg_types=[value.type])

@@ -1,8 +1,9 @@
 """
-Persistent kernels: how `bsp-to-dataflow` makes a producer and its consumer one kernel.
+Persistent kernels: `bsp-to-dataflow` merges a producer and its consumer into one
+kernel.
 
-The producer's nodes come first, so that their programs do: a program waits for none
-that starts later, and any number of resident programs is enough.
+The producer's nodes come first, so its programs do, too: no program waits for one that
+starts later, and any number of resident programs is enough.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class Merge:
     producer: KernelOp
     consumer: KernelOp
     ins: tuple[SSAValue, ...]
-    """What both read that is not made by the producer, each value once."""
+    """The operands of both that the producer does not compute, each once."""
 
 
 def merge_kernels(program: ProgramOp) -> None:
-    """Make one kernel of every producer and what is launched next, where that waits."""
+    """Merge every producer with the kernel that is launched next, if that waits."""
     first, *others = list(program.kernels())
     for kernel in others:
         merge = plan_merge(first, kernel)
@@ -50,8 +51,8 @@ def plan_merge(producer: KernelOp, consumer: KernelOp) -> Merge | None:
     """
     Return how two kernels become one, None if they cannot.
 
-    The consumer waits for a channel of the producer, and such a wait comes before
-    everything else that it reads of the producer.
+    The consumer waits for a channel of the producer, before it reads any other result
+    of the producer.
     """
     given = {program_value(op.channel) for op in _ops(producer, PushOp, StageOp)}
     awaited = {program_value(op.channel) for op in _ops(consumer, WaitOp)}
@@ -72,13 +73,13 @@ def _ops(
 
 
 def _same_global_extents(producer: KernelOp, consumer: KernelOp) -> bool:
-    """Whether dimensions that ranks split unevenly are the same ones in both."""
+    """Whether both have the same unevenly sharded dimensions."""
     one, other = producer.shard_extents, consumer.shard_extents
     return all(one[dim] == other[dim] for dim in one.keys() & other.keys())
 
 
 def merged(merge: Merge) -> KernelOp:
-    """Replace two kernels by one, which stands where the consumer did."""
+    """Replace two kernels by one, at the position of the consumer."""
     producer, consumer = merge.producer, merge.consumer
     body = Block(arg_types=[value.type for value in merge.ins])
     values: dict[SSAValue, SSAValue] = dict(zip(merge.ins, body.args, strict=True))
@@ -124,7 +125,7 @@ def _copy(body: Block, op: Operation, values: dict[SSAValue, SSAValue]) -> None:
 
 
 def _keep_attributes(kernel: KernelOp, producer: KernelOp, consumer: KernelOp) -> None:
-    """Let `kernel` say what both kernels say of their dimensions."""
+    """Give `kernel` the properties of both kernels for their dimensions."""
     kernel.attributes |= {**producer.attributes, **consumer.attributes}
     kernel.sources = _joined(producer.sources, consumer.sources)
     kernel.destinations = _joined(producer.destinations, consumer.destinations)

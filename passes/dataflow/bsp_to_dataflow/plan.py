@@ -1,4 +1,4 @@
-"""What `bsp-to-dataflow` decides for a collective: its channel and its producer."""
+"""The plan of `bsp-to-dataflow` for a collective: its channel and its producer."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
 
 
 class Pattern(StrEnum):
-    """How producers, collectives and consumers synchronise, from loose to tight."""
+    """How producers, collectives and consumers synchronize, from loose to tight."""
 
     BSP = "bsp"
     """A kernel sends, between barriers of all ranks."""
     WAIT = "wait"
     """A kernel sends; consumers wait for each rank's whole message."""
     PULL = "pull"
-    """Consumers load the tiles of others from where they are made."""
+    """Consumers load the tiles of other ranks from their memory."""
     PUSH = "push"
     """A kernel sends; consumers wait block by block."""
     FUSED = "fused"
-    """The kernel that makes a value sends each tile as it is made."""
+    """The kernel that computes a value sends each tile when it is computed."""
 
 
 @dataclass(frozen=True)
 class PatternRules:
-    """What a pattern means for one collective."""
+    """The rules of a pattern for one collective."""
 
     mode: ChannelMode
     signals: bool = True
     by_block: bool = True
     by_producer: bool = False
-    """Whether the kernel that makes a value is the producer of the channel."""
+    """Whether the kernel that computes a value is the producer of the channel."""
     by_reader: bool = False
     """
-    Whether an input, which no kernel makes, is sent by the first kernel that reads it.
+    Whether an input, which no kernel computes, is sent by its first reader.
     """
 
 
@@ -69,31 +69,31 @@ class ChannelPlan:
     """How one collective becomes a channel."""
 
     kernel: KernelOp
-    """The collective's kernel, which goes."""
+    """The collective's kernel, which is erased."""
     collective: MovingCollective
     mesh: str
     axes: tuple[str, ...]
-    """The mesh axes of the ranks that talk."""
+    """The mesh axes of the ranks."""
     ranks: int
     type: ChannelType
     signals: bool
     blocks: Mapping[str, int]
-    """How often the message is cut along each dimension into blocks to wait for."""
+    """How often the message is cut along each dimension into blocks with a flag."""
     producer: OpResult | None
-    """The kernel's result that is stored to the channel as it is made, None: a copy."""
+    """The kernel result that is stored to the channel tile by tile, None: a copy."""
     host: KernelOp | None
     """
-    The consumer whose kernel sends a copy before it waits, or signals an input that
-    needs none; None: a kernel of its own.
+    The consumer that sends a copy before it waits, or signals an input that needs no
+    copy; None: a separate kernel.
     """
     copying: Copying
     """How the copy cuts the value."""
     input: SSAValue | None = None
-    """The input of the program that lies in the channel's memory, None: a copy."""
+    """The input of the program in the channel's memory, None: a copy."""
 
 
 def collective_of(kernel: KernelOp) -> CollectiveOp | None:
-    """Return the collective that a kernel consists of, None if it computes."""
+    """Return the collective of a kernel, None if it computes."""
     ops = kernel.body.block.ops
     return next((op for op in ops if isinstance(op, CollectiveOp)), None)
 
@@ -125,7 +125,7 @@ def plan_transfer(
     Decide how the collective of `kernel` becomes a channel.
 
     `factors` says how often the copy kernel cuts dimensions; it chooses the others.
-    With `symmetric`, an input that can lie in the channel's memory is not copied there.
+    With `symmetric`, an input that can be in the channel's memory is not copied to it.
     """
     collective, form = collective_of(kernel), PATTERN_RULES[pattern]
     assert isinstance(collective, MovingCollective)
@@ -167,7 +167,7 @@ def _moved(collective: MovingCollective) -> tuple[str, str | None]:
 
 
 def made_by_kernel(kernel: KernelOp) -> OpResult | None:
-    """Return the result of a kernel that a collective's kernel moves, if it is one."""
+    """Return the kernel result that a collective's kernel moves, if it is one."""
     value = kernel.ins[0]
     if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
         return value
@@ -178,7 +178,7 @@ def host_of(kernel: KernelOp) -> KernelOp | None:
     """
     Return the first kernel that reads a collective of an input, to send it as well.
 
-    None where a kernel makes what is sent.
+    None if a kernel computes what is sent.
     """
     program = kernel.parent
     assert program is not None
@@ -193,8 +193,8 @@ def input_in_place(kernel: KernelOp) -> SSAValue | None:
     """
     Return the input of the program that the collective of `kernel` takes as it is.
 
-    None where others take it too, or the function returns it: they would look for it
-    where the caller has not written it.
+    None if others take it, too, or the function returns it: they would read it where
+    the caller has not written it.
     """
     value, collective = kernel.ins[0], collective_of(kernel)
     assert collective is not None
@@ -206,7 +206,7 @@ def input_in_place(kernel: KernelOp) -> SSAValue | None:
 
 
 def _grid_node(result: OpResult) -> SpatialOp | None:
-    """Return the node on the grid that makes a kernel's result."""
+    """Return the node on the grid that computes a kernel's result."""
     kernel = result.op
     assert isinstance(kernel, KernelOp)
     terminator = kernel.body.block.last_op
@@ -217,7 +217,7 @@ def _grid_node(result: OpResult) -> SpatialOp | None:
 
 def obstacle(made: OpResult, split: str | None) -> str | None:
     """
-    Say why the kernel that makes a value cannot store it to a channel, None: it can.
+    Say why the kernel that computes a value cannot store it to a channel, None: it can.
     """
     node = _grid_node(made)
     if node is None:
@@ -248,7 +248,7 @@ def _viewed(made: OpResult) -> bool:
 
 
 def _loops_inside(node: SpatialOp, dim: str) -> bool:
-    """Whether programs concatenate tiles of a dimension."""
+    """Whether loops concatenate tiles of a dimension in programs."""
     return any(
         isinstance(op, TemporalOp)
         and dim in op.factors
@@ -288,18 +288,18 @@ def _copying(
     factors: Mapping[str, int],
     ranks: int,
 ) -> Copying:
-    """Choose how a copy kernel cuts what a channel carries."""
+    """Choose how a copy kernel cuts the values of a channel."""
     extents = extents_of(type_.message)
     awaited = {dim: awaited[dim] for dim in extents if dim in awaited}
     tiles = communication_tiles(extents, awaited)
     for dim, factor in factors.items():
         if dim in extents:
-            tiles[dim] = _asked(dim, extents[dim], factor)
+            tiles[dim] = _tile_for(dim, extents[dim], factor)
     return Copying(tiles, type_.split, ranks)
 
 
-def _asked(dim: str, extent: int, factor: int) -> int:
-    """Return the tile that a factor asks for; it has to be a power of two."""
+def _tile_for(dim: str, extent: int, factor: int) -> int:
+    """Return the tile of a given factor, which must be a power of two."""
     if not _fits(extent, factor):
         raise PassFailedException(
             f"bsp-to-dataflow: blocks {dim}={factor} does not cut {dim}, of extent "
@@ -310,7 +310,7 @@ def _asked(dim: str, extent: int, factor: int) -> int:
 
 
 def _fits(extent: int, factor: int) -> bool:
-    """Whether a factor makes as many tiles, of a power of two; one is always right."""
+    """Whether a factor makes as many tiles, of a power of two; one always does."""
     tile = block_extent(extent, factor)
     even = tile & (tile - 1) == 0 and block_extent(extent, tile) == factor
     return factor == 1 or even
@@ -326,7 +326,7 @@ def _nearest(extent: int, factor: int) -> int:
 def _producer_tiles(
     node: SpatialOp | None, type_: ChannelType, ranks: int
 ) -> dict[str, int]:
-    """Return the tiles of a message that programs of `node` make, if they fit it."""
+    """Return the tiles of a message that programs of `node` compute, if they fit it."""
     assert node is not None
     tiles: dict[str, int] = {}
     loops = [loop.dim for loop in node.loops]
@@ -341,7 +341,7 @@ def _producer_tiles(
 def _blocks(
     type_: ChannelType, awaited: Mapping[str, int], tiles: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return how often to cut a message: where readers wait and tiles are blocks."""
+    """Return how often to cut a message: where consumers wait and tiles are blocks."""
     blocks: dict[str, int] = {}
     for dim, extent in extents_of(type_.message).items():
         tile = tiles.get(dim, extent)
@@ -352,7 +352,7 @@ def _blocks(
 
 
 def _passed_down(value: SSAValue) -> Iterator[SSAValue]:
-    """Yield an argument, and the values that it is in the regions around."""
+    """Yield an argument, and its values in the regions around."""
     yield value
     while isinstance(value, BlockArgument):
         around = value.block.parent_op()

@@ -1,5 +1,5 @@
 """
-The pattern of a program that has channels already: it keeps them.
+The pattern of a program that already has channels, which stay.
 
 It was written at the dataflow level, or `bsp-to-dataflow` has run before.
 """
@@ -30,16 +30,16 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import Pattern
 from comet.passes.dataflow.verify_sync.wiring import Use, uses_of_channels
 
 
-def check_present_pattern(function: FuncOp, program: ProgramOp, asked: str) -> None:
-    """Raise `PassFailedException` if channels follow another pattern than `asked`."""
+def check_present_pattern(function: FuncOp, program: ProgramOp, pattern: str) -> None:
+    """Raise `PassFailedException` if channels follow another pattern than `pattern`."""
     found = [_patterns(channel, uses) for channel, uses in _channels(program)]
-    if not found or asked == "auto":
+    if not found or pattern == "auto":
         return
-    own = [pattern for pattern in Pattern if all(pattern in each for each in found)]
-    if asked not in own:
+    own = [kind for kind in Pattern if all(kind in each for each in found)]
+    if pattern not in own:
         names = [*own, "auto"]
         raise PassFailedException(
-            f"bsp-to-dataflow: pattern={asked} does not apply to "
+            f"bsp-to-dataflow: pattern={pattern} does not apply to "
             f"@{function.sym_name.data}: it has channels of its own, which stay as "
             f"they are; {' and '.join(names)} appl{'ies' if len(names) == 1 else 'y'}"
         )
@@ -49,7 +49,7 @@ def _channels(
     program: ProgramOp,
 ) -> list[tuple[ChannelOp | ReceiveBufferOp, Sequence[Use]]]:
     """
-    Return the channels and receive buffers of a program, and what kernels do with each.
+    Return the channels and receive buffers of a program, with their uses in kernels.
     """
     uses = list(uses_of_channels(program))
     return [
@@ -74,7 +74,7 @@ def _patterns(
 
 
 def _only_copies(kernel: object) -> bool:
-    """Whether a kernel only forwards what it reads."""
+    """Whether a kernel only copies its inputs."""
     assert isinstance(kernel, KernelOp)
     ops = list(kernel.body.block.ops)
     nodes = [op for op in ops if isinstance(op, SpatialOp)]

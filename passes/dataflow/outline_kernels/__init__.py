@@ -5,7 +5,7 @@ Needs functions whose operations are nodes on the launch grid and, inside an SPM
 region, collectives between them. Each becomes a kernel; values between kernels become
 buffers. A kernel that reads what an earlier one of the same rank wrote comes after a
 barrier, and a collective between two barriers of all ranks. A view under other
-dimension names goes into the kernels that read it, and so do positions along a
+dimension names is copied into the kernels that read it, and so are positions along a
 dimension. A function that only returns arguments launches nothing. Rejects other
 operations outside grid nodes.
 """
@@ -39,10 +39,10 @@ from comet.passes.analysis.levels import (
 from comet.passes.dataflow.outline_kernels.uneven_shards import Ragged, ragged_extents
 
 View = RenameOp | IndexOp
-"""What a kernel makes of what it has, without reading or writing memory."""
+"""Values that a kernel computes without reading or writing memory."""
 
 VERBS: Mapping[type[Operation], str] = {AllGatherOp: "gather", AllToAllOp: "exchange"}
-"""What a collective's kernel is called by."""
+"""The verb in the name of a collective's kernel."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PlannedKernel:
     name: str
     """The symbol of the kernel."""
     ins: tuple[SSAValue, ...]
-    """What the kernel reads, each value once, after all views."""
+    """The operands of the kernel, each once, below all views."""
     views: tuple[View, ...]
     """Its views under other dimension names and its positions, in order."""
 
@@ -138,7 +138,7 @@ def _launches(
 
 
 def _described(op: SpatialOp | MovingCollective) -> str | None:
-    """Return what a kernel is known by: its first result, or the value it moves."""
+    """Return a kernel's name: its first result, or the value it moves."""
     if isinstance(op, SpatialOp):
         return op.outs[0].name_hint
     return f"{VERBS[type(op)]}_{op.input.name_hint or 'value'}"
@@ -179,7 +179,7 @@ class _PlanBuilder:
         self._on_ranks = region is not None
         self._ragged: Ragged = {} if region is None else ragged_extents(region)
         self._unfinished: set[SSAValue] = set()
-        """What kernels wrote since the last barrier."""
+        """The buffers written since the last barrier."""
         self._exchanging = False
         """Whether the last kernel is a collective."""
 
@@ -207,7 +207,7 @@ class _PlanBuilder:
             buffers.append(buffer.result)
         ins = [self._values[value] for value in launch.ins]
         kernel = dataflow.KernelOp(launch.name, ins, buffers, _kernel_body(launch))
-        # What only a view reads is not counted: its names are not those of the node.
+        # Values that only a view reads do not count: the node has other names.
         values = (*launch.op.operands, *launch.op.results)
         kernel.shards = shards_attr(_shards(values, self._ragged))
         self._builder.insert(kernel)
@@ -216,7 +216,7 @@ class _PlanBuilder:
             self._values[result] = filled
 
     def finish(self, returned: Sequence[SSAValue]) -> dataflow.ProgramOp:
-        """Return the plan, which gives the values `returned`."""
+        """Return the plan with the results `returned`."""
         if self._exchanging:
             self._barrier(local=False)
         yielded = (self._values[value] for value in returned)
@@ -242,7 +242,7 @@ def _kernel_body(launch: PlannedKernel) -> Region:
 
 
 def _shards(values: Sequence[SSAValue], ragged: Ragged) -> dict[str, int]:
-    """Return the extents over all ranks of dimensions that are split unevenly."""
+    """Return the extents over all ranks of unevenly sharded dimensions."""
     extents: dict[str, int] = {}
     for value in values:
         extents |= ragged.get(value, {})

@@ -1,8 +1,8 @@
 """
-The real extents of shards: which dimensions ranks split unevenly.
+The real extents of shards: which dimensions are sharded unevenly.
 
-A shard has ceil(extent / ranks) elements by its type. Where that does not divide, the
-last ranks have fewer, or none.
+A shard has ceil(extent / ranks) elements by its type. If that does not divide, the last
+ranks have fewer, or none.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from comet.dialects.compound.dims import extents_of
 from comet.dialects.compound.index import IndexOp
 
 Ragged: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
-"""The extent over all ranks of a value's dimensions whose shards are not equal."""
+"""The extent over all ranks of a value's dimensions with unequal shards."""
 
 
 def ragged_extents(region: SpmdOp) -> Ragged:
-    """Return the uneven dimensions of the values that a region's ops read and make."""
+    """Return the uneven dimensions of the operands and results of a region's ops."""
     mesh = lookup_mesh(region, region.mesh.string_value())
     wholes = global_extents(region)
     return {
@@ -35,7 +35,7 @@ def ragged_extents(region: SpmdOp) -> Ragged:
 
 
 def global_extents(region: SpmdOp) -> dict[str, int]:
-    """Return the extent over all ranks of every dimension that enters a region."""
+    """Return the extent over all ranks of every dimension of a region's operands."""
     extents: dict[str, int] = {}
     for outer, _, _ in region.boundary():
         extents |= extents_of(outer)

@@ -1,4 +1,4 @@
-"""Who uses a receive buffer, in which order: what `verify-sync` reasons about."""
+"""The uses of a receive buffer and their order, for the rules of `verify-sync`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from comet.dialects.schedule.node import NodeOp, outside
 Producer: TypeAlias = PushOp | StageOp
 Consumer: TypeAlias = ReadOp | PullOp
 Use: TypeAlias = Producer | Consumer | SignalOp | WaitOp
-"""What kernels do with receive buffers."""
+"""The uses of receive buffers in kernels."""
 
 
 def uses_of_channels(program: ProgramOp) -> Iterator[Use]:
-    """Yield what the kernels of a program do with channels, in order."""
+    """Yield the uses of channels in the kernels of a program, in order."""
     for kernel in program.kernels():
         for op in kernel.walk():
             if isinstance(op, Use):
@@ -58,13 +58,12 @@ class ProgramPoint:
 
 @dataclass(frozen=True)
 class Wiring:
-    """All that a program does with one receive buffer."""
+    """All uses of one receive buffer in a program."""
 
     receive_buffer: ReceiveBufferOp
     flags: tuple[FlagsOp, ...]
     """
-    Its own, or those of another receive buffer whose signals speak for this one as
-    well.
+    Its own, or those of another receive buffer whose signals cover this one.
     """
     producers: tuple[Producer, ...]
     consumers: tuple[Consumer, ...]
@@ -77,17 +76,17 @@ class Wiring:
 
     @property
     def name(self) -> str:
-        """The receive buffer, as users see it."""
+        """The name of the receive buffer in messages."""
         return shown(self.receive_buffer.result)
 
     @property
     def of_input(self) -> bool:
-        """Whether the caller writes an input of the program there."""
+        """Whether the caller writes an input of the program to it."""
         return self.receive_buffer.input is not None
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        """All uses, grouped by what they do."""
+        """All uses, grouped by kind."""
         return (*self.producers, *self.signals, *self.waits, *self.consumers)
 
     def before(self, one: Operation, other: Operation) -> bool:
@@ -101,8 +100,8 @@ class Wiring:
 
 
 def shown(value: SSAValue) -> str:
-    """Return a value as text shows it."""
-    return f"%{value.name_hint or 'inbox'}"
+    """Return the name of a value in messages."""
+    return f"%{value.name_hint or 'recv'}"
 
 
 def kernel_of(op: Operation) -> str:

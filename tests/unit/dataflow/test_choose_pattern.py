@@ -85,8 +85,8 @@ def test_tiles_of_the_messages_are_part_of_the_space():
 
 
 def test_tiles_of_kernels_are_part_of_the_space_if_asked_for():
-    asked = FixedOptions(tiles="auto")
-    choice = choose_pattern(bsp(), ("pull",), asked)
+    fixed = FixedOptions(tiles="auto")
+    choice = choose_pattern(bsp(), ("pull",), fixed)
     tiles = [entry for c in choice.costs for entry in c.tiles]
     assert {entry.name for entry in tiles} == {"gemm"}
     assert len({entry.numbers for entry in tiles}) > 2
@@ -98,12 +98,12 @@ def test_tiles_of_kernels_are_part_of_the_space_if_asked_for():
 
 
 def test_what_is_asked_for_is_not_varied():
-    asked = FixedOptions("M=2", False, "gemm: M=32 N=32 K=32")
-    choice = choose_pattern(bsp(), asked=asked)
+    fixed = FixedOptions("M=2", False, "gemm: M=32 N=32 K=32")
+    choice = choose_pattern(bsp(), fixed=fixed)
     assert len(choice.costs) == len(PATTERNS)
     assert not any(c.tiles or c.blocks or c.persistent for c in choice.costs)
-    options = choice.best.options(asked)
-    assert (options.blocks, options.tiles) == (asked.blocks, asked.tiles)
+    options = choice.best.options(fixed)
+    assert (options.blocks, options.tiles) == (fixed.blocks, fixed.tiles)
 
 
 UNEVEN = """
@@ -238,7 +238,7 @@ PAPER = [
 @pytest.mark.parametrize(("name", "sizes"), PAPER)
 def test_the_sizes_of_the_papers(name: str, sizes: Mapping[str, int]):
     before = outlined(name, 8, sizes)
-    choice = choose_pattern(before, asked=FixedOptions(tiles="auto"))
+    choice = choose_pattern(before, fixed=FixedOptions(tiles="auto"))
     assert len(choice.costs) <= TRIES + len(FIXED)
     least = choice.costs[choice.best].total
     assert all(least <= taxes.total + 1e-9 for taxes in choice.costs.values())

@@ -157,7 +157,7 @@ def test_auto_chooses_the_pattern_with_its_tiles() -> None:
     text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
     bsp = run_passes(parse_module(text), f"{on_ranks(4)},fuse,tile,outline-kernels")
     asked = FixedOptions(tiles="auto")
-    best = choose_pattern(bsp, asked=asked).best
+    best = choose_pattern(bsp, fixed=asked).best
     assert chosen("pattern=auto") == str(StringAttr(spelled([best.options(asked)])))
 
 
