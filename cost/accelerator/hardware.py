@@ -14,6 +14,9 @@ from math import prod
 
 from comet.cost.estimate import CostError
 
+ROOT_MEMORY = "DRAM"
+"""The level that has room for everything."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:

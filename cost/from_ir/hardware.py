@@ -8,8 +8,14 @@ from functools import partial
 
 from xdsl.ir import Block
 
-from comet.cost.accelerator.capacity import ROOT_MEMORY
-from comet.cost.accelerator.hardware import Hardware, Level, Memory, Network, Unit
+from comet.cost.accelerator.hardware import (
+    ROOT_MEMORY,
+    Hardware,
+    Level,
+    Memory,
+    Network,
+    Unit,
+)
 from comet.cost.estimate import CostError, HardwareError
 from comet.cost.gpu.interconnect import Interconnect
 from comet.cost.gpu.kernel import Compiled, Device

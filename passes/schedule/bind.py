@@ -22,7 +22,7 @@ from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.annotate_cost import lowered_copy, total_figures
+from comet.passes.annotate_cost.accelerator import lowered_copy, total_figures
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.search import Candidate, Cost, Found, Goal, cheapest

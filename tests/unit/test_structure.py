@@ -55,9 +55,9 @@ TORCH = "torch takes seconds, and only some runs need it"
 BACKEND = "a back end is loaded when it is asked for"
 
 LATE = {
-    "comet.passes.annotate_cost:_program_estimates": MACHINE,
-    "comet.passes.annotate_cost:lowered_copy": MACHINE,
+    "comet.passes.annotate_cost:plan_estimates": MACHINE,
     "comet.passes.schedule.fuse:machine_of": MACHINE,
+    "comet.passes.schedule.tile:chosen_plan": MACHINE,
     "comet.runtime.child:_report_of_one": TORCH,
     "comet.runtime.child:_report_of_ranks": TORCH,
     "comet.runtime.child:expect_gpu": TORCH,

@@ -32,8 +32,7 @@ from comet.passes.schedule.plan_string import (
     unknown_name,
 )
 from comet.passes.schedule.retile import retile, set_loops
-from comet.passes.schedule.tile import accelerator, gpu
-from comet.passes.schedule.tile.gpu import finish_kernels
+from comet.passes.schedule.tile.gpu import choose, finish_kernels
 from comet.passes.search.goal import Goal
 
 
@@ -91,8 +90,11 @@ def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntr
     if isinstance(own, StringAttr):
         return parse_plan(own.data)
     if system.gpu is not None:
-        return gpu.choose(func, system)
-    return accelerator.choose(func, system, goal)
+        return choose(func, system)
+    from comet.passes.schedule.tile.accelerator import search
+    from comet.passes.schedule.tile.template import make_template
+
+    return search(make_template(func, system), goal).entries()
 
 
 def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:

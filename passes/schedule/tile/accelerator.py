@@ -17,7 +17,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.bounds import root_bound
@@ -26,9 +25,8 @@ from comet.cost.accelerator.legality import check_summed, check_tool
 from comet.cost.accelerator.model import price, price_many, room_many
 from comet.cost.estimate import CostError, Estimate
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
-from comet.dialects.arch import SystemOp
 from comet.passes.analysis.levels import compute_block
-from comet.passes.annotate_cost import total_figures
+from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
 from comet.passes.schedule.tile.template import (
     Candidates,
@@ -36,7 +34,6 @@ from comet.passes.schedule.tile.template import (
     Key,
     Template,
     Values,
-    make_template,
 )
 from comet.passes.search import LATENCY, Cost, Found, Goal, descend
 
@@ -66,17 +63,6 @@ class TilePlan:
     def entries(self) -> tuple[PlanEntry, ...]:
         """Return the plan of the nodes, without factors of 1."""
         return self.template.entries(self.plan)
-
-
-def choose(
-    func: FuncOp, system: SystemOp, goal: Goal = LATENCY
-) -> tuple[PlanEntry, ...]:
-    """
-    Return the best plan that the search finds for the tile tree of `func`.
-
-    Raises PassFailedException if the tiles fit with no factors.
-    """
-    return search(make_template(func, system), goal).entries()
 
 
 def search(template: Template, goal: Goal = LATENCY) -> TilePlan:

@@ -13,7 +13,7 @@ from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.model import price, price_many
 from comet.cost.accelerator.problem import Problem
 from comet.dialects.arch import attached_system
-from comet.passes.annotate_cost import lowered_estimate
+from comet.passes.annotate_cost.accelerator import lowered_estimate
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.accelerator import divisors, factors_of, finest, search
 from comet.passes.schedule.tile.template import Candidates, Template, make_template

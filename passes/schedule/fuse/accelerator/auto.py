@@ -15,7 +15,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.compound import FoldOp
 from comet.dialects.cost import annotate
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.annotate_cost import total_figures
+from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function, plan_fusion
 from comet.passes.schedule.fuse.rewrite import FusionPlan
 from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY, Chunks, Name, Strategy

@@ -1,0 +1,78 @@
+"""The `annotate-cost` pass: what a cost model expects, written on the ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.estimate import CostError, ModelName
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.cost import Figures, annotate
+from comet.dialects.dataflow import ProgramOp
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.levels import IRLevel, functions_at
+
+
+@dataclass(frozen=True)
+class AnnotateCostPass(ModulePass):
+    """
+    Write estimates: `comet.cost` on functions or mappings, and on their nodes.
+
+    Before: a tile tree with factors, or a mapping of the `comet` dialect, and attached
+    hardware. After: the same, annotated. Accelerators are priced by the COMET files
+    that the tree lowers to. Kernels of GPUs have estimates since `tile`; a launch plan
+    gets the three taxes, as a whole and for each kernel and barrier.
+    """
+
+    name = "annotate-cost"
+
+    model: Literal["tool", "paper", "ideal"] = "paper"
+    """The COMET tool's numbers, the same model without defects, or perfect overlap."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        try:
+            for target, figures in plan_estimates(op, system, self.model):
+                annotate(target, figures)
+        except CostError as error:
+            raise PassFailedException(f"annotate-cost: {error}") from error
+
+
+def plan_estimates(
+    module: ModuleOp, system: SystemOp, model: ModelName
+) -> list[tuple[Operation, Figures]]:
+    """
+    Return the figures of every op that gets some; changes nothing.
+
+    Raises CostError for what cannot be priced, and PassFailedException for a function
+    that has no tile tree.
+    """
+    if system.gpu is None:
+        from comet.passes.annotate_cost.accelerator import (
+            function_estimates,
+            mapping_estimates,
+        )
+
+        if found := list(mapping_estimates(module, model)):
+            return found
+    else:
+        from comet.passes.annotate_cost.gpu import function_estimates
+    name, taken = AnnotateCostPass.name, (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    functions = list(functions_at(module, name, *taken))
+    for func in functions:
+        if not any(isinstance(op, NodeOp | ProgramOp) for op in func.walk()):
+            raise PassFailedException(
+                f"annotate-cost: @{func.sym_name.data} has no tile tree; run fuse and "
+                "tile first"
+            )
+    return [
+        figures
+        for func in functions
+        for figures in function_estimates(func, system, model)
+    ]

@@ -1,0 +1,76 @@
+"""What programs cost on GPUs: launch plans, or kernels launched one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.estimate import ModelName
+from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.program import machine_for, plan_of, steps_of
+from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
+from comet.cost.gpu.timeline import play
+from comet.dialects.arch import SystemOp
+from comet.dialects.cost import Figures, Model, TimeUnit, estimate_of
+from comet.dialects.dataflow import ProgramOp
+from comet.dialects.schedule import SpatialOp
+
+
+def function_estimates(
+    func: FuncOp, system: SystemOp, model: ModelName
+) -> Iterator[tuple[Operation, Figures]]:
+    """Price launch plans with their taxes; without a plan, add up the kernels."""
+    programs = [op for op in func.walk() if isinstance(op, ProgramOp)]
+    if not programs:
+        yield func, _launched_one_by_one(func, system, model)
+    for program in programs:
+        prices = _program_estimates(program, system, model)
+        yield func, prices[0][1]
+        yield from prices
+
+
+def _launched_one_by_one(func: FuncOp, system: SystemOp, model: ModelName) -> Figures:
+    """Add up the kernels of a GPU and their launches."""
+    kernels = [op for op in func.walk() if isinstance(op, SpatialOp)]
+    figures = [estimate_of(op) for op in kernels]
+    latencies = [each.latency for each in figures if each is not None]
+    if len(latencies) != len(kernels):
+        raise PassFailedException(
+            f"annotate-cost: the kernels of @{func.sym_name.data} have no estimates; "
+            "run tile first"
+        )
+    launches = device_of(system).launch * 1e9 * len(kernels)
+    latency = sum(latencies) + launches
+    return Figures(Model(model), TimeUnit.NS, latency, launch_tax=launches)
+
+
+def _program_estimates(
+    program: ProgramOp, system: SystemOp, model: ModelName
+) -> list[tuple[Operation, Figures]]:
+    """Return the figures of a launch plan, then those of its kernels and barriers."""
+    machine = machine_for(program, system)
+    timeline = play(plan_of(program, system), machine)
+    whole = taxes_of(timeline.segments, timeline.ranks)
+    found: list[tuple[Operation, Figures]] = [(program, _tax_figures(whole, model))]
+    by_step = taxes_by_step(timeline)
+    for name, op in steps_of(program).items():
+        if name in by_step:
+            found.append((op, _tax_figures(by_step[name], model)))
+    return found
+
+
+def _tax_figures(taxes: Taxes, model: ModelName) -> Figures:
+    """Round to whole nanoseconds, so that the parts still add up."""
+    parts = (taxes.busy, taxes.launch, taxes.synchronization, taxes.locality)
+    busy, launch, synchronization, locality = (round(part * 1e9) for part in parts)
+    return Figures(
+        Model(model),
+        TimeUnit.NS,
+        busy + launch + synchronization + locality,
+        launch_tax=launch,
+        synchronization_tax=synchronization,
+        locality_tax=locality,
+    )
