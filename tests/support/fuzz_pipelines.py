@@ -115,11 +115,12 @@ def _copies(random: Random) -> Specs:
     passes = (
         "materialize-copies",
         "hoist-copies",
+        "place-waits",
         "pad-blocks",
         "map-grid",
         "mask-copies",
     )
-    return passes[: random.choice((0, 1, 2, 3, 4, 5, 5))]
+    return passes[: random.choice((0, 1, 2, 3, 4, 5, 6, 6))]
 
 
 def in_one(random: Random, dims: Sequence[str]) -> tuple[Specs, str]:

@@ -1,0 +1,126 @@
+"""Copies, waits, pushes and signals in the IR, and accesses in what is emitted."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from paths import ROOT, SAMPLES
+from rank_matrix import PATTERNS
+from rank_runs import emitted
+from semantics import comet_context, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import IndexOp
+from comet.dialects.compound.dims import level_of
+from comet.dialects.compound.rename import viewed
+from comet.dialects.dataflow import KernelOp, PushOp, SignalOp, StageOp, WaitOp
+from comet.dialects.schedule import CopyOp
+from comet.dialects.schedule.node import outside
+from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
+from comet.passes.pipelines.triton_distributed import TritonDistributedPass
+
+CHANNELS = "dataflow_all_gather_gemm"
+"""The sample that has channels already."""
+ONE_RANK = ("ssm_scan",)
+NAMES = [
+    path.stem
+    for path in sorted(SAMPLES.glob("*.mlir"))
+    if path.stem not in (CHANNELS, *ONE_RANK)
+]
+RANKS = 2
+HARDWARE = f'attach-hardware{{path="{ROOT}/samples/hardware/h200x8.yaml"}}'
+PLACED = "lower-channels,materialize-copies,hoist-copies,place-waits,verify-sync"
+
+CALLS = {
+    "load": "load",
+    "store": "store",
+    "wait": "wait",
+    "wait_all": "wait",
+    "signal": "signal",
+    "signal_all": "signal",
+    "signal_add": "signal",
+    "signal_add_all": "signal",
+}
+"""What functions of Triton and of the shim are."""
+
+
+@cache
+def kernels(name: str) -> ModuleOp:
+    """Return a sample as kernels and collectives, before any is a channel."""
+    module = run_passes(parse_module((SAMPLES / f"{name}.mlir").read_text()), HARDWARE)
+    context = comet_context().clone()
+    for part in TritonDistributedPass(ranks=RANKS).parts(context, module):
+        if isinstance(part, BspToDataflowPass):
+            break
+        part.apply(context, module)
+    return module
+
+
+def in_ir(module: ModuleOp) -> Iterator[list[str]]:
+    """Yield what the ops of each kernel do, in order."""
+    for kernel in module.walk():
+        if isinstance(kernel, KernelOp):
+            memory = level_of(kernel.nodes[0].outs[0])
+            words = (does(op, memory) for op in kernel.walk())
+            yield [word for word in words if word is not None]
+
+
+def does(op: Operation, memory: str | None) -> str | None:
+    """Return the access that an op is, None if it is none."""
+    match op:
+        case CopyOp() if level_of(op.result) == memory:
+            return "store"
+        case CopyOp() if level_of(op.source) == memory:
+            computed = isinstance(viewed(outside(op.source)).owner, IndexOp)
+            return None if computed else "load"
+        case PushOp() | StageOp():
+            return "store"
+        case WaitOp():
+            return "wait"
+        case SignalOp():
+            return "signal"
+        case _:
+            return None
+
+
+def in_text(source: str) -> Iterator[list[str]]:
+    """Yield the accesses of each kernel of an emitted module, in order."""
+    for item in ast.parse(source).body:
+        if isinstance(item, ast.FunctionDef) and any(
+            ast.unparse(each).startswith("triton.jit") for each in item.decorator_list
+        ):
+            yield [word for each in item.body for word in accesses(each)]
+
+
+def accesses(item: ast.AST) -> Iterator[str]:
+    """Yield the accesses of a piece of Python, arguments before their call."""
+    for child in ast.iter_child_nodes(item):
+        yield from accesses(child)
+    if isinstance(item, ast.Call):
+        name = ast.unparse(item.func).removeprefix("tl.")
+        if name in CALLS:
+            yield CALLS[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_ir_has_the_accesses_of_the_program_in_their_order(name: str):
+    compared = 0
+    for options in PATTERNS.values():
+        try:
+            module = run_passes(kernels(name), f"bsp-to-dataflow{{{options}}},{PLACED}")
+        except PassFailedException:  # the pattern does not apply
+            continue
+        assert list(in_text(emitted(module))) == list(in_ir(module)), options
+        compared += 1
+    assert compared >= 6
+
+
+def test_a_program_with_channels_has_them_too():
+    before = parse_module((SAMPLES / f"{CHANNELS}.mlir").read_text())
+    module = run_passes(before, f"{HARDWARE},{PLACED}")
+    found = list(in_text(emitted(module)))
+    assert found == list(in_ir(module))
+    assert {word for words in found for word in words} == set(CALLS.values())
