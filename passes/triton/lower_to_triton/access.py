@@ -9,12 +9,14 @@ from xdsl.ir import Attribute, SSAValue
 
 from comet.dialects import tl
 from comet.dialects.tl.types import BinaryKind, shape_of
-from comet.passes.triton.lower_to_triton.values import (
+from comet.passes.triton.lower_to_triton.buffers import (
     MAX_INDEX,
     Buffer,
     Gathered,
-    Scope,
     Stride,
+)
+from comet.passes.triton.lower_to_triton.values import (
+    Scope,
     Tile,
     add,
     aligned,

@@ -8,7 +8,7 @@ own rank, next rank, and so on, so that ranks do not all access the same peer at
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from xdsl.dialects.builtin import StringAttr, i32
@@ -17,77 +17,21 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
-from comet.dialects.dataflow.flags import FlagsType
+from comet.dialects.dataflow.channel import ChannelMode, block_extent
 from comet.dialects.tl.types import BinaryKind
 from comet.passes.triton.lower_to_triton.access import scaled
+from comet.passes.triton.lower_to_triton.buffers import (
+    Buffer,
+    Channel,
+    Flags,
+    Gathered,
+    Received,
+    row_major,
+)
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.slices import DimSlice, inner_slice
-from comet.passes.triton.lower_to_triton.values import (
-    MAX_INDEX,
-    Buffer,
-    Gathered,
-    Owner,
-    Scope,
-    Stride,
-    row_major,
-    scope_in,
-)
+from comet.passes.triton.lower_to_triton.values import Owner, Scope, scope_in
 from comet.passes.triton.slices import LoopSlice
-
-
-@dataclass(frozen=True)
-class Flags:
-    """The flags of a channel, as a kernel sees them."""
-
-    pointer: SSAValue
-    type: FlagsType
-    writers: int
-    """How many signals a flag gets in each epoch."""
-
-
-@dataclass(frozen=True)
-class Channel:
-    """A channel whose memory has been laid out, as a kernel sees it."""
-
-    type: ChannelType
-    slots: int
-    pointer: SSAValue
-    name: str
-
-    @property
-    def in_memory(self) -> dict[str, int]:
-        """The extents of one sender's message in one slot."""
-        pushed = self.type.mode is ChannelMode.PUSH
-        return extents_of(self.type.message if pushed else self.type.sent)
-
-    @property
-    def slot_stride(self) -> Stride:
-        """
-        The distance between the messages of two senders, or between two slots of one
-        sender.
-        """
-        return tuple(self.in_memory.items())
-
-    def is_wide(self, world: int) -> bool:
-        """Whether 32 bits are too few to count the elements of all slots."""
-        sources = world if self.type.mode is ChannelMode.PUSH else 1
-        sent = prod(extents_of(self.type.sent).values())
-        return self.slots * sources * sent > MAX_INDEX
-
-
-@dataclass(frozen=True)
-class Received(Buffer):
-    """What all ranks stored to a channel, before it is known from which one to load."""
-
-    channel: Channel | None = None
-
-    @property
-    def gather(self) -> str:
-        """The dimension along which the senders' values are concatenated."""
-        assert self.channel is not None
-        names = names_of(self.channel.type.received)
-        return self.dims[names.index(self.channel.type.gather)]
 
 
 def ranks_of(scope: Scope) -> RankParameters:

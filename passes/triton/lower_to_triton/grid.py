@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
@@ -14,31 +14,17 @@ from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.triton.lower_to_triton.channels import (
-    Received,
-    owned_slice,
-    peer_at,
-)
-from comet.passes.triton.lower_to_triton.nodes import BodyLowering
+from comet.passes.triton.lower_to_triton.channels import owned_slice, peer_at
+from comet.passes.triton.lower_to_triton.copies import lower_body
 from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
-from comet.passes.triton.lower_to_triton.values import Buffer, GridIndex, Scope, both
+from comet.passes.triton.lower_to_triton.values import GridIndex, Scope, both
 from comet.passes.triton.lower_to_triton.waits import known
-from comet.passes.triton.slices import LoopSlice, loop_slices
+from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices
 
 
-@dataclass(frozen=True)
-class Grid:
-    """How the programs of a kernel share the work of its node."""
-
-    inputs: Sequence[Buffer]
-    targets: Sequence[Buffer]
-    owned: Sequence[str] = ()
-    """Dimensions whose first loop runs over the ranks that sent or receive them."""
-
-
-def lower_grid(node: SpatialOp, scope: Scope, grid: Grid, body: BodyLowering) -> None:
+def lower_grid(node: SpatialOp, scope: Scope) -> None:
     """
-    Write the grid node that is a kernel.
+    Write the grid node that is a kernel, or a part of one.
 
     Raises `PassFailedException` where programs would have to combine their results.
     """
@@ -48,14 +34,15 @@ def lower_grid(node: SpatialOp, scope: Scope, grid: Grid, body: BodyLowering) ->
                 f"lower-to-triton: programs of the grid combine {result.type} by "
                 f"{combiner}; split the dimension in a temporal loop instead"
             )
-    _place_on_grid(node, scope, grid)
-    for argument, buffer in zip(node.tiles, grid.inputs, strict=True):
-        scope.values[argument] = known(scope, argument, buffer, body.sources)
+    memory = scope.memory
+    _place_on_grid(node, scope)
+    for argument, value in zip(node.tiles, node.ins, strict=True):
+        scope.values[argument] = known(scope, argument, memory.buffers[value])
     targets = [
-        replace(target, within=_is_first(node, scope, value))
-        for value, target in zip(node.outs, grid.targets, strict=True)
+        replace(memory.target(value), within=_is_first(node, scope, value))
+        for value in node.outs
     ]
-    body.lower_body(node, scope, targets)
+    lower_body(node, scope, targets)
 
 
 def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None:
@@ -78,7 +65,7 @@ def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None
     return first
 
 
-def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> None:
+def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
     """Give every program its slices."""
     assert node.programs is not None
     loops = loop_slices(node)
@@ -93,8 +80,9 @@ def _place_on_grid(node: SpatialOp, scope: Scope, grid: Grid) -> None:
         for loop, index, count in zip(loops, indices, counts, strict=True)
     ]
     for loop, index in zip(loops, indices, strict=True):
-        if loop.dim in grid.owned and loop.dim not in scope.owners:
-            _place_owner(loop, index, scope, grid)
+        owned = is_rank_loop(node, loop, scope.over_ranks)
+        if owned and loop.dim not in scope.owners:
+            _place_owner(loop, index, scope)
         else:
             _place(loop, index, scope)
 
@@ -147,10 +135,10 @@ def _along_axis(axis: int, counts: list[int], scope: Scope) -> list[SSAValue]:
     return [left, *reversed(indices)]
 
 
-def _place_owner(loop: LoopSlice, program: SSAValue, scope: Scope, grid: Grid) -> None:
+def _place_owner(loop: LoopSlice, program: SSAValue, scope: Scope) -> None:
     """Bind a program to the shard of a rank: its own first, then the next."""
-    gathered = (box.gather for box in grid.inputs if isinstance(box, Received))
-    peer = peer_at(scope, program, "source" if loop.dim in gathered else "dest")
+    is_source = loop.dim in scope.over_ranks.sources
+    peer = peer_at(scope, program, "source" if is_source else "dest")
     part, owner = owned_slice(scope, scope.slices[loop.dim], loop, peer)
     scope.slices[loop.dim], scope.owners[loop.dim] = part, owner
 

@@ -36,13 +36,13 @@ from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
 from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.triton.lower_to_triton.grid import Grid, lower_grid
+from comet.passes.triton.lower_to_triton.grid import lower_grid
+from comet.passes.triton.lower_to_triton.loops import describe
 from comet.passes.triton.lower_to_triton.memory import (
     KernelMemory,
     pointed,
     pointer_type,
 )
-from comet.passes.triton.lower_to_triton.nodes import BodyLowering, describe
 from comet.passes.triton.lower_to_triton.ranks import (
     WORLD,
     RankParameters,
@@ -53,7 +53,6 @@ from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Pro
 from comet.passes.triton.lower_to_triton.values import Scope
 from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (
-    RankLoops,
     Slice,
     blocks_of,
     rank_count,
@@ -78,19 +77,6 @@ class LoweredKernel:
     """Whether two counters follow the pointers."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """One node of a kernel; some programs do it, later ones do the next."""
-
-    node: SpatialOp
-    over_ranks: RankLoops
-
-    @property
-    def programs(self) -> int:
-        """How many programs do the node."""
-        return prod(grid_of(self.node))
-
-
 def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     """Write one kernel in Triton."""
     world = rank_count(kernel)
@@ -99,13 +85,13 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
             f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
             "take elements of f16, bf16 and f32"
         )
-    parts = _parts(kernel, world)
+    nodes = _grid_nodes(kernel, world)
     types = [pointer_type(value) for value in pointed(kernel)]
     made = tl.KernelOp(kernel.sym_name.data, types)
-    comment = "; ".join(describe(part.node) for part in parts)
+    comment = "; ".join(describe(node) for node in nodes)
     made.attributes["tl.comment"] = StringAttr(comment)
-    lowering = _KernelLowering(kernel, made, parts, world)
-    grid = lowering.lower(parts)
+    lowering = _KernelLowering(kernel, made, nodes, world)
+    grid = lowering.lower(nodes)
     _erase_unused(made)
     _order_parameters(made, list(lowering.extents))
     return LoweredKernel(
@@ -117,8 +103,8 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     )
 
 
-def _parts(kernel: dataflow.KernelOp, world: int) -> list[Part]:
-    """Return the nodes of a kernel, in order."""
+def _grid_nodes(kernel: dataflow.KernelOp, world: int) -> list[SpatialOp]:
+    """Return the nodes of a kernel, in order: its first programs do the first one."""
     nodes = [op for op in kernel.body.block.ops if not isinstance(op, BESIDE)][:-1]
     grids = [node for node in nodes if isinstance(node, SpatialOp)]
     alike = len(grids) == len(nodes) and all(node.mesh_name is None for node in grids)
@@ -127,7 +113,7 @@ def _parts(kernel: dataflow.KernelOp, world: int) -> list[Part]:
             f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
             "launch grid"
         )
-    return [Part(node, rank_loops(node)) for node in grids]
+    return grids
 
 
 def grid_of(node: SpatialOp) -> tuple[int, ...]:
@@ -172,13 +158,13 @@ class _KernelLowering:
         self,
         kernel: dataflow.KernelOp,
         made: tl.KernelOp,
-        parts: Sequence[Part],
+        nodes: Sequence[SpatialOp],
         world: int,
     ):
         self._kernel, self._made = kernel, made
         self.extents: dict[str, int] = {}
-        for part in parts:
-            for dim, extent in kernel_extents(part.node).items():
+        for node in nodes:
+            for dim, extent in kernel_extents(node).items():
                 self.extents[dim] = max(extent, self.extents.get(dim, 0))
         home = Prologue(made.body.block)
         self._constexprs = Constexprs(made, BlocksAttr({}), self.extents)
@@ -192,19 +178,19 @@ class _KernelLowering:
         """Whether the kernel counts its launches."""
         return self._ranks is not None and self._ranks.counts_launches
 
-    def lower(self, parts: Sequence[Part]) -> list[int]:
+    def lower(self, nodes: Sequence[SpatialOp]) -> list[int]:
         """Write all nodes; return the extents of the launch grid."""
         block, ranks = self._made.body.block, self._ranks
         if ranks is None:
-            (part,) = parts
-            self._lower_part(part, block, Prologue(block), None)
-            return list(grid_of(part.node))
+            (node,) = nodes
+            lower_grid(node, self._scope(node, block, Prologue(block), None))
+            return list(grid_of(node))
         first = Programs(block, ranks.home.insertion_point(), ranks.program)
-        programs = sum(part.programs for part in parts)
+        programs = sum(prod(grid_of(node)) for node in nodes)
         if signalled := _signals_of_inputs(self._kernel):
             first = self._signal_inputs(signalled, first)
             programs += 1
-        self._lower_parts(parts, first)
+        self._lower_nodes(nodes, first)
         ranks.finish(programs)
         return [programs]
 
@@ -219,50 +205,43 @@ class _KernelLowering:
         first, others = programs.divided(1)
         assert first.block.last_op is not None
         builder = Builder(InsertPoint.before(first.block.last_op))
-        scope = Scope(builder, first.home, self._constexprs, {}, ranks=self._ranks)
+        scope = Scope(
+            builder, first.home, self._constexprs, {}, self.memory, ranks=self._ranks
+        )
         for op in signals:
-            lower_signal(op, scope, self.memory)
+            lower_signal(op, scope)
         return others
 
-    def _lower_parts(self, parts: Sequence[Part], programs: Programs) -> None:
+    def _lower_nodes(self, nodes: Sequence[SpatialOp], programs: Programs) -> None:
         """Write nodes so that the first programs do the first one."""
-        part, *rest = parts
-        if not rest:
-            self._lower_part(part, programs.block, programs.home, programs.number)
-            return
-        first, others = programs.divided(part.programs)
-        self._lower_part(part, first.block, first.home, first.number)
-        self._lower_parts(rest, others)
-
-    def _lower_part(
-        self, part: Part, block: Block, home: Prologue, program: SSAValue | None
-    ) -> None:
-        """Write a node."""
-        node, memory = part.node, self.memory
-        extents = kernel_extents(node)
-        scope = self._scope(part, block, home, program)
-        sources, owned = part.over_ranks.sources, part.over_ranks.owned
-        body = BodyLowering(memory_level(node), memory, extents, sources)
-        grid = Grid(
-            [memory.buffers[value] for value in node.ins],
-            [memory.target(value) for value in node.outs],
-            owned,
-        )
-        lower_grid(node, scope, grid, body)
+        *before, last = nodes
+        for node in before:
+            first, programs = programs.divided(prod(grid_of(node)))
+            lower_grid(node, self._scope(node, first.block, first.home, first.number))
+        scope = self._scope(last, programs.block, programs.home, programs.number)
+        lower_grid(last, scope)
 
     def _scope(
-        self, part: Part, block: Block, home: Prologue, program: SSAValue | None
+        self, node: SpatialOp, block: Block, home: Prologue, program: SSAValue | None
     ) -> Scope:
         """Return the scope of a node's body, in which every slice is whole."""
         assert block.last_op is not None
-        constexprs = self._constexprs.of_part(blocks_of(part.node))
+        constexprs, loops = self._constexprs.of_part(blocks_of(node)), rank_loops(node)
         slices = {
             dim: self._whole(dim, shape, constexprs, home)
-            for dim, shape in whole_slices(part.node, part.over_ranks).items()
+            for dim, shape in whole_slices(node, loops).items()
         }
-        builder = Builder(InsertPoint.before(block.last_op))
         return Scope(
-            builder, home, constexprs, slices, ranks=self._ranks, program=program
+            Builder(InsertPoint.before(block.last_op)),
+            home,
+            constexprs,
+            slices,
+            self.memory,
+            level=memory_level(node),
+            extents=kernel_extents(node),
+            over_ranks=loops,
+            ranks=self._ranks,
+            program=program,
         )
 
     def _whole(

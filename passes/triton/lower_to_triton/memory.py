@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -12,35 +11,27 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import IndexOp, RenameOp
-from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, program_value
-from comet.dialects.dataflow.flags import FlagScope, FlagsOp, FlagsType, Semantics
+from comet.dialects.dataflow.flags import FlagsOp, FlagsType
 from comet.dialects.dataflow.transfer import (
     PullOp,
     ReadOp,
-    SignalOp,
-    WaitOp,
 )
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.node import outside
 from comet.dialects.tl.remote import FLAG
 from comet.dialects.tl.types import BinaryKind
-from comet.passes.triton.lower_to_triton.access import scaled
-from comet.passes.triton.lower_to_triton.channels import (
+from comet.passes.triton.lower_to_triton.buffers import (
+    Buffer,
     Channel,
     Flags,
     Received,
-    combined,
-)
-from comet.passes.triton.lower_to_triton.ranks import RankParameters, add_parameter
-from comet.passes.triton.lower_to_triton.slices import Constexprs
-from comet.passes.triton.lower_to_triton.values import (
-    MAX_INDEX,
-    Buffer,
-    GridIndex,
-    Scope,
     buffer_at,
     row_major,
 )
+from comet.passes.triton.lower_to_triton.ranks import RankParameters, add_parameter
+from comet.passes.triton.lower_to_triton.slices import Constexprs
 
 
 def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
@@ -133,6 +124,7 @@ class KernelMemory:
 
         Raises `PassFailedException` if it has none.
         """
+        value = outside(value)
         box = program_value(value)
         if not isinstance(box.owner, ReceiveBufferOp):
             raise PassFailedException(
@@ -148,6 +140,7 @@ class KernelMemory:
 
         Raises `PassFailedException` if it has none.
         """
+        value = value and outside(value)
         owner = None if value is None else program_value(value).owner
         if value is None or not isinstance(owner, FlagsOp):
             raise PassFailedException(
@@ -169,42 +162,12 @@ class KernelMemory:
                 cache = self._ranks.cache()
         return replace(buffer, cache=cache)
 
-    def allocate(
-        self, scope: Scope, value: SSAValue, extents: Mapping[str, int]
-    ) -> Buffer:
-        """
-        Add a pointer to a buffer for all programs' tiles of `value`.
-
-        Programs that differ only in dimensions that `value` lacks have one each.
-        """
-        element, dims = element_type_of(value), names_of(value)
-        name = f"{value.name_hint or 'scratch'}_ptr"
-        pointer = self._owned(add_parameter(self._made, tl.PtrType(element), name))
-        shape = {dim: extents[dim] for dim in dims}
-        loops = [loop for loop in scope.grid if loop.dim not in dims and loop.count > 1]
-        counts = [loop.count for loop in loops]
-        self.scratch.append(TensorType(element, [*counts, *shape.values()]))
-        if loops:
-            own = _part_of_program(scope, pointer, loops, shape)
-            pointer = scope.insert(own, f"own_{name}")
-        return buffer_at(pointer, shape)
-
-
-def _part_of_program(
-    scope: Scope,
-    pointer: SSAValue,
-    loops: Sequence[GridIndex],
-    shape: Mapping[str, int],
-) -> tl.AddPtrOp:
-    """Return the pointer to the program's part of a buffer with one along all rows."""
-    for loop in loops:
-        loop.index.name_hint = loop.index.name_hint or f"pid_{loop.dim.lower()}"
-    index = loops[0].index
-    for loop in loops[1:]:
-        index = combined(scope, BinaryKind.MUL, index, loop.count)
-        index = combined(scope, BinaryKind.ADD, index, loop.index)
-    wide = prod((*(loop.count for loop in loops), *shape.values())) > MAX_INDEX
-    return tl.AddPtrOp(pointer, scaled(scope, index, tuple(shape.items()), wide))
+    def scratch_pointer(
+        self, element: Attribute, shape: Sequence[int], name: str
+    ) -> SSAValue:
+        """Add a pointer to a buffer that only this kernel uses."""
+        self.scratch.append(TensorType(element, shape))
+        return self._owned(add_parameter(self._made, tl.PtrType(element), name))
 
 
 def _name_of(value: SSAValue) -> str:
@@ -226,23 +189,3 @@ def _viewed(op: RenameOp, buffer: Buffer) -> Buffer:
             "seen in parts; split a dimension that is not gathered"
         )
     return buffer_at(buffer.pointer, extents_of(op.result))
-
-
-def check_signal(op: SignalOp) -> None:
-    """Reject what the shim's signal is not: a fence, a release that all ranks see."""
-    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
-    if kinds != (Semantics.RELEASE, FlagScope.SYSTEM) or op.fence is None:
-        raise PassFailedException(
-            "lower-to-triton: dataflow.signal is a release of system scope after a "
-            "fence; verify-sync says what else would break"
-        )
-
-
-def check_wait(op: WaitOp) -> None:
-    """Reject what the shim's wait is not: an acquire of what any rank released."""
-    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
-    if kinds != (Semantics.ACQUIRE, FlagScope.SYSTEM):
-        raise PassFailedException(
-            "lower-to-triton: dataflow.wait is an acquire of system scope; verify-sync "
-            "says what else would break"
-        )

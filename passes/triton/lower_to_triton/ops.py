@@ -39,9 +39,9 @@ from comet.dialects.tl.types import (
 )
 from comet.dialects.tl.types import ReduceKind as BlockReduceKind
 from comet.passes.triton.lower_to_triton.accumulators import is_fused
+from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
 from comet.passes.triton.lower_to_triton.values import (
-    Buffer,
     Scope,
     Tile,
     aligned,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import i32
@@ -13,13 +12,17 @@ from comet.dialects import tl
 from comet.dialects.compound.dims import extents_of, level_of, names_of
 from comet.dialects.dataflow import PushOp, SignalOp, StageOp
 from comet.dialects.dataflow.channel import block_extent
+from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.schedule import CopyOp
-from comet.dialects.schedule.node import outside
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.access import placed, steps_along, store_tile
-from comet.passes.triton.lower_to_triton.channels import (
+from comet.passes.triton.lower_to_triton.buffers import (
+    Buffer,
     Channel,
     Flags,
+    buffer_at,
+)
+from comet.passes.triton.lower_to_triton.channels import (
     begin_of_slot,
     combined,
     in_receive_buffer,
@@ -28,15 +31,8 @@ from comet.passes.triton.lower_to_triton.channels import (
     message_name,
     ranks_of,
 )
-from comet.passes.triton.lower_to_triton.memory import KernelMemory, check_signal
-from comet.passes.triton.lower_to_triton.values import (
-    Buffer,
-    Owner,
-    Scope,
-    Tile,
-    both,
-    buffer_at,
-)
+from comet.passes.triton.lower_to_triton.table import lowers
+from comet.passes.triton.lower_to_triton.values import Owner, Scope, Tile, both
 
 
 @dataclass(frozen=True)
@@ -139,56 +135,63 @@ class StageIn:
         store_tile(scope, target, tile, f"stage: {comment}", cache, within)
 
 
-def lower_send(
-    op: PushOp | StageOp,
-    scope: Scope,
-    memory: KernelMemory,
-    yielded: Mapping[SSAValue, Buffer | None],
-) -> None:
+@lowers(PushOp)
+def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
+    """Write the stores of a tile to the receive buffers of its receivers."""
+    return _sent(op, PushTo(scope.memory.channel(op.channel)), scope)
+
+
+@lowers(StageOp)
+def lower_stage(op: StageOp, scope: Scope) -> Buffer | None:
+    """Write the store of a tile to its own rank's memory of a channel."""
+    return _sent(op, StageIn(scope.memory.channel(op.channel)), scope)
+
+
+def _sent(op: PushOp | StageOp, send: PushTo | StageIn, scope: Scope) -> Buffer | None:
     """
-    Write the stores of a tile to channels.
+    Write the stores of a tile to a channel; return where it is stored besides.
 
     Programs that do not store the tile where it is yielded do not send it either.
     """
     assert op.stored is not None
-    target, other = yielded.get(op.stored), op.prev_op
+    target, other = scope.targets.get(op.stored), op.prev_op
     while isinstance(other, PushOp | StageOp):
         other = other.prev_op
     if isinstance(other, CopyOp) and other.source is op.value:
         copied = scope.values[other.result]
         target = (copied.copy or copied) if isinstance(copied, Buffer) else None
-    channel = memory.channel(outside(op.channel))
-    send = PushTo(channel) if isinstance(op, PushOp) else StageIn(channel)
     comment = f"{level_of(op.value)} -> {level_of(op.stored)}"
     send(scope, scope.tile(op.value), comment, target and target.within)
-    if target is not None:
-        scope.values[op.stored] = target
+    return target
 
 
-def lower_signal(op: SignalOp, scope: Scope, memory: KernelMemory) -> None:
-    """Write a signal: to one receiver, or in a loop over all of them."""
-    check_signal(op)
-    assert op.flags is not None
-    flags = memory.flags(outside(op.flags), op)
-    signal(scope, memory.channel(outside(op.channel)), flags)
-
-
-def signal(scope: Scope, channel: Channel, flags: Flags) -> None:
-    """
-    Signal to receivers that one more tile is there, of the block that it belongs to.
-    """
+@lowers(SignalOp)
+def lower_signal(op: SignalOp, scope: Scope) -> None:
+    """Write a signal that a tile more of its block is there: to one receiver or all."""
+    _check_signal(op)
+    channel, flags = scope.memory.channel(op.channel), scope.memory.flags(op.flags, op)
+    made: Operation
     ranks, split = ranks_of(scope), channel.type.split
     flag, once = _flag(scope, channel, flags), flags.writers == 1
     value = ranks.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
-    op: Operation
     if split is not None and split in scope.owners:
         to_one = tl.SignalOp if once else tl.SignalAddOp
         dest = scope.owners[split].rank
-        op = to_one(flag, value, ranks.rank, dest, ranks.bases)
+        made = to_one(flag, value, ranks.rank, dest, ranks.bases)
     else:
         to_all = tl.SignalAllOp if once else tl.SignalAddAllOp
-        op = to_all(flag, value, ranks.rank, ranks.bases, ranks.world_size)
-    scope.builder.insert(op)
+        made = to_all(flag, value, ranks.rank, ranks.bases, ranks.world_size)
+    scope.builder.insert(made)
+
+
+def _check_signal(op: SignalOp) -> None:
+    """Reject what the shim's signal is not: a fence, a release that all ranks see."""
+    kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
+    if kinds != (Semantics.RELEASE, FlagScope.SYSTEM) or op.fence is None:
+        raise PassFailedException(
+            "lower-to-triton: dataflow.signal is a release of system scope after a "
+            "fence; verify-sync says what else would break"
+        )
 
 
 def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:

@@ -12,7 +12,8 @@ from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.op_table import OpTable
-from comet.passes.triton.lower_to_triton.values import Buffer, Scope, Tile
+from comet.passes.triton.lower_to_triton.buffers import Buffer
+from comet.passes.triton.lower_to_triton.values import Scope, Tile
 
 TABLE = OpTable[Scope, Tile | Buffer | None]()
 lowers = TABLE.enter

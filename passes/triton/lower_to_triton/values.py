@@ -1,5 +1,5 @@
 """
-Values inside a Triton kernel: blocks in registers, and tensors in device memory.
+Values inside a Triton kernel, and the scopes in which they are known.
 
 A block has an axis for each dimension of its type whose tiles have more than one
 element, in the order of the type.
@@ -19,12 +19,15 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.tl.types import BinaryKind, element_of
+from comet.passes.triton.lower_to_triton.buffers import Buffer
+from comet.passes.triton.lower_to_triton.memory import KernelMemory
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Prologue
+from comet.passes.triton.slices import RankLoops
 
 MAX_ELEMENTS = 2**20
 """Triton refuses blocks of more elements."""
-MAX_INDEX = 2**31 - 1
+NO_RANK_LOOPS = RankLoops()
 
 
 @dataclass(frozen=True)
@@ -38,101 +41,6 @@ class Tile:
     """
     What the elements beyond the end of a dimension hold, where that is known.
     """
-
-
-Stride = tuple[tuple[str, int], ...]
-"""
-The extents whose product is the distance of neighbours, in elements.
-
-Each is that of the tensor in memory: nodes, and ranks, may have less of a dimension.
-"""
-
-
-def row_major(extents: Mapping[str, int]) -> tuple[Stride, ...]:
-    """Return the strides of a tensor that has these extents in memory."""
-    inner = tuple(extents.items())
-    return tuple(inner[axis + 1 :] for axis in range(len(inner)))
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """What is separate for each rank: elements of one dimension, by their source."""
-
-    dim: str
-    shard: int
-    """How many elements of the dimension a rank has."""
-    stored: str
-    """The dimension's name where it is stored."""
-    message: Stride
-    """The size of what one rank sent; empty where it is in that rank's memory."""
-    ranks: RankParameters
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether every source is loaded from its own memory."""
-        return not self.message
-
-    @property
-    def messages(self) -> int:
-        """How many values of the buffer's size are contiguous."""
-        return 1 if self.is_remote else self.ranks.world
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A tensor in device memory."""
-
-    pointer: SSAValue | None
-    """None for the positions along a dimension, which are computed where needed."""
-    dims: tuple[str, ...]
-    extents: tuple[int, ...]
-    """Extents in memory, in elements."""
-    strides: tuple[Stride | None, ...]
-    """One for each dimension; None where memory has a single element of it."""
-    origins: Mapping[str, SSAValue] = field(default_factory=dict[str, SSAValue])
-    """The first element that is in memory, where that is not the dimension's first."""
-    gathered: Gathered | None = None
-    first: SSAValue | None = None
-    """The first of the positions along a dimension, where that is not 0."""
-    cache: SSAValue | None = None
-    """How stores treat caches, where other programs of the launch read them."""
-    within: SSAValue | None = None
-    """Where the program stores here; always if None. Others store the same tiles."""
-    copy: Buffer | None = None
-    """What gets all tiles that are stored here as well."""
-
-    @property
-    def elements(self) -> int:
-        """The number of elements."""
-        return math.prod(self.extents)
-
-    def renamed(self, renaming: Mapping[str, str]) -> Buffer:
-        """Return the same memory under other dimension names."""
-        gathered = self.gathered
-        return replace(
-            self,
-            dims=tuple(renaming[dim] for dim in self.dims),
-            strides=tuple(_renamed(stride, renaming) for stride in self.strides),
-            origins={renaming[dim]: value for dim, value in self.origins.items()},
-            gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
-        )
-
-
-def buffer_at(
-    pointer: SSAValue | None,
-    extents: Mapping[str, int],
-    origins: Mapping[str, SSAValue] | None = None,
-) -> Buffer:
-    """Return the memory at `pointer`, row-major, of a tensor with these extents."""
-    shape = tuple(extents.values())
-    return Buffer(pointer, tuple(extents), shape, row_major(extents), origins or {})
-
-
-def _renamed(stride: Stride | None, renaming: Mapping[str, str]) -> Stride | None:
-    """Return a stride whose extents go by the new names of their dimensions."""
-    if stride is None:
-        return None
-    return tuple((renaming.get(dim, dim), extent) for dim, extent in stride)
 
 
 @dataclass(frozen=True)
@@ -161,6 +69,13 @@ class Scope:
     prologue: Prologue
     constexprs: Constexprs
     slices: dict[str, DimSlice]
+    memory: KernelMemory
+    level: str | None = None
+    """The level of device memory."""
+    extents: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The extent of each dimension that enters or leaves the grid node."""
+    over_ranks: RankLoops = NO_RANK_LOOPS
+    """The loops over ranks of the grid node."""
     values: dict[SSAValue, Tile | Buffer] = field(
         default_factory=dict[SSAValue, "Tile | Buffer"]
     )
@@ -170,6 +85,12 @@ class Scope:
     """The number of the program among those of its rank and node."""
     grid: Sequence[GridIndex] = ()
     """The program's place along each row of the launch grid."""
+    targets: Mapping[SSAValue, Buffer | None] = field(
+        default_factory=dict[SSAValue, "Buffer | None"]
+    )
+    """Where what the node yields is stored; None on the chip."""
+    accumulators: Mapping[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
+    """What the node has combined before; a node inside goes on with it."""
     owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
     """Whose share the slice is, of dimensions that ranks have been given in turn."""
 

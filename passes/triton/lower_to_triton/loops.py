@@ -1,10 +1,9 @@
 """
-How `lower-to-triton` writes the nodes of the tile tree.
+How `lower-to-triton` writes the loops of the tile tree.
 
 Every temporal loop of several iterations becomes one in Triton. A result that lacks the
 loop's dimension is carried through it; one that has it lies in device memory, where
-copies in the body store it. A copy is one load or one store, a wait looks at the flags
-of one source or of all.
+copies in the body store it.
 """
 
 from __future__ import annotations
@@ -19,201 +18,46 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind
-from comet.dialects.compound.dims import element_type_of, level_of, names_of
-from comet.dialects.dataflow import PushOp, SignalOp, StageOp, WaitOp
-from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp, YieldOp
+from comet.dialects.compound.dims import level_of, names_of
+from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.triton.lower_to_triton.access import load, positions, store
 from comet.passes.triton.lower_to_triton.accumulators import (
     is_continued,
     is_fused,
 )
-from comet.passes.triton.lower_to_triton.channels import (
-    Received,
-    owned_slice,
-    peer_at,
+from comet.passes.triton.lower_to_triton.buffers import Buffer
+from comet.passes.triton.lower_to_triton.channels import owned_slice, peer_at
+from comet.passes.triton.lower_to_triton.copies import (
+    finish_stores,
+    lower_body,
+    target_of,
 )
-from comet.passes.triton.lower_to_triton.memory import KernelMemory
 from comet.passes.triton.lower_to_triton.ops import (
     NEUTRAL,
     accumulated,
     accumulator_of,
     contraction,
 )
-from comet.passes.triton.lower_to_triton.sends import lower_send, lower_signal
 from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
-from comet.passes.triton.lower_to_triton.table import lower_op
-from comet.passes.triton.lower_to_triton.values import Buffer, Scope, Tile, scope_in
-from comet.passes.triton.lower_to_triton.waits import known, lower_wait
-from comet.passes.triton.slices import LoopSlice, loop_slices
+from comet.passes.triton.lower_to_triton.table import lowers
+from comet.passes.triton.lower_to_triton.values import Scope, Tile, scope_in
+from comet.passes.triton.lower_to_triton.waits import known
+from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices
 
 
-class BodyLowering:
-    """Writes the operations of a node's body, nodes included."""
-
-    def __init__(
-        self,
-        level: str | None,
-        memory: KernelMemory,
-        extents: Mapping[str, int],
-        sources: Sequence[str] = (),
-    ):
-        self._level = level
-        self._memory = memory
-        self._extents = extents
-        self.sources = sources
-
-    def is_source_loop(self, row: LoopSlice, scope: Scope) -> bool:
-        """Whether the loop runs over the ranks that sent the dimension."""
-        return (
-            scope.ranks is not None
-            and row.dim in self.sources
-            and row.dim not in scope.owners
-            and row.factor == scope.ranks.world
-        )
-
-    def lower_body(
-        self,
-        node: NodeOp,
-        scope: Scope,
-        targets: Sequence[Buffer | None],
-        accumulators: Mapping[SSAValue, Tile] | None = None,
-    ) -> None:
-        """
-        Write the body of a node.
-
-        What it yields to device memory goes to its target. `accumulators` are those of
-        yielded values that a node inside combines on.
-        """
-        found = dict(zip(node.yielded, targets, strict=True))
-        for op in list(node.body.block.ops)[:-1]:
-            if isinstance(op, TemporalOp):
-                self._lower_temporal(op, scope, found, accumulators or {})
-            elif isinstance(op, CopyOp):
-                self._lower_copy(op, scope, found)
-            elif isinstance(op, WaitOp):
-                lower_wait(op, scope, self._memory, self.sources)
-            elif isinstance(op, PushOp | StageOp):
-                lower_send(op, scope, self._memory, found)
-            elif isinstance(op, SignalOp):
-                lower_signal(op, scope, self._memory)
-            else:
-                lower_op(op, scope)
-        stored = {
-            value: self._stored(scope, value, target)
-            for value, target in zip(node.yielded, targets, strict=True)
-            if target is not None
-        }
-        scope.values |= stored
-
-    def _target(
-        self, scope: Scope, value: SSAValue, yielded: Mapping[SSAValue, Buffer | None]
-    ) -> Buffer | None:
-        """Return where to store a value, None if it stays on the chip."""
-        if not self.is_in_memory(value):
-            return None
-        if value in yielded:
-            return self._readable(scope, yielded[value], value)
-        return self._allocate(scope, value)
-
-    def _allocate(self, scope: Scope, value: SSAValue) -> Buffer:
-        """Return a program's own buffer for a value that is in device memory."""
-        return self._memory.allocate(scope, value, self._extents)
-
-    def _readable(self, scope: Scope, target: Buffer | None, value: SSAValue) -> Buffer:
-        """
-        Return where to store a value.
-
-        What the program reads again, but does not store where it goes, gets a buffer
-        too: it goes to peers only, or another program stores it.
-        """
-        if target is None:
-            return self._allocate(scope, value)
-        stored = target.pointer is not None and target.within is None
-        uses = (use.operation for use in value.uses)
-        if stored or sum(not isinstance(op, SignalOp) for op in uses) == 1:
-            return target
-        return replace(self._allocate(scope, value), copy=target)
-
-    def _lower_temporal(
-        self,
-        op: TemporalOp,
-        scope: Scope,
-        yielded: Mapping[SSAValue, Buffer | None],
-        accumulators: Mapping[SSAValue, Tile],
-    ) -> None:
-        targets = [self._target(scope, value, yielded) for value in op.outs]
-        starts = {
-            index: accumulators[value]
-            for index, value in enumerate(op.outs)
-            if value in accumulators
-        }
-        results = TemporalLowering(self, op, targets).lower(scope, starts)
-        scope.values |= dict(zip(op.outs, results, strict=True))
-        self._finish_stores(op, scope)
-
-    def _lower_copy(
-        self, op: CopyOp, scope: Scope, yielded: Mapping[SSAValue, Buffer | None]
-    ) -> None:
-        """Write a copy: a load, a store, or nothing between levels of the chip."""
-        found, target = scope.values[op.source], self._target(scope, op.result, yielded)
-        if isinstance(found, Buffer):
-            found = self._loaded(scope, found, op)
-        elif target is not None:
-            store(scope, target, found, op.masked, _moved(op))
-        scope.values[op.result] = found if target is None else target
-        self._finish_stores(op, scope)
-
-    def _finish_stores(self, op: Operation, scope: Scope) -> None:
-        """Let all threads see what is stored, if the program reads it again."""
-        following = op.next_op
-        if isinstance(following, CopyOp) and self._is_read_again(following):
-            return
-        if self._is_read_again(op):
-            scope.builder.insert(tl.DebugBarrierOp())
-
-    def _is_read_again(self, op: Operation) -> bool:
-        """Whether the body of a node uses what an operation stores to memory."""
-        return any(
-            self.is_in_memory(result)
-            and not isinstance(use.operation, SignalOp | YieldOp)
-            for result in op.results
-            for use in result.uses
-        )
-
-    def is_in_memory(self, value: SSAValue) -> bool:
-        """Whether the value lies in device memory."""
-        return level_of(value) == self._level
-
-    def _loaded(self, scope: Scope, buffer: Buffer, op: CopyOp) -> Tile:
-        if isinstance(buffer, Received):
-            raise PassFailedException(
-                f"lower-to-triton: {op.result.type} is loaded before its source is "
-                "known; let a loop of its own run over the ranks that sent it"
-            )
-        if buffer.pointer is None:
-            return positions(scope, buffer, element_type_of(op.result))
-        name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
-        neutral, hint = NEUTRAL[op.padding], f"{name}_tile"
-        return load(scope, buffer, op.masked, neutral, hint, _moved(op))
-
-    def _stored(self, scope: Scope, value: SSAValue, target: Buffer) -> Buffer:
-        """Store a yielded tile, unless it went to its target when it was made."""
-        found = scope.values[value]
-        if isinstance(found, Tile):
-            store(scope, target, found, None, f"{level_of(value)} -> {self._level}")
-        elif found is not target and found.copy is not target:
-            raise PassFailedException(
-                f"lower-to-triton: {value.type} is yielded without being computed; "
-                "load it into another level first"
-            )
-        return target
-
-
-def _moved(op: CopyOp) -> str:
-    """Return the levels between which a copy moves a tile, as comments have them."""
-    return f"{level_of(op.source)} -> {level_of(op.result)}"
+@lowers(TemporalOp)
+def lower_temporal(op: TemporalOp, scope: Scope) -> None:
+    """Write a temporal node as a nest of loops."""
+    targets = [target_of(scope, value) for value in op.outs]
+    starts = {
+        index: scope.accumulators[value]
+        for index, value in enumerate(op.outs)
+        if value in scope.accumulators
+    }
+    results = TemporalLowering(op, targets).lower(scope, starts)
+    scope.values |= dict(zip(op.outs, results, strict=True))
+    finish_stores(op, scope)
 
 
 @dataclass(frozen=True)
@@ -231,10 +75,7 @@ class _Result:
 class TemporalLowering:
     """Writes one temporal node as a nest of loops."""
 
-    def __init__(
-        self, body: BodyLowering, node: TemporalOp, targets: Sequence[Buffer | None]
-    ):
-        self._body = body
+    def __init__(self, node: TemporalOp, targets: Sequence[Buffer | None]):
         self._node = node
         self._loops = loop_slices(node)
         self._results = [
@@ -333,7 +174,7 @@ class TemporalLowering:
         loop, inner = self._open(row, scope, starts, depth)
         if row.dim in inner.owners and row.dim not in scope.owners:
             outer = {
-                argument: known(inner, argument, value, self._body.sources)
+                argument: known(inner, argument, value)
                 for argument, value in outer.items()
             }
         arguments = loop.body.block.args[1:]
@@ -355,7 +196,7 @@ class TemporalLowering:
         self, row: LoopSlice, scope: Scope, starts: Sequence[Tile], depth: int
     ) -> tuple[tl.ForOp, Scope]:
         """Insert the `tl.for` of one loop; return it and the scope of its body."""
-        part, is_source = scope.slices[row.dim], self._body.is_source_loop(row, scope)
+        part, is_source = scope.slices[row.dim], self._is_over_ranks(row, scope)
         inits = [start.value for start in starts]
         if is_source:
             bounds = self._ranks(scope)
@@ -382,6 +223,11 @@ class TemporalLowering:
         inner.slices[row.dim] = inside
         return loop, inner
 
+    def _is_over_ranks(self, loop: LoopSlice, scope: Scope) -> bool:
+        """Whether the loop runs over the ranks that sent the dimension."""
+        over_ranks = is_rank_loop(self._node, loop, scope.over_ranks)
+        return over_ranks and loop.dim not in scope.owners
+
     @staticmethod
     def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
         """Return the bounds and the step of a loop over all ranks."""
@@ -407,7 +253,7 @@ class TemporalLowering:
             if index in accumulators and is_continued(self._node, result.inner)
         }
         targets = [result.target for result in self._results]
-        self._body.lower_body(self._node, scope, targets, going_on)
+        lower_body(self._node, scope, targets, going_on)
         return [
             self._combined(result, accumulators.get(index), scope)
             for index, result in enumerate(self._results)

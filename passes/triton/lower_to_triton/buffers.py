@@ -1,0 +1,165 @@
+"""The memory that a kernel works on: tensors, and channels with their flags."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from xdsl.ir import SSAValue
+
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.dataflow.channel import ChannelMode, ChannelType
+from comet.dialects.dataflow.flags import FlagsType
+from comet.passes.triton.lower_to_triton.ranks import RankParameters
+
+MAX_INDEX = 2**31 - 1
+
+
+Stride = tuple[tuple[str, int], ...]
+"""
+The extents whose product is the distance of neighbours, in elements.
+
+Each is that of the tensor in memory: nodes, and ranks, may have less of a dimension.
+"""
+
+
+def row_major(extents: Mapping[str, int]) -> tuple[Stride, ...]:
+    """Return the strides of a tensor that has these extents in memory."""
+    inner = tuple(extents.items())
+    return tuple(inner[axis + 1 :] for axis in range(len(inner)))
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What is separate for each rank: elements of one dimension, by their source."""
+
+    dim: str
+    shard: int
+    """How many elements of the dimension a rank has."""
+    stored: str
+    """The dimension's name where it is stored."""
+    message: Stride
+    """The size of what one rank sent; empty where it is in that rank's memory."""
+    ranks: RankParameters
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether every source is loaded from its own memory."""
+        return not self.message
+
+    @property
+    def messages(self) -> int:
+        """How many values of the buffer's size are contiguous."""
+        return 1 if self.is_remote else self.ranks.world
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor in device memory."""
+
+    pointer: SSAValue | None
+    """None for the positions along a dimension, which are computed where needed."""
+    dims: tuple[str, ...]
+    extents: tuple[int, ...]
+    """Extents in memory, in elements."""
+    strides: tuple[Stride | None, ...]
+    """One for each dimension; None where memory has a single element of it."""
+    origins: Mapping[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    """The first element that is in memory, where that is not the dimension's first."""
+    gathered: Gathered | None = None
+    first: SSAValue | None = None
+    """The first of the positions along a dimension, where that is not 0."""
+    cache: SSAValue | None = None
+    """How stores treat caches, where other programs of the launch read them."""
+    within: SSAValue | None = None
+    """Where the program stores here; always if None. Others store the same tiles."""
+    copy: Buffer | None = None
+    """What gets all tiles that are stored here as well."""
+
+    @property
+    def elements(self) -> int:
+        """The number of elements."""
+        return math.prod(self.extents)
+
+    def renamed(self, renaming: Mapping[str, str]) -> Buffer:
+        """Return the same memory under other dimension names."""
+        gathered = self.gathered
+        return replace(
+            self,
+            dims=tuple(renaming[dim] for dim in self.dims),
+            strides=tuple(_renamed(stride, renaming) for stride in self.strides),
+            origins={renaming[dim]: value for dim, value in self.origins.items()},
+            gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
+        )
+
+
+def buffer_at(
+    pointer: SSAValue | None,
+    extents: Mapping[str, int],
+    origins: Mapping[str, SSAValue] | None = None,
+) -> Buffer:
+    """Return the memory at `pointer`, row-major, of a tensor with these extents."""
+    shape = tuple(extents.values())
+    return Buffer(pointer, tuple(extents), shape, row_major(extents), origins or {})
+
+
+def _renamed(stride: Stride | None, renaming: Mapping[str, str]) -> Stride | None:
+    """Return a stride whose extents go by the new names of their dimensions."""
+    if stride is None:
+        return None
+    return tuple((renaming.get(dim, dim), extent) for dim, extent in stride)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The flags of a channel, as a kernel sees them."""
+
+    pointer: SSAValue
+    type: FlagsType
+    writers: int
+    """How many signals a flag gets in each epoch."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A channel whose memory has been laid out, as a kernel sees it."""
+
+    type: ChannelType
+    slots: int
+    pointer: SSAValue
+    name: str
+
+    @property
+    def in_memory(self) -> dict[str, int]:
+        """The extents of one sender's message in one slot."""
+        pushed = self.type.mode is ChannelMode.PUSH
+        return extents_of(self.type.message if pushed else self.type.sent)
+
+    @property
+    def slot_stride(self) -> Stride:
+        """
+        The distance between the messages of two senders, or between two slots of one
+        sender.
+        """
+        return tuple(self.in_memory.items())
+
+    def is_wide(self, world: int) -> bool:
+        """Whether 32 bits are too few to count the elements of all slots."""
+        sources = world if self.type.mode is ChannelMode.PUSH else 1
+        sent = math.prod(extents_of(self.type.sent).values())
+        return self.slots * sources * sent > MAX_INDEX
+
+
+@dataclass(frozen=True)
+class Received(Buffer):
+    """What all ranks stored to a channel, before it is known from which one to load."""
+
+    channel: Channel | None = None
+
+    @property
+    def gather(self) -> str:
+        """The dimension along which the senders' values are concatenated."""
+        assert self.channel is not None
+        names = names_of(self.channel.type.received)
+        return self.dims[names.index(self.channel.type.gather)]

@@ -1,0 +1,155 @@
+"""
+How `lower-to-triton` writes copies: a load, a store, or nothing on the chip.
+
+What a node yields to device memory is stored where it is made: the target of a value is
+the buffer that it goes to. What the program reads again from there, and does not store
+where all programs do, gets a buffer of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import tl
+from comet.dialects.compound.dims import element_type_of, level_of, names_of
+from comet.dialects.dataflow import SignalOp
+from comet.dialects.schedule import CopyOp, YieldOp
+from comet.dialects.schedule.node import NodeOp
+from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.lower_to_triton.access import load, positions, scaled, store
+from comet.passes.triton.lower_to_triton.buffers import (
+    MAX_INDEX,
+    Buffer,
+    Received,
+    buffer_at,
+)
+from comet.passes.triton.lower_to_triton.channels import combined
+from comet.passes.triton.lower_to_triton.ops import NEUTRAL
+from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
+from comet.passes.triton.lower_to_triton.values import Scope, Tile
+
+
+def lower_body(
+    node: NodeOp,
+    scope: Scope,
+    targets: Sequence[Buffer | None],
+    accumulators: Mapping[SSAValue, Tile] | None = None,
+) -> None:
+    """
+    Write the body of a node.
+
+    What it yields to device memory goes to its target. `accumulators` are those of
+    yielded values that a node inside combines on.
+    """
+    yielded = dict(zip(node.yielded, targets, strict=True))
+    body = replace(scope, targets=yielded, accumulators=accumulators or {})
+    lower_ops(node.body.block, body)
+    for value, target in yielded.items():
+        if target is not None:
+            scope.values[value] = _stored(scope, value, target)
+
+
+@lowers(CopyOp)
+def lower_copy(op: CopyOp, scope: Scope) -> Tile | Buffer:
+    """Write a copy: a load, a store, or nothing between levels of the chip."""
+    found, target = scope.values[op.source], target_of(scope, op.result)
+    if isinstance(found, Buffer):
+        found = _loaded(scope, found, op)
+    elif target is not None:
+        store(scope, target, found, op.masked, _moved(op))
+    finish_stores(op, scope)
+    return found if target is None else target
+
+
+def target_of(scope: Scope, value: SSAValue) -> Buffer | None:
+    """Return where to store a value, None if it stays on the chip."""
+    if level_of(value) != scope.level:
+        return None
+    target = scope.targets.get(value)
+    if target is None:
+        return allocate(scope, value)
+    stored = target.pointer is not None and target.within is None
+    uses = (use.operation for use in value.uses)
+    if stored or sum(not isinstance(op, SignalOp) for op in uses) == 1:
+        return target
+    return replace(allocate(scope, value), copy=target)
+
+
+def allocate(scope: Scope, value: SSAValue) -> Buffer:
+    """
+    Return a program's own buffer in device memory for all tiles of a value.
+
+    Programs that differ only in dimensions that the value lacks have one each.
+    """
+    element, name = element_type_of(value), f"{value.name_hint or 'scratch'}_ptr"
+    shape = {dim: scope.extents[dim] for dim in names_of(value)}
+    loops = [loop for loop in scope.grid if loop.dim not in shape and loop.count > 1]
+    counts = [loop.count for loop in loops]
+    pointer = scope.memory.scratch_pointer(element, [*counts, *shape.values()], name)
+    if not loops:
+        return buffer_at(pointer, shape)
+    for loop in loops:
+        loop.index.name_hint = loop.index.name_hint or f"pid_{loop.dim.lower()}"
+    index = loops[0].index
+    for loop in loops[1:]:
+        index = combined(scope, BinaryKind.MUL, index, loop.count)
+        index = combined(scope, BinaryKind.ADD, index, loop.index)
+    wide = prod((*counts, *shape.values())) > MAX_INDEX
+    offset = scaled(scope, index, tuple(shape.items()), wide)
+    own = scope.insert(tl.AddPtrOp(pointer, offset), f"own_{name}")
+    return buffer_at(own, shape)
+
+
+def finish_stores(op: Operation, scope: Scope) -> None:
+    """Let all threads see what is stored, if the program reads it again."""
+    following = op.next_op
+    if isinstance(following, CopyOp) and _is_read_again(following, scope):
+        return
+    if _is_read_again(op, scope):
+        scope.builder.insert(tl.DebugBarrierOp())
+
+
+def _is_read_again(op: Operation, scope: Scope) -> bool:
+    """Whether the body of a node uses what an operation stores to memory."""
+    return any(
+        level_of(result) == scope.level
+        and not isinstance(use.operation, SignalOp | YieldOp)
+        for result in op.results
+        for use in result.uses
+    )
+
+
+def _loaded(scope: Scope, buffer: Buffer, op: CopyOp) -> Tile:
+    if isinstance(buffer, Received):
+        raise PassFailedException(
+            f"lower-to-triton: {op.result.type} is loaded before its source is "
+            "known; let a loop of its own run over the ranks that sent it"
+        )
+    if buffer.pointer is None:
+        return positions(scope, buffer, element_type_of(op.result))
+    name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
+    neutral, hint = NEUTRAL[op.padding], f"{name}_tile"
+    return load(scope, buffer, op.masked, neutral, hint, _moved(op))
+
+
+def _stored(scope: Scope, value: SSAValue, target: Buffer) -> Buffer:
+    """Store a yielded tile, unless it went to its target when it was made."""
+    found = scope.values[value]
+    if isinstance(found, Tile):
+        store(scope, target, found, None, f"{level_of(value)} -> {scope.level}")
+    elif found is not target and found.copy is not target:
+        raise PassFailedException(
+            f"lower-to-triton: {value.type} is yielded without being computed; "
+            "load it into another level first"
+        )
+    return target
+
+
+def _moved(op: CopyOp) -> str:
+    """Return the levels between which a copy moves a tile, as comments have them."""
+    return f"{level_of(op.source)} -> {level_of(op.result)}"
