@@ -59,13 +59,14 @@ def store_of(value: SSAValue) -> CopyOp | PushOp | StageOp | None:
 
 
 def sent_with(value: SSAValue) -> Iterator[PushOp | StageOp]:
-    """Yield what stores the tile that a value is to channels, at the same place."""
+    """Yield what stores the tile that a value is to channels, one after the other."""
     store = store_of(value)
-    if store is None or store.parent is None:
-        return
-    for op in store.parent.ops:
-        if isinstance(op, PushOp | StageOp) and op.value is store.operands[0]:
-            yield op
+    op = store.next_op if isinstance(store, CopyOp) else store
+    while store is not None and isinstance(op, PushOp | StageOp):
+        if op.value is not store.operands[0]:
+            return
+        yield op
+        op = op.next_op
 
 
 def covers(signal: SignalOp, channel: SSAValue) -> bool:

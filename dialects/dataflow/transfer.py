@@ -49,7 +49,8 @@ from comet.dialects.dataflow.flags import (
 )
 from comet.dialects.parents import HasParentNamed
 
-NODES = ("schedule.spatial", "schedule.temporal")
+GRID = "schedule.spatial"
+NODES = (GRID, "schedule.temporal")
 """The names of the nodes of tile trees."""
 
 VIEWS = RangeVarConstraint("T", RangeOf(base(TensorType)))
@@ -280,7 +281,8 @@ class SignalOp(_OnFlags):
     """
 
     name = "dataflow.signal"
-    traits = traits_def(HasParentNamed((KERNEL, *NODES)))
+    # A program signals once, and so in no loop.
+    traits = traits_def(HasParentNamed((KERNEL, GRID)))
     covered = var_operand_def()
     fence = opt_prop_def(UnitAttr)
     assembly_format = (
@@ -312,7 +314,7 @@ class SignalOp(_OnFlags):
     def verify_(self) -> None:
         self.verify_lowered()
         parent = self.parent_op()
-        in_node = parent is not None and parent.name in NODES
+        in_node = parent is not None and parent.name == GRID
         stored = [v for v in self.covered if not isinstance(v.type, ChannelType)]
         if bool(stored) != in_node:
             raise VerifyException(

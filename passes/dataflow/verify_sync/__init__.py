@@ -23,9 +23,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.dataflow import (
     ChannelOp,
+    FlagsOp,
     KernelOp,
     ProgramOp,
     ReceiveBufferOp,
+    SignalOp,
     WaitOp,
     program_value,
 )
@@ -133,7 +135,16 @@ def _unawaited(node: SpatialOp, kernel: KernelOp) -> Iterator[SSAValue]:
                 wait.own is not None
                 and flags is not None
                 and is_signalled(node, value, made, flags.buffer)
+                and _covers(made, flags)
             )
 
         if any(loads_before(tile, is_awaited)):
             yield value
+
+
+def _covers(made: OpResult, flags: FlagsOp) -> bool:
+    """Whether a signal of some flags covers what a node stores as its result."""
+    assert isinstance(made.op, SpatialOp)
+    signals = (op for op in made.op.body.block.ops if isinstance(op, SignalOp))
+    stored = made.op.yielded[made.index]
+    return any(flags_of(op) is flags and stored in op.covered for op in signals)

@@ -4,9 +4,17 @@ import pytest
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import hardware
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.dataflow import KernelOp, ProgramOp, PullOp, ReadOp, WaitOp
+from comet.dialects.dataflow import (
+    KernelOp,
+    ProgramOp,
+    PullOp,
+    ReadOp,
+    SignalOp,
+    WaitOp,
+)
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.bsp_to_dataflow.merge import Merge, merged, plan_merge
 from comet.passes.dataflow.kernel_locals import local_waits, unawaited
@@ -122,6 +130,21 @@ def test_a_node_first_waits_for_what_another_makes():
     assert list(own.views) == [node.tiles[0]]
     assert str(run_passes(module, "verify-sync")) == str(module)
     own.awaited[0].replace_all_uses_with(own.views[0])
+    reason = "@last reads %n that other programs of the same launch make"
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(module, "verify-sync")
+
+
+def test_a_signal_covers_what_the_own_rank_reads():
+    module = run_passes(program("e"), f"{PERSISTENT},{PLACED}")
+    (signal,) = (op for op in module.walk() if isinstance(op, SignalOp))
+    node = signal.parent_op()
+    assert isinstance(node, SpatialOp)
+    sent, local = signal.covered
+    assert local is node.yielded[0]
+    assert sent is node.yielded[1]
+    less = SignalOp(signal.channel, signal.flags, signal.epoch, covered=[sent])
+    Rewriter.replace_op(signal, less)
     reason = "@last reads %n that other programs of the same launch make"
     with pytest.raises(PassFailedException, match=reason):
         run_passes(module, "verify-sync")

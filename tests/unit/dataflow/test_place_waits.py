@@ -7,9 +7,10 @@ from broken_sync import BROKEN
 from semantics import assert_same_meaning, parse_module, run_passes
 from sync_programs import IN_ONE_KERNEL, IN_PLACE, PULLED, PUSHED, SPLIT
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.dataflow import KernelOp, WaitOp
+from comet.dialects.dataflow import KernelOp, SignalOp, WaitOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
 
 PLACED = "materialize-copies,hoist-copies,place-waits"
@@ -56,6 +57,24 @@ def test_a_load_that_no_wait_comes_before_is_rejected():
     without(wait)
     reason = "@sum reads %box without a wait on its flags, and no barrier"
     with pytest.raises(PassFailedException, match=reason):
+        run_passes(module, "verify-sync")
+
+
+def test_a_signal_that_does_not_cover_what_is_stored_is_rejected():
+    text = PUSHED.replace("outs(!L) {", "outs(!L, !L) {").replace(
+        "yield %t0 : !T", "yield %t0, %t0 : !T, !T"
+    )
+    text = text.replace("yield %tile : !T", "yield %tile, %tile : !T, !T")
+    text = re.sub(r"%t = (schedule.spatial)", r"%t, %u = \1", text)
+    module = run_passes(parse_module(text), PLACED)
+    run_passes(module, "verify-sync")
+    *_, signal = (op for op in module.walk() if isinstance(op, SignalOp))
+    node = signal.parent_op()
+    assert isinstance(node, SpatialOp)
+    other = node.yielded[1]
+    less = SignalOp(signal.channel, signal.flags, signal.epoch, covered=[other])
+    Rewriter.replace_op(signal, less)
+    with pytest.raises(PassFailedException, match="@send signals %box before it stor"):
         run_passes(module, "verify-sync")
 
 

@@ -845,3 +845,16 @@ collective.mesh @gpus {rank = 2}
   }
   dataflow.yield %x1 : !L
 } -> !L
+
+// -----
+
+// CHECK: 'dataflow.signal' expects parent op to be one of 'dataflow.kernel', 'schedule.spatial'
+!T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
+!t = tensor<2x4xf32, #compound.dims<M, K @HBM>>
+!CH = !dataflow.channel<push gather K : !T -> tensor<2x16xf32, #compound.dims<M, K @HBM>>>
+%x, %ch = "test.op"() : () -> (!T, !CH)
+%n = schedule.temporal [K = 2] ins(%x : !T) with(%ch : !CH) outs(!T) {
+^bb0(%t: !t, %ch1: !CH):
+  dataflow.signal %ch1 covers(%t : !t) : !CH
+  schedule.yield %t : !t
+}
