@@ -71,8 +71,7 @@ def sent_with(value: SSAValue) -> Iterator[PushOp | StageOp]:
 
 def covers(signal: SignalOp, channel: SSAValue) -> bool:
     """Whether a signal covers a channel."""
-    others = (each for each in signal.covered if isinstance(each.type, ChannelType))
-    listed = program_value(channel) in map(program_value, (signal.channel, *others))
+    listed = program_value(channel) in map(program_value, signal.channels)
     return listed and (not in_node(signal) or any(_producers(signal, channel)))
 
 

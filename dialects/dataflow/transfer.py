@@ -311,6 +311,12 @@ class SignalOp(_OnFlags):
             },
         )
 
+    @property
+    def channels(self) -> tuple[SSAValue, ...]:
+        """All channels that the signal covers, the one with the flags first."""
+        others = (v for v in self.covered if isinstance(v.type, ChannelType))
+        return (self.channel, *others)
+
     def verify_(self) -> None:
         self.verify_lowered()
         parent = self.parent_op()

@@ -46,15 +46,10 @@ def plan_sends(node: SpatialOp) -> SendPlan:
         op
         for op in signals
         if op.flags is not None
-        and all(each in stored and each not in others for each in channels_of(op))
+        and all(each in stored and each not in others for each in op.channels)
     )
     local = (i for i, out in enumerate(node.outs) if _is_read(out))
     return SendPlan(node, tuple(producers), tuple(done), tuple(local))
-
-
-def channels_of(signal: SignalOp) -> tuple[SSAValue, ...]:
-    """Return the channels that a signal of a kernel covers, the one it has first."""
-    return (signal.channel, *signal.covered)
 
 
 def _can_store(
@@ -64,7 +59,7 @@ def _can_store(
     early = (
         signal
         for signal in signals
-        if op.channel in channels_of(signal) and signal.is_before_in_block(op)
+        if op.channel in signal.channels and signal.is_before_in_block(op)
     )
     return (
         op.epoch is not None
@@ -135,7 +130,7 @@ def _chain(value: SSAValue) -> Iterator[SSAValue]:
 
 def _place_signal(signal: SignalOp, plan: SendPlan) -> None:
     """Let programs signal after all else, what they sent and what is read locally."""
-    node, channels = plan.node, channels_of(signal)
+    node, channels = plan.node, signal.channels
     block = node.body.block
     sent = [_made(op, node) for op in plan.producers if op.channel in channels]
     covered = [*sent, *(node.yielded[index] for index in plan.local)]

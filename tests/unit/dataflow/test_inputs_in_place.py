@@ -104,9 +104,7 @@ def test_what_the_page_on_the_model_says_of_sixteen_rows():
         f"{eight}, {four} and {two}" for eight, four, two in (found[:3], found[3:])
     )
     page = " ".join(PAGE.read_text().split())
-    assert (
-        f"With M = 16 that makes {symmetric} us, where pushing takes {pushed}" in page
-    )
+    assert f"With M = 16 that makes {symmetric} us; pushing takes {pushed}" in page
 
 
 def test_auto_pulls_inputs_in_place_if_they_are_symmetric():

@@ -37,7 +37,7 @@ def test_programs_mean_the_same_and_are_proven(name: str):
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_rejected_at_the_border_is_rejected_behind_it(name: str):
+def test_what_is_rejected_at_the_border_is_rejected_in_nodes_too(name: str):
     broken = BROKEN[name]
     with pytest.raises(PassFailedException, match=re.escape(broken.reason)):
         run_passes(parse_module(broken.text), f"{PLACED},verify-sync")

@@ -22,6 +22,16 @@ func.func @f(%x: !G) -> (!O, !O) {
     ^bb0(%x1: !L):
       %box = dataflow.receive_buffer slots 2 on @gpus ["rank"] : !CH
       %flags = dataflow.flags for %box writers 1 : !CH -> !F
+      // What goes to a channel only is stored there and nowhere else, then signalled.
+      // CHECK:      dataflow.kernel @send
+      // CHECK:        %t = schedule.spatial on grid [g0: M = 2] ins(%x2 : {{.*}}) with(%ch, %e, %f : {{.*}}) outs({{.*}}) {
+      // CHECK-NEXT:   ^bb0(%t0: {{.*}}, %ch_1: {{.*}}, %e_1: !dataflow.epoch, %f_1: {{.*}}):
+      // CHECK-NEXT:     %t1 = schedule.copy %t0
+      // CHECK-NEXT:     %t2 = dataflow.push %t1 to %ch_1 epoch %e_1 : {{.*}} -> tensor<2x8xf32, #compound.dims<M, K @HBM>>
+      // CHECK-NEXT:     dataflow.signal %ch_1 covers(%t2 : tensor<2x8xf32, #compound.dims<M, K @HBM>>) flags %f_1 epoch %e_1 release system fence
+      // CHECK-NEXT:     schedule.yield %t2
+      // CHECK-NEXT:   }
+      // CHECK-NEXT:   dataflow.yield
       dataflow.kernel @send ins(%x1, %box, %flags : !L, !CH, !F) {
       ^bb0(%x2: !L, %ch: !CH, %f: !F):
         %e = dataflow.epoch
