@@ -20,14 +20,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
-from comet.dialects.compound import IndexOp, RenameOp
 from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
 from comet.dialects.dataflow.transfer import (
-    PullOp,
     PushOp,
-    ReadOp,
     SignalOp,
     StageOp,
     WaitOp,
@@ -39,6 +36,7 @@ from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.grid import lower_grid
 from comet.passes.triton.lower_to_triton.loops import describe
 from comet.passes.triton.lower_to_triton.memory import (
+    VIEWS,
     KernelMemory,
     pointed,
     pointer_type,
@@ -60,8 +58,7 @@ from comet.passes.triton.slices import (
     whole_slices,
 )
 
-BESIDE = (EpochOp, IndexOp, PullOp, PushOp, ReadOp, RenameOp, SignalOp, StageOp, WaitOp)
-"""What is in a kernel beside its nodes."""
+NO_NODE = "lower-to-triton: kernel @{} is not one node on the launch grid"
 
 
 @dataclass(frozen=True)
@@ -104,16 +101,27 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
 
 
 def _grid_nodes(kernel: dataflow.KernelOp, world: int) -> list[SpatialOp]:
-    """Return the nodes of a kernel, in order: its first programs do the first one."""
-    nodes = [op for op in kernel.body.block.ops if not isinstance(op, BESIDE)][:-1]
-    grids = [node for node in nodes if isinstance(node, SpatialOp)]
-    alike = len(grids) == len(nodes) and all(node.mesh_name is None for node in grids)
-    if not alike or not grids or (world == 1 and len(grids) > 1):
-        raise PassFailedException(
-            f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node on the "
-            "launch grid"
-        )
-    return grids
+    """
+    Return the nodes of a kernel, in order: its first programs do the first one.
+
+    Raises `PassFailedException` for anything else in it that programs would do.
+    """
+    name, nodes = kernel.sym_name.data, list[SpatialOp]()
+    for op in list(kernel.body.block.ops)[:-1]:
+        if isinstance(op, SpatialOp) and op.is_grid and not (nodes and world == 1):
+            nodes.append(op)
+        elif isinstance(op, PushOp | StageOp | WaitOp) or (
+            isinstance(op, SignalOp) and input_of(op.channel) is None
+        ):
+            raise PassFailedException(
+                f"lower-to-triton: no node of kernel @{name} does its {op.name}; "
+                "verify-sync says which order of stores, signals and loads is right"
+            )
+        elif VIEWS.find(op) is None and not isinstance(op, EpochOp | SignalOp):
+            raise PassFailedException(NO_NODE.format(name))
+    if not nodes:
+        raise PassFailedException(NO_NODE.format(name))
+    return nodes
 
 
 def grid_of(node: SpatialOp) -> tuple[int, ...]:

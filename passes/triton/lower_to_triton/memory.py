@@ -22,6 +22,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import outside
 from comet.dialects.tl.remote import FLAG
 from comet.dialects.tl.types import BinaryKind
+from comet.op_table import OpTable
 from comet.passes.triton.lower_to_triton.buffers import (
     Buffer,
     Channel,
@@ -59,10 +60,13 @@ class KernelMemory:
         ranks: RankParameters | None,
     ):
         self._kernel, self._made = kernel, made
-        self._constexprs, self._ranks = constexprs, ranks
+        self.constexprs, self.ranks = constexprs, ranks
         self.scratch: list[Attribute] = []
         self._pointers = self._symmetric_pointers()
-        self.buffers = self._named_buffers()
+        self.buffers = self._tensors()
+        for op in kernel.body.block.ops:
+            if (view := VIEWS.find(op)) is not None:
+                self.buffers[op.results[0]] = view(op, self)
 
     def _symmetric_pointers(self) -> dict[SSAValue, SSAValue]:
         """Name the pointers; return those that this program uses, by value."""
@@ -74,49 +78,22 @@ class KernelMemory:
         return pointers
 
     def _owned(self, pointer: SSAValue) -> SSAValue:
-        return (
-            pointer if self._ranks is None else self._ranks.symmetric_address(pointer)
-        )
+        return pointer if self.ranks is None else self.ranks.symmetric_address(pointer)
 
-    def _named_buffers(self) -> dict[SSAValue, Buffer]:
-        """Return the memory behind every tensor that enters, leaves or is received."""
+    def _tensors(self) -> dict[SSAValue, Buffer]:
+        """Return the memory behind every tensor that enters or leaves."""
         buffers = {
             value: buffer_at(self._pointers[value], extents_of(value))
             for value in pointed(self._kernel)
             if isinstance(value.type, TensorType)
         }
-        ops = list(self._kernel.body.block.ops)
-        for value, result in zip(ops[-1].operands, self._kernel.results_, strict=True):
+        terminator = self._kernel.body.block.last_op
+        assert terminator is not None
+        for value, result in zip(
+            terminator.operands, self._kernel.results_, strict=True
+        ):
             buffers.setdefault(value, buffers[result])
-        for op in ops:
-            if isinstance(op, ReadOp | PullOp):
-                buffers[op.result] = self._received(op.channel, op.result)
-            if isinstance(op, IndexOp):
-                buffers[op.result] = self._positions(op)
-            if isinstance(op, RenameOp):
-                buffers[op.result] = _viewed(op, buffers[op.input])
         return buffers
-
-    def _positions(self, op: IndexOp) -> Buffer:
-        """Return positions along a dimension, in the whole if this is a shard."""
-        buffer, ranks = buffer_at(None, extents_of(op.result)), self._ranks
-        if op.whole is None or ranks is None:
-            return buffer
-        shard = extents_of(op.result)[op.dim]
-        extent = self._constexprs.extent(op.dim, shard)
-        first = tl.BinaryOp(BinaryKind.MUL, ranks.rank, extent)
-        return replace(buffer, first=ranks.home.add(first, f"first_{op.dim.lower()}"))
-
-    def _received(self, channel: SSAValue, value: SSAValue) -> Received:
-        memory = self.channel(channel)
-        extents = extents_of(value)
-        return Received(
-            memory.pointer,
-            tuple(extents),
-            tuple(extents.values()),
-            row_major(extents),
-            channel=memory,
-        )
 
     def channel(self, value: SSAValue) -> Channel:
         """
@@ -158,8 +135,8 @@ class KernelMemory:
             op = use.operation
             if op is terminator:
                 buffer = self.buffers[self._kernel.results_[use.index]]
-            elif isinstance(op, RenameOp | SpatialOp) and self._ranks is not None:
-                cache = self._ranks.cache()
+            elif isinstance(op, RenameOp | SpatialOp) and self.ranks is not None:
+                cache = self.ranks.cache()
         return replace(buffer, cache=cache)
 
     def scratch_pointer(
@@ -179,8 +156,46 @@ def _name_of(value: SSAValue) -> str:
     return value.name_hint or "x"
 
 
-def _viewed(op: RenameOp, buffer: Buffer) -> Buffer:
-    """Return the memory of `buffer` under the names that `op` gives."""
+VIEWS = OpTable[KernelMemory, Buffer]()
+"""The memory that stands for what operations between the nodes of a kernel return."""
+views = VIEWS.enter
+
+
+def _received(channel: SSAValue, value: SSAValue, memory: KernelMemory) -> Received:
+    extents, found = extents_of(value), memory.channel(channel)
+    sizes = tuple(extents.values())
+    strides = row_major(extents)
+    return Received(found.pointer, tuple(extents), sizes, strides, channel=found)
+
+
+@views(ReadOp)
+def view_receive_buffer(op: ReadOp, memory: KernelMemory) -> Buffer:
+    """Return what all ranks have pushed to the own receive buffer."""
+    return _received(op.channel, op.result, memory)
+
+
+@views(PullOp)
+def view_of_peers(op: PullOp, memory: KernelMemory) -> Buffer:
+    """Return what all ranks have staged in their own memory."""
+    return _received(op.channel, op.result, memory)
+
+
+@views(IndexOp)
+def view_positions(op: IndexOp, memory: KernelMemory) -> Buffer:
+    """Return positions along a dimension, in the whole if this is a shard."""
+    buffer, ranks = buffer_at(None, extents_of(op.result)), memory.ranks
+    if op.whole is None or ranks is None:
+        return buffer
+    shard = extents_of(op.result)[op.dim]
+    extent = memory.constexprs.extent(op.dim, shard)
+    first = tl.BinaryOp(BinaryKind.MUL, ranks.rank, extent)
+    return replace(buffer, first=ranks.home.add(first, f"first_{op.dim.lower()}"))
+
+
+@views(RenameOp)
+def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
+    """Return the same memory under other names, or a dimension of it in parts."""
+    buffer = memory.buffers[op.input]
     if op.cut is None:
         return buffer.renamed(op.renaming)
     if buffer.origins or buffer.gathered is not None:
