@@ -34,12 +34,13 @@ def shared_need(
     Return the bytes of shared memory of one program.
 
     Tiles of all stages count, except those that are being computed on: these are in
-    registers unless the matrix instruction reads shared memory. A tile that is loaded
-    before the loop is always being computed on.
+    registers unless the matrix instruction reads shared memory. Without a pipeline, one
+    copy remains, through which they reach the registers. A tile that is loaded before
+    the loop is always being computed on.
     """
-    loading = np.maximum(stages - 1, 1)
     working = reads_shared(summary, blocks, gpu)
-    return summary.peak(summary.shared, blocks, loading + working, working)
+    copies = np.maximum(stages - 1 + working, 1)
+    return summary.peak(summary.shared, blocks, copies, working)
 
 
 def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
