@@ -9,7 +9,7 @@ algorithm is priced on the mesh of the instances.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
@@ -24,7 +24,6 @@ from comet.cost.collectives.algorithms import (
     Hierarchy,
     cheapest,
     collective_time,
-    switch,
 )
 from comet.cost.collectives.formulas import (
     CollectiveTraffic,
@@ -35,8 +34,9 @@ from comet.cost.collectives.formulas import (
 )
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.hardware import hardware_of, machine_of
-from comet.dialects.arch import SystemOp
-from comet.dialects.collective.base import Algorithm
+from comet.dialects.arch import SystemOp, find_system
+from comet.dialects.collective.base import Algorithm, CollectiveOp
+from comet.dialects.compound import ReduceKindAttr
 from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.dialects.cost import Figures, Model, TimeUnit
 from comet.kinds import CollectiveKind
@@ -187,33 +187,32 @@ class ByFiles:
 
 
 def pricer_for(
-    system: SystemOp | None,
-    axes: Sequence[str],
-    at: str,
-    algorithm: Algorithm | None,
-    model: ModelName = "paper",
-    reduction: str | None = None,
+    op: CollectiveOp, algorithm: Algorithm | None, model: ModelName = "paper"
 ) -> Pricer:
     """
-    Return the pricer of collectives over mesh `axes` between buffers of the level `at`.
+    Return the pricer of collectives over the instances of `op`, at the level it is at.
 
-    `model` is for COMET files, `reduction` is how values are combined, if they are.
-    Raises CostError for hardware files without a field that a price needs.
+    `model` is for COMET files. Raises CostError for hardware files without a field that
+    a price needs.
     """
+    system, axes = find_system(op), op.axis_names
     if system is None or not set(axes) <= set(system.axes) | {"rank"}:
         return Unpriced(algorithm)
     if system.gpu is not None:
-        net = machine_of(system, system.axes.get("rank", 1)).net
-        fabric = switch(net.ranks, net.latency * 1e9, net.bandwidth * 1e-9)
+        fabric = machine_of(system, op.group_size).net.fabric
+        rate, latency = fabric.bandwidth * 1e-9, fabric.latency * 1e9
+        fabric = replace(fabric, bandwidth=rate, latency=latency)
         return ByAlgorithm(fabric, TimeUnit.NS, algorithm)
+    assert op.to_level is not None
+    at = op.to_level.data
     if algorithm is not None:
         return ByAlgorithm(mesh_fabric(system, axes, at), TimeUnit.CYCLES, algorithm)
-    level = hardware_of(system).level(at)
-    ranks = prod(system.axes[axis] for axis in axes)
+    level, kind = hardware_of(system).level(at), op.properties.get("kind")
+    reduction = str(kind.data) if isinstance(kind, ReduceKindAttr) else None
     return (
         Unpriced(None)
         if level.link is None
-        else ByFiles(level, ranks, model, reduction)
+        else ByFiles(level, op.group_size, model, reduction)
     )
 
 

@@ -195,13 +195,7 @@ def _choice(
     op: CollectiveOp, region: SpmdOp, states: States, options: PlaceCollectivesPass
 ) -> Placement:
     algorithm = None if options.algorithm == "auto" else Algorithm(options.algorithm)
-    assert op.to_level is not None
-    level, system = op.to_level.data, find_system(op)
-    reduces = isinstance(op, AllReduceOp | ReduceScatterOp | RootReduceOp)
-    reduction = str(op.kind.data) if reduces else None
-    pricer = pricer_for(
-        system, op.axis_names, level, algorithm, options.model, reduction
-    )
+    pricer = pricer_for(op, algorithm, options.model)
     if isinstance(op, AllReduceOp):
         dim = _scatter_dim(op, set(states[op.input].sharded.values()))
         return Placement(op, _reduction(op, dim, options, pricer), dim)

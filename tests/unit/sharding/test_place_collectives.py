@@ -30,6 +30,7 @@ from comet.passes.sharding.place_collectives.levels import is_explicit
 GRID = MESHES[4]
 SPMD = "decompose,distribute{{dim=N axes={axes}}},insert-collectives"
 H200 = 'attach-hardware{path="samples/hardware/h200x8.yaml"},'
+MI300 = 'attach-hardware{path="samples/hardware/mi300x8.yaml"},select-ranks{ranks=2},'
 
 
 def spmd(sizes: tuple[int, ...], axes: dict[str, int]) -> ModuleOp:
@@ -150,6 +151,14 @@ def test_auto_takes_the_cheapest_form(m: int):
     assert latencies(after) == pytest.approx([whole, whole])
     forced = run_passes(module, f"{pipeline}{{kind=reduce_scatter_all_gather}}")
     assert sum(latencies(forced)) == pytest.approx(2 * shares)
+
+
+def test_two_of_eight_gpus_have_one_link_to_each_other():
+    module = parse_module(graph_text("gemm_softmax", (2**22, 5, 16)))
+    passes = f"{MI300}{SPMD.format(axes='rank')},place-collectives"
+    links = switch(2, 1.5e3, 448 / 7)
+    taken = cheapest("all_reduce", links, 4 * 2**22)[1]
+    assert latencies(run_passes(module, passes)) == pytest.approx([taken, taken])
 
 
 EDGE = 'attach-hardware{path="samples/hardware/edge.yaml"},'
