@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
@@ -96,26 +96,36 @@ def _order(tile: Tile, nests: Sequence[Loops]) -> tuple[str, ...]:
     """
     every = [[dim for dim, _ in loops] for loops in nests]
     turning = [[dim for dim, factor in loops if factor > 1] for loops in nests]
-    outermost = _merged(every) or _merged(turning)
-    if outermost is None:
+    for orders in (every, turning):
+        dims = dict.fromkeys(dim for order in orders for dim in order)
+        outermost, disputed = merged_order(orders, dims)
+        if not disputed:
+            break
+    else:
         raise CostError(f"the operations of {tile.name} loop in different orders")
     rest = (dim for dim in tile.order if dim not in outermost)
     return (*reversed(outermost), *rest)
 
 
-def _merged(orders: Sequence[Sequence[str]]) -> list[str] | None:
-    """Return one order that keeps all of `orders`, None if they disagree."""
-    left = list(dict.fromkeys(dim for order in orders for dim in order))
+def merged_order(
+    orders: Sequence[Sequence[str]], dims: Iterable[str]
+) -> tuple[list[str], list[str]]:
+    """
+    Return one order that keeps all of `orders`, and what they do not agree about.
+
+    Of dimensions that could be next, the first of `dims` is.
+    """
+    left = [dim for dim in dims if any(dim in order for order in orders)]
     merged: list[str] = []
     while left:
-        open_ = [[dim for dim in order if dim not in merged] for order in orders]
+        open_ = [[dim for dim in order if dim in left] for order in orders]
         waiting = {dim for order in open_ for dim in order[1:]}
         free = next((dim for dim in left if dim not in waiting), None)
         if free is None:
-            return None
+            break
         merged.append(free)
         left.remove(free)
-    return merged
+    return merged, left
 
 
 def _left(sizes: Sizes, factors: Mapping[str, int]) -> Iterator[tuple[str, int]]:

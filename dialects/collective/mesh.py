@@ -84,6 +84,20 @@ class MeshOp(IRDLOperation):
         """Return the number of instances in a group over `axes`."""
         return prod(self.axis_extents[axis] for axis in axes)
 
+    def fault(self, axes: Sequence[str]) -> str:
+        """Say why `axes` are no distinct axes of this mesh, at least one; '' if so."""
+        if not axes:
+            return "no mesh axis is named"
+        for axis in axes:
+            if axis not in (known := self.axis_extents):
+                return (
+                    f"mesh @{self.sym_name.data} has no axis '{axis}'; its axes are "
+                    f"{', '.join(known)}"
+                )
+            if axes.count(axis) > 1:
+                return f"axis '{axis}' is named twice"
+        return ""
+
     def verify_(self) -> None:
         names = [axis.data for axis in self.axes]
         if len(set(names)) != len(names):
@@ -165,13 +179,5 @@ def lookup_mesh(op: Operation, symbol: str) -> MeshOp:
 
 def verify_axes(op: Operation, mesh: MeshOp, axes: Sequence[str]) -> None:
     """Check that `axes` are distinct axes of `mesh`, and at least one."""
-    if not axes:
-        raise VerifyException(f"'{op.name}' op names no mesh axis")
-    for axis in axes:
-        if axis not in mesh.axis_extents:
-            raise VerifyException(
-                f"'{op.name}' op mesh @{mesh.sym_name.data} has no axis '{axis}'; "
-                f"its axes are {', '.join(mesh.axis_extents)}"
-            )
-        if axes.count(axis) > 1:
-            raise VerifyException(f"'{op.name}' op names axis '{axis}' twice")
+    if fault := mesh.fault(axes):
+        raise VerifyException(f"'{op.name}' op {fault}")

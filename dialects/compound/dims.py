@@ -7,7 +7,8 @@ schedule level on also the memory level of the value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import (
@@ -229,3 +230,11 @@ def merged_extents(
                     f"{extent}; operands that share a dimension share its extent"
                 )
     return merged
+
+
+def unused(
+    name: str, taken: Container[str | None], separator: str = "", *, first: int = 1
+) -> str:
+    """Return `name`, or with the first number from `first` on that is not `taken`."""
+    numbered = (f"{name}{separator}{number}" for number in count(first))
+    return next(each for each in chain([name], numbered) if each not in taken)

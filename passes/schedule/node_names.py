@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult
 
 from comet.dialects.compound import MapOp, ReduceOp
-from comet.dialects.compound.dims import level_of
+from comet.dialects.compound.dims import level_of, unused
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import transfers
@@ -34,9 +34,7 @@ def name_nodes(func: FuncOp) -> None:
     taken = {node.node_name for node in nodes}
     unnamed = [node for node in nodes if node.node_name is None]
     for node, derived in zip(unnamed, derived_names(unnamed), strict=True):
-        name, number = derived, 2
-        while name in taken:
-            name, number = f"{derived}_{number}", number + 1
+        name = unused(derived, taken, "_", first=2)
         taken.add(name)
         node.name_attr = StringAttr(name)
 

@@ -116,13 +116,9 @@ def _dividing(
 
 def _check_axes(name: str, mesh: MeshOp, dim: DimAxes, extents: Sequence[int]) -> None:
     """Check that a mesh has the axes of `dim`, and that they divide its `extents`."""
-    axes, known = dim.axes or (), mesh.axis_extents
-    for axis in axes:
-        if axis not in known:
-            raise PassFailedException(
-                f"{name}: the option 'dim' names the axis {axis}, and the axes of mesh "
-                f"@{mesh.sym_name.data} are {', '.join(known)}"
-            )
+    axes = dim.axes or ()
+    if axes and (fault := mesh.fault(axes)):
+        raise PassFailedException(f"{name}: in the option 'dim', {fault}")
     for extent in extents:
         if extent % (size := mesh.size(axes)):
             raise PassFailedException(

@@ -65,11 +65,8 @@ def narrowed_mesh(module: ModuleOp, mesh: MeshOp, ranks: int) -> MeshOp | None:
     Raises PassFailedException if it has fewer, no such axis, or is already in use.
     """
     name, extents = mesh.sym_name.data, mesh.axis_extents
-    if AXIS not in extents:
-        raise PassFailedException(
-            f"select-ranks: mesh @{name} has no axis {AXIS}; its axes are "
-            f"{', '.join(extents)}"
-        )
+    if fault := mesh.fault((AXIS,)):
+        raise PassFailedException(f"select-ranks: {fault}")
     if not 1 <= ranks <= extents[AXIS]:
         raise PassFailedException(
             f"select-ranks: ranks={ranks} is not between 1 and {extents[AXIS]}, the "

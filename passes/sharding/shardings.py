@@ -90,14 +90,8 @@ def check_sharding(
             f"{', '.join(dims)}"
         )
     axes = [axis for names in sharding.values() for axis in names]
-    for axis in axes:
-        if axis not in mesh.axis_extents:
-            raise PassFailedException(
-                f"{what} is sharded over {axis}, which mesh @{mesh.sym_name.data} does "
-                f"not have; its axes are {', '.join(mesh.axis_extents)}"
-            )
-        if axes.count(axis) > 1:
-            raise PassFailedException(f"{what} is sharded over axis {axis} twice")
+    if axes and (fault := mesh.fault(axes)):
+        raise PassFailedException(f"{what} has a wrong sharding: {fault}")
 
 
 def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:

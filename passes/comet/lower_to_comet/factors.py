@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.factors import merged_order
 from comet.dialects.compound.dims import merged_extents, names_of
 from comet.passes.comet.lower_to_comet.tree import (
     COMPUTE,
@@ -110,10 +111,10 @@ def loop_order(paths: Sequence[Rows], dims: Sequence[str]) -> list[str]:
     Raises PassFailedException if the paths disagree, or one of them has two separate
     loops over a dimension.
     """
-    return merged_order([_looped(path) for path in paths], dims)
+    return innermost_first([_looped(path) for path in paths], dims)
 
 
-def merged_order(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> list[str]:
+def innermost_first(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> list[str]:
     """
     Return `dims` innermost first, in an order that agrees with all `orders`, which are
     outermost first.
@@ -122,18 +123,13 @@ def merged_order(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> list[s
     disagree.
     """
     given = list(dims)
-    merged: list[str] = []
-    left = [dim for dim in given if any(dim in order for order in orders)]
-    while left:
-        free = [dim for dim in left if not any(_waits(dim, o, left) for o in orders)]
-        if not free:
-            raise PassFailedException(
-                "lower-to-comet: the nests below one node loop over "
-                f"{' and '.join(left)} in different orders, and the COMET files give "
-                "a node one permutation; order their loops alike"
-            )
-        merged.append(free[0])
-        left.remove(free[0])
+    merged, disputed = merged_order(orders, given)
+    if disputed:
+        raise PassFailedException(
+            "lower-to-comet: the nests below one node loop over "
+            f"{' and '.join(disputed)} in different orders, and the COMET files give "
+            "a node one permutation; order their loops alike"
+        )
     return [*(dim for dim in given if dim not in merged), *reversed(merged)]
 
 
@@ -151,11 +147,6 @@ def _looped(path: Rows) -> list[str]:
             )
         dims.append(loop.dim)
     return dims
-
-
-def _waits(dim: str, path: Sequence[str], left: Sequence[str]) -> bool:
-    """Whether another dimension is outside of `dim` in `path`."""
-    return dim in path and any(other in left for other in path[: path.index(dim)])
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from comet.dialects.comet.attributes import (
     MovedTensor,
 )
 from comet.kinds import BindingKind
-from comet.passes.comet.lower_to_comet.factors import merged_order
+from comet.passes.comet.lower_to_comet.factors import innermost_first
 
 
 def merge_neighbours(mapping: MappingOp) -> None:
@@ -142,7 +142,7 @@ def _binding_before(op: Operation) -> BindingOp | None:
 
 def _join_columns(left: TileOp, right: TileOp) -> None:
     if left.is_temporal:
-        order = merged_order([_order(left), _order(right)], left.permutation.data)
+        order = innermost_first([_order(left), _order(right)], left.permutation.data)
         left.properties["permutation"] = StringAttr("".join(order))
         entries = (*left.entries, *right.entries)
     else:

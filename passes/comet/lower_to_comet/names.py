@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import ContractOp, MapKind, MapOp, ReduceOp
+from comet.dialects.compound.dims import unused
 from comet.kinds import OperationKind
 from comet.passes.comet.kinds import MAPS, REDUCES
 from comet.passes.comet.lower_to_comet.tree import ComputeOp
@@ -58,10 +59,10 @@ def names_for(
     for value in tensors:
         hint = re.sub(r"_\d+$", "", value.name_hint or "T")
         plain = re.sub(r"[^A-Za-z0-9]", "", hint) or "T"
-        names[value] = _unused(plain, set(names.values()))
+        names[value] = unused(plain, set(names.values()), first=2)
     tags: dict[ComputeOp, str] = {}
     for op in ops:
-        tags[op] = _unused(_tag(op), set(tags.values()))
+        tags[op] = unused(_tag(op), set(tags.values()), first=2)
     return Names({dim: letters[dim] for dim in dims}, names, tags)
 
 
@@ -106,15 +107,6 @@ def _letter(dim: str, used: set[str]) -> str:
         f"lower-to-comet: no letter is left for the dimension {dim}; the COMET files "
         f"name dimensions by one letter, {len(ascii_uppercase)} at most"
     )
-
-
-def _unused(name: str, used: set[str]) -> str:
-    if name not in used:
-        return name
-    number = 2
-    while f"{name}{number}" in used:
-        number += 1
-    return f"{name}{number}"
 
 
 def _ir_name(value: SSAValue) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
+from comet.dialects.compound.dims import unused
 from comet.dialects.compound.named import CompoundOp
 
 Owner = SSAValue | Operation
@@ -91,8 +92,5 @@ def _name(names: dict[Axis, str], axes: Sequence[Axis], wanted: str) -> None:
     """Give all `axes` one name, `wanted` or numbered, unless they have one."""
     if axes[0] in names:
         return
-    taken, name, number = set(names.values()), wanted, 0
-    while name in taken:
-        number += 1
-        name = f"{wanted}{number}"
+    name = unused(wanted, set(names.values()))
     names.update(dict.fromkeys(axes, name))

@@ -17,7 +17,6 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, sharding_attr
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.sharding.shardings import (
@@ -50,31 +49,14 @@ class DistributePass(ModulePass):
         """Annotate every function of the module that is no reference."""
         functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
         mesh = select_mesh("distribute", op, self.mesh)
-        _check_axes(mesh, self.axes)
+        if fault := mesh.fault(self.axes):
+            raise PassFailedException(f"distribute: {fault}")
         for func in functions:
             chosen = Chosen(self.op, self.skip)
             plan = plan_distribution(func, self.dim, self.axes, chosen)
             func.attributes[MESH] = SymbolRefAttr(mesh.sym_name)
             for target, sharding in plan.items():
                 target.attributes[SHARD] = sharding_attr(sharding)
-
-
-def _check_axes(mesh: MeshOp, axes: tuple[str, ...]) -> None:
-    """Raise PassFailedException unless `axes` are distinct axes of `mesh`."""
-    known = mesh.axis_extents
-    for axis in axes:
-        if axis not in known:
-            raise PassFailedException(
-                f"distribute: mesh @{mesh.sym_name.data} has no axis {axis}; its axes "
-                f"are {', '.join(known)}"
-            )
-        if axes.count(axis) > 1:
-            raise PassFailedException(
-                f"distribute: axis {axis} is named twice; an axis splits a dimension "
-                "once"
-            )
-    if not axes:
-        raise PassFailedException("distribute: axes names at least one mesh axis")
 
 
 @dataclass(frozen=True)

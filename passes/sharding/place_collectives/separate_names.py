@@ -45,6 +45,7 @@ from comet.dialects.compound.dims import (
     level_of,
     names_of,
     tensor,
+    unused,
 )
 
 Gather: TypeAlias = AllGatherOp | GatherOp
@@ -114,17 +115,13 @@ def plan_names(region: SpmdOp, gather: Gather) -> NamePlan | None:
         return None
     if not all(isinstance(op, ReturnOp) for op in outside):
         return None
-    return NamePlan(old, _unused(old, region), tuple(users))
+    return NamePlan(old, unused(old, _names(region)), tuple(users))
 
 
-def _unused(name: str, region: SpmdOp) -> str:
-    """Return `name` with the first number that makes it new."""
+def _names(region: SpmdOp) -> set[str]:
+    """Return the dimensions of all values in a region."""
     inner = [v for op in region.body.block.ops for v in (*op.operands, *op.results)]
-    known = {n for v in (*region.ins, *inner) for n in names_of(v)}
-    number = 1
-    while f"{name}{number}" in known:
-        number += 1
-    return f"{name}{number}"
+    return {name for v in (*region.ins, *inner) for name in names_of(v)}
 
 
 def _renamed(value: SSAValue, plan: NamePlan) -> SSAValue:

@@ -187,11 +187,11 @@ def test_the_boundary_is_read():
     ("shardings", "message"),
     [
         ({"a": N}, "argument 0 of @main is sharded in N, .* dimensions are M, K"),
-        ({"b": '{K = ["cx"]}'}, "argument 1 of @main is sharded over cx, which mesh"),
+        ({"b": '{K = ["cx"]}'}, "argument 1 of @main has a wrong sharding: mesh"),
         ({"result": K}, "result 0 of @main is sharded in K, .* dimensions are M, N"),
         (
             {"result": '{M = ["rank"], N = ["rank"]}'},
-            "result 0 of @main is sharded over axis rank twice",
+            "result 0 of @main has a wrong sharding: axis 'rank' is named twice",
         ),
         ({"a": '"K"'}, "@main argument 0 collective.shard: expected a sharding"),
         ({"result": "{M = []}"}, "@main result 0 .* list of mesh axis names"),

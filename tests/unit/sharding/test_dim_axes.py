@@ -109,7 +109,7 @@ def test_dimensions_share_the_axes_in_turn(
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("N:cz", "names the axis cz, and the axes of mesh @edge are cx, cy, kx, ky"),
+        ("N:cz", "mesh @edge has no axis 'cz'; its axes are cx, cy, kx, ky"),
         ("N:cx,cy,kx,ky", "the 16 instances along cx, cy, kx, ky do not divide N = 8"),
         ("Q:cx", "there is no dimension Q to shard; there are M, K, N"),
     ],

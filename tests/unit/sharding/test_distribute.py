@@ -69,9 +69,9 @@ def test_the_mesh_is_chosen_by_name():
         ("dim=Q axes=cx", "no op of @main has the dimension Q; .* are K, M, N"),
         ("dim=K axes=cx op=map", "no compound.map op of @main has the dimension K"),
         ("dim=K axes=cx skip=contract", "no other op of @main has the dimension K"),
-        ("dim=N axes=cx,rank", "mesh @mesh has no axis rank; its axes are cx, cy"),
-        ("dim=N axes", "axes names at least one mesh axis"),
-        ("dim=N axes=cx,cx", "axis cx is named twice"),
+        ("dim=N axes=cx,rank", "mesh @mesh has no axis 'rank'; its axes are cx, cy"),
+        ("dim=N axes", "no mesh axis is named"),
+        ("dim=N axes=cx,cx", "axis 'cx' is named twice"),
         ("dim=N axes=cx mesh=gpus", "there is no mesh @gpus; the module has mesh"),
     ],
 )

@@ -313,8 +313,11 @@ func.func @main(%x: tensor<4x6xf32, #compound.dims<M, N>>)
     ("sharding", "message"),
     [
         ('{K = ["rank"]}', "is sharded in K, which it does not have; .* are M, N"),
-        ('{N = ["cx"]}', "is sharded over cx, which mesh @mesh does not have"),
-        ('{M = ["rank"], N = ["rank"]}', "is sharded over axis rank twice"),
+        ('{N = ["cx"]}', "has a wrong sharding: mesh @mesh has no axis 'cx'"),
+        (
+            '{M = ["rank"], N = ["rank"]}',
+            "wrong sharding: axis 'rank' is named twice",
+        ),
         ('"N"', "expected a sharding"),
         ("{N = []}", "list of mesh axis names"),
     ],

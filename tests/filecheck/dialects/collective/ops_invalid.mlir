@@ -38,7 +38,7 @@ collective.mesh @m {x = 0}
 
 collective.mesh @m {x = 2}
 %x = "test.op"() : () -> tensor<8xf16, #compound.dims<M>>
-// CHECK: 'collective.all_reduce' op names no mesh axis
+// CHECK: 'collective.all_reduce' op no mesh axis is named
 %r = collective.all_reduce add %x on @m [] : tensor<8xf16, #compound.dims<M>> -> tensor<8xf16, #compound.dims<M>>
 
 // -----
@@ -52,7 +52,7 @@ collective.mesh @m {x = 2, y = 2}
 
 collective.mesh @m {x = 2}
 %x = "test.op"() : () -> tensor<8xf16, #compound.dims<M>>
-// CHECK: 'collective.all_reduce' op names axis 'x' twice
+// CHECK: 'collective.all_reduce' op axis 'x' is named twice
 %r = collective.all_reduce add %x on @m ["x", "x"] : tensor<8xf16, #compound.dims<M>> -> tensor<8xf16, #compound.dims<M>>
 
 // -----

@@ -79,7 +79,7 @@ collective.mesh @m {x = 2, y = 3}
 !G = tensor<8x12xf16, #compound.dims<M, N>>
 !MN = tensor<8x2xf16, #compound.dims<M, N>>
 !M = tensor<8xf16, #compound.dims<M>>
-// CHECK: 'collective.spmd' op names axis 'x' twice
+// CHECK: 'collective.spmd' op axis 'x' is named twice
 collective.mesh @m {x = 2, y = 3}
 %a = "test.op"() : () -> !G
 %r = collective.spmd on @m ins(%a : !G) sharded [{M = ["x"], N = ["x"]}] outs(!M) sharded [{}] {

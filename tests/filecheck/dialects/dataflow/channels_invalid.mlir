@@ -296,7 +296,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.channel' op names no mesh axis
+// CHECK: 'dataflow.channel' op no mesh axis is named
 collective.mesh @gpus {rank = 2}
 %0 = dataflow.channel on @gpus [] blocks [] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
 
@@ -308,7 +308,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.receive_buffer' op names axis 'rank' twice
+// CHECK: 'dataflow.receive_buffer' op axis 'rank' is named twice
 collective.mesh @gpus {rank = 2}
 %0 = dataflow.receive_buffer slots 2 on @gpus ["rank", "rank"] : !dataflow.channel<push gather K : tensor<8xf32, #compound.dims<K>> -> tensor<16xf32, #compound.dims<K>>>
 

@@ -28,7 +28,7 @@ func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #comp
   func.return %e : tensor<4x8xf32, #compound.dims<M, N>>
 }
 
-// CHECK: distribute: mesh @edge has no axis rank; its axes are cx
+// CHECK: distribute: mesh @edge has no axis 'rank'; its axes are cx
 
 // -----
 

@@ -16,4 +16,4 @@ func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> (tensor<4x8xf32, #com
   func.return %x : tensor<4x8xf32, #compound.dims<M, N>>
 }
 
-// CHECK: insert-collectives: result 0 of @f is sharded over cx, which mesh @gpus does not have; its axes are rank
+// CHECK: insert-collectives: result 0 of @f has a wrong sharding: mesh @gpus has no axis 'cx'; its axes are rank

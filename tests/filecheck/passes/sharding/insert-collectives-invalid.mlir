@@ -18,7 +18,7 @@ func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #comp
   func.return %e : tensor<4x8xf32, #compound.dims<M, N>>
 }
 
-// CHECK: insert-collectives: 'compound.map' is sharded over cx, which mesh @gpus does not have; its axes are rank
+// CHECK: insert-collectives: 'compound.map' has a wrong sharding: mesh @gpus has no axis 'cx'; its axes are rank
 
 // -----
 
@@ -29,7 +29,7 @@ func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xf32, #comp
   func.return %e : tensor<4x8xf32, #compound.dims<M, N>>
 }
 
-// CHECK: insert-collectives: 'compound.map' is sharded over axis rank twice
+// CHECK: insert-collectives: 'compound.map' has a wrong sharding: axis 'rank' is named twice
 
 // -----
 

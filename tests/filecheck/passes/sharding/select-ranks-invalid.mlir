@@ -6,7 +6,7 @@ collective.mesh @pair {rank = 2}
 // -----
 
 collective.mesh @edge {cx = 2, cy = 2}
-// CHECK: select-ranks: mesh @edge has no axis rank; its axes are cx, cy
+// CHECK: select-ranks: mesh @edge has no axis 'rank'; its axes are cx, cy
 
 // -----
 
