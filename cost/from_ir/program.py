@@ -95,8 +95,12 @@ def plan_of(program: ProgramOp, system: SystemOp) -> Plan:
 
     Raises `CostError` where the system has no GPU.
     """
-    reader = _Reader(program, device_of(system), gpu_levels(system))
-    return tuple(reader.steps())
+    return read_plan(program, device_of(system), gpu_levels(system))
+
+
+def read_plan(program: ProgramOp, device: Device, levels: GpuLevels) -> Plan:
+    """Return what a program launches on a GPU that has been read."""
+    return tuple(_Reader(program, device, levels).steps())
 
 
 @dataclass(frozen=True)

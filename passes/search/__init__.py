@@ -192,19 +192,22 @@ def vary(
     variations: Sequence[Callable[[T], Iterable[T]]],
     price: Callable[[T], float],
     most: int,
+    bound: Callable[[T], float],
 ) -> tuple[T, ...]:
     """
-    Return the candidates that descent along one variation after another prices.
+    Return the candidates that descent along one variation after another tries.
 
     All of `starts` are priced. Then, always from the cheapest on that has any left, the
-    next of `variations` is tried and the cheapest kept, up to `most` prices more.
-    `price` is infinite for what is refused.
+    next of `variations` is tried and the cheapest kept, up to `most` candidates more.
+    `price` is infinite for what is refused. What has a `bound` above a price that is
+    known is not priced.
     """
     tried: dict[T, float] = {}
 
     def cost(candidate: T) -> float:
         if candidate not in tried:
-            tried[candidate] = price(candidate)
+            known = min(tried.values(), default=inf)
+            tried[candidate] = inf if bound(candidate) > known else price(candidate)
         return tried[candidate]
 
     left = {start: variations for start in starts if cost(start) < inf}

@@ -12,7 +12,7 @@ optimum. The result has been lowered to Triton on such a copy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import Literal, TypeAlias
@@ -23,10 +23,11 @@ from xdsl.passes import PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.program import machine_for, plan_of
-from comet.cost.gpu.launch_plan import Plan, in_place
+from comet.cost.from_ir.program import machine_for, read_plan
+from comet.cost.gpu.launch_plan import Machine, in_place
 from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.passes.analysis.functions import REFERENCE, compute_functions
@@ -144,9 +145,11 @@ def choose_pattern(
     say how the program will run: as a captured graph, and with inputs in symmetric
     memory. Raises `PassFailedException` if no pattern applies.
     """
-    prices = _Prices(_without_references(module), fixed, graph, resident)
-    varied = [variation.of for variation in _variations(module, fixed)]
-    tried = vary(_kinds(module, patterns, fixed), varied, prices.cost, TRIES)
+    variations = list(_variations(module, fixed))
+    alone = {entry: t for each in variations for entry, t in each.kernels.items()}
+    prices = _Prices(_without_references(module), fixed, alone, graph, resident)
+    kinds, varied = _kinds(module, patterns, fixed), [each.of for each in variations]
+    tried = vary(kinds, varied, prices.cost, TRIES, prices.bound)
     candidates = [Candidate(plan.label, partial(prices.found, plan)) for plan in tried]
     place = ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))
     try:
@@ -177,8 +180,8 @@ def _kinds(
 class Variation:
     """One difference between candidates, with its possible values."""
 
-    kernels: tuple[PlanEntry, ...] = ()
-    """Tiles of one kernel."""
+    kernels: Mapping[PlanEntry, float] = field(default_factory=dict[PlanEntry, float])
+    """Tiles of one kernel, and the seconds that it takes alone with them."""
     cuts: Rows = ()
     """Factors of one dimension of messages."""
     made: bool = False
@@ -201,7 +204,7 @@ def _variations(module: ModuleOp, fixed: FixedOptions) -> Iterator[Variation]:
             for kernel in program.kernels():
                 if kernel not in sends:
                     entries = other_tiles(kernel, attached_system(module))
-                    yield Variation(kernels=tuple(entries))
+                    yield Variation(kernels=dict(entries))
     if fixed.blocks is None:
         made = all(made_by_kernel(kernel) is not None for kernel in sends)
         for dim, extent in _longest_sent(sends):
@@ -228,10 +231,19 @@ class _Prices:
     """The prices of candidates, each computed once."""
 
     def __init__(
-        self, module: ModuleOp, fixed: FixedOptions, graph: bool, resident: bool
+        self,
+        module: ModuleOp,
+        fixed: FixedOptions,
+        alone: Mapping[PlanEntry, float],
+        graph: bool,
+        resident: bool,
     ):
-        self._module, self._fixed = module, fixed
-        self._graph, self._resident = graph, resident
+        system = attached_system(module)
+        self._module, self._fixed, self._alone = module, fixed, alone
+        self._levels, self._resident = gpu_levels(system), resident
+        self._machines = [
+            machine_for(program, system, graph=graph) for program in _programs(module)
+        ]
         self.taxes: dict[PatternOptions, Taxes] = {}
         self.refused: dict[PatternName, str] = {}
         self._reasons: dict[PatternOptions, str] = {}
@@ -245,10 +257,19 @@ class _Prices:
             return inf
         return round(self.taxes[candidate].total * 1e9)
 
+    def bound(self, candidate: PatternOptions) -> float:
+        """Return the nanoseconds that the slowest kernel with other tiles takes."""
+        return max((self._alone[each] * 1e9 for each in candidate.tiles), default=0.0)
+
     def found(self, candidate: PatternOptions) -> Found[PatternOptions]:
         """Return the price of a candidate, or raise why it has none."""
         if candidate in self._reasons:
             raise PassFailedException(self._reasons[candidate])
+        if candidate not in self.taxes:
+            raise PassFailedException(
+                f"a kernel alone takes {self.bound(candidate) * 1e-3:,.3f} us with "
+                "these tiles, longer than another candidate"
+            )
         taxes = self.taxes[candidate]
         return Found(candidate, Cost(round(taxes.total * 1e9) * 1e-9), taxes.largest)
 
@@ -268,11 +289,10 @@ class _Prices:
 
     def _price(self, candidate: PatternOptions) -> Taxes:
         """Return the sum over the programs of the module."""
-        changed = with_pattern(self._module, candidate, self._fixed)
-        system = attached_system(changed)
+        changed = _programs(with_pattern(self._module, candidate, self._fixed))
         found = [
-            program_cost(program, system, graph=self._graph, resident=self._resident)
-            for program in _programs(changed)
+            _taxes(program, machine, self._levels, self._resident)
+            for program, machine in zip(changed, self._machines, strict=True)
         ]
         return Taxes(
             sum(taxes.busy for taxes in found),
@@ -287,7 +307,13 @@ def program_cost(
 ) -> Taxes:
     """Return the taxes of a program; raises `CostError` if it cannot be priced."""
     machine = machine_for(program, system, graph=graph)
-    plan: Plan = plan_of(program, system)
+    return _taxes(program, machine, gpu_levels(system), resident)
+
+
+def _taxes(
+    program: ProgramOp, machine: Machine, levels: GpuLevels, resident: bool
+) -> Taxes:
+    plan = read_plan(program, machine.device, levels)
     return price_plan(in_place(plan) if resident else plan, machine)
 
 

@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.hardware import device_of
-from comet.cost.from_ir.kernel import summarize
+from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound.dims import joined_extents
@@ -110,11 +110,14 @@ def _rows(node: NodeOp, tiles: Mapping[str, int]) -> list[LoopAttr]:
     ]
 
 
-def other_tiles(kernel: KernelOp, system: SystemOp) -> Iterator[PlanEntry]:
+def other_tiles(
+    kernel: KernelOp, system: SystemOp
+) -> Iterator[tuple[PlanEntry, float]]:
     """
-    Yield candidate tiles for a kernel, the fastest for it alone first.
+    Yield other tiles than a kernel has, the fastest for it alone first.
 
     They are the fastest for each extent of a tile along each dimension of its grid.
+    With them goes how long the kernel runs alone, in seconds, its start excluded.
     """
     node, gpu, name = computing_node(kernel), device_of(system), kernel.sym_name.data
     if node is None:
@@ -124,7 +127,10 @@ def other_tiles(kernel: KernelOp, system: SystemOp) -> Iterator[PlanEntry]:
         return
     found = ranked("other tiles", f"@{name}", priced.candidates(summary.grid))
     looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
+    own = tile_blocks(node)
     for tiling in (each.made for each in found):
-        if tiling.seconds <= WORTH_TRYING * found[0].made.seconds:
-            rows = tuple((dim, tiling.blocks[dim]) for dim in looped)
-            yield PlanEntry(name, (*rows, *tiling.launch.numbers.items()))
+        rows = tuple((dim, tiling.blocks[dim]) for dim in looped)
+        same = node.launch == tiling.launch and all(own[d] == n for d, n in rows)
+        if not same and tiling.seconds <= WORTH_TRYING * found[0].made.seconds:
+            numbers = (*rows, *tiling.launch.numbers.items())
+            yield PlanEntry(name, numbers), tiling.seconds - gpu.launch

@@ -137,11 +137,17 @@ def test_variations_start_from_the_cheapest_and_are_priced_once():
     def along_y(point: tuple[int, int]) -> list[tuple[int, int]]:
         return [(point[0], y) for y in range(5)]
 
-    tried = vary([(0, 0), (4, 4), (9, 0)], [along_x, along_y], price, 30)
+    starts, variations = [(0, 0), (4, 4), (9, 0)], [along_x, along_y]
+    tried = vary(starts, variations, price, 30, lambda point: 0)
     assert min(tried, key=price) == (3, 2)
     assert tried == tuple(asked[: len(tried)])
     assert len(set(tried)) == len(tried)
-    assert 1 < len(vary([(0, 0)], [along_x, along_y], price, 3)) <= 4
+    assert 1 < len(vary([(0, 0)], variations, price, 3, lambda point: 0)) <= 4
+    asked.clear()
+    bounded = vary(starts, variations, price, 30, lambda point: abs(point[0] - 3))
+    assert bounded == tried
+    assert asked
+    assert len(asked) < len(tried)
 
 
 def test_an_outer_candidate_bounds_an_inner_choice():
