@@ -1,4 +1,4 @@
-"""Where a program waits for what ranks send: in the loop over them, or before it."""
+"""Where a program waits for messages: in the loop over ranks, or before it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from comet.cost.reals import Real, Truth
 
 def waits_in_loop(inside: Sequence[Real]) -> Truth:
     """
-    Say whether the wait for one source is in the loop over sources, or before it.
+    Return whether the wait for one source is in the loop over sources, or before it.
 
     `inside` has the trip counts of the loops in that loop. If one repeats, each source
-    has several tiles, which are loaded while those of later sources arrive. If none
-    does, all sources are waited for first: a loop that waits cannot load ahead.
+    has several tiles, which are loaded while those of later sources arrive. Otherwise
+    all sources are waited for first: a loop that waits cannot load ahead.
     """
     several: Truth = False
     for trips in inside:

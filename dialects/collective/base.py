@@ -43,7 +43,7 @@ from comet.dialects.compound.dims import element_type_of, extents_of
 
 
 class Algorithm(StrEnum):
-    """How a collective is carried out; absent until `place-collectives` chooses."""
+    """How a collective is executed; absent until `place-collectives` chooses."""
 
     RING = auto()
     TREE = auto()
@@ -64,7 +64,7 @@ class AlgorithmAttr(EnumAttribute[Algorithm], SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class TokenType(ParametrizedAttribute, TypeAttribute):
-    """The result of `collective.send`: a tensor of type `payload` on its way."""
+    """The result of `collective.send`: a tensor of type `payload` in transfer."""
 
     name = "collective.token"
     payload: Attribute
@@ -100,7 +100,7 @@ class CollectiveOp(IRDLOperation, ABC):
         result_type: Attribute | None = None,
         **properties: Value,
     ):
-        """Take the properties that the op has of its own; keep the operand's type."""
+        """Set the op's own properties; the result has the operand's type."""
         super().__init__(
             operands=[input],
             result_types=[result_type or input.type],
@@ -122,7 +122,7 @@ class CollectiveOp(IRDLOperation, ABC):
         return lookup_mesh(self, self.mesh.string_value()).size(self.axis_names)
 
     def verify_shape(self) -> None:
-        """Check the result's type; the default wants the operand's."""
+        """Check the result's type; by default it is the operand's."""
         if self.results and self.input.type != self.results[0].type:
             raise VerifyException(
                 f"'{self.name}' op keeps the type {self.input.type}, got "
@@ -134,7 +134,7 @@ class CollectiveOp(IRDLOperation, ABC):
         Check that `part` is one instance's shard of `whole` along `dim`.
 
         A shard has ceil(extent / group size) elements; all else is equal. A dimension
-        that `part` lacks is new in `whole`, with one element per instance.
+        that `part` does not have is new in `whole`, with one element per instance.
         """
         shards, wholes = extents_of(part), extents_of(whole)
         if element_type_of(part) != element_type_of(whole):
@@ -155,7 +155,7 @@ class CollectiveOp(IRDLOperation, ABC):
 
 
 class RootedOp(CollectiveOp, ABC):
-    """A collective whose operand or result only one instance of each group holds."""
+    """A collective with an operand or result on one instance of each group only."""
 
     root = prop_def(IntegerAttr[I64])
 

@@ -1,8 +1,8 @@
 """
 The forward analysis of SPMD regions below the elementary level.
 
-The nodes of a tile tree, the kernels of a program and its channels hand on how a value
-relates to the global one: reading a channel gives what its collective would.
+The nodes of a tile tree, the kernels of a program and its channels propagate the states
+of values: reading a channel has the state of its collective's result.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from comet.dialects.dataflow.transfer import (
 from comet.dialects.schedule import SpatialOp
 
 UNSAID = State({}, {}, uniform=True)
-"""What is known of a buffer that nothing has been written to."""
+"""The state of a buffer that nothing has been written to."""
 
 
 @op_states.register
 def _(op: ProgramOp | KernelOp, states: States) -> States:
-    """Return the states of everything in a region, and of the op's results."""
+    """Return the states of all values in a region, and of the op's results."""
     block = op.body.block
     inner = dict(states)
     inner.update((a, states[v]) for a, v in zip(block.args, op.ins, strict=True))
@@ -93,9 +93,9 @@ def _received(
     op: Operation, made: ChannelOp | ReceiveBufferOp, value: SSAValue, states: States
 ) -> State:
     """
-    Return the state of what receivers see of a value that ranks give to a channel.
+    Return the state of what receivers read of a value that ranks store to a channel.
 
-    Raises VerifyException unless the ranks hold shards of the gathered dimension, or
+    Raises VerifyException unless the ranks have shards of the gathered dimension, or
     terms that are stacked along it.
     """
     channel, state = made.type, states[value]
@@ -104,7 +104,7 @@ def _received(
         fits = state.sharded.get(axis) == channel.gather
         if not (fits if gathers else axis in state.partial):
             raise VerifyException(
-                f"'{op.name}' op lays {channel.gather} side by side over axis "
+                f"'{op.name}' op concatenates {channel.gather} over axis "
                 f"'{axis}', along which its operand is {state.describe(axis)}"
             )
     others = [axis for axis in state.sharded if axis not in made.axis_names]

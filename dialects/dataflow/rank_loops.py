@@ -1,5 +1,6 @@
 """
-Loops over ranks: which loops of a kernel visit what one rank sends, or gets, at a time.
+Loops over ranks: loops of a kernel whose iterations are for one sender or receiver
+each.
 
 Pure functions on kernels and their nodes; nothing here changes IR.
 """
@@ -23,7 +24,7 @@ def loops_over(value: SSAValue, dim: str) -> Iterator[tuple[NodeOp, str]]:
     """
     Yield the outermost nodes that loop over a dimension of `value`.
 
-    With each comes the name that the dimension has there, as views may change it.
+    Each comes with the name of the dimension there, which views may change.
     """
     for use in value.uses:
         op = use.operation
@@ -39,7 +40,7 @@ def loops_over(value: SSAValue, dim: str) -> Iterator[tuple[NodeOp, str]]:
 
 @dataclass(frozen=True)
 class SourceLoop:
-    """A loop that visits what one rank sent after another."""
+    """A loop whose iterations read what one rank sent each."""
 
     node: NodeOp
     operand: int
@@ -57,7 +58,7 @@ class SourceLoop:
 
 
 def source_loops(view: SSAValue, dim: str, ranks: int) -> Iterator[SourceLoop]:
-    """Yield the loops over so many ranks, along `dim`, which visit tiles of a view."""
+    """Yield the loops over `ranks` ranks along `dim` that read tiles of a view."""
     for use in view.uses:
         op = use.operation
         if isinstance(op, WaitOp):
@@ -73,7 +74,7 @@ def source_loops(view: SSAValue, dim: str, ranks: int) -> Iterator[SourceLoop]:
 
 def source_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
     """
-    Return the dimensions along which `node` visits what one rank sent at a time.
+    Return the dimensions along which each iteration of `node` reads what one rank sent.
 
     The kernel names those of all its nodes; one of these may loop over the same name
     without receiving anything.
@@ -90,7 +91,7 @@ def source_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
 
 
 def destination_dims(kernel: KernelOp, node: SpatialOp) -> tuple[str, ...]:
-    """Return the dimensions whose shards `node` makes for one rank after another."""
+    """Return the dimensions whose shards `node` computes rank by rank."""
     names = kernel.destinations
     named = () if names is None else [name.data for name in names]
     split = {op.channel_type.split for op in producers_in(kernel, node)}

@@ -1,8 +1,8 @@
 """
-What kernels do with channels: push, stage, signal, wait, read, pull.
+The ops of kernels on channels: push, stage, signal, wait, read, pull.
 
 These operations are in a kernel, next to its node on the launch grid, and act at the
-node's border: a tile is pushed when it is made, and waited for before it is loaded.
+node's border: a tile is pushed when it is computed, and waited for before it is loaded.
 `place-waits` moves pushes, stages, signals and waits into nodes, to where they act.
 """
 
@@ -54,11 +54,11 @@ NODES = (GRID, "schedule.temporal")
 """The names of the nodes of tile trees."""
 
 VIEWS = RangeVarConstraint("T", RangeOf(base(TensorType)))
-"""The types of what a wait takes, and returns."""
+"""The types of the operands and results of a wait."""
 
 
 class _OnChannel(IRDLOperation, ABC):
-    """What works on a channel; `epoch` is there once channels are lowered."""
+    """An op on a channel; it has an `epoch` once channels are lowered."""
 
     channel = operand_def(ChannelType)
     epoch = opt_operand_def(EpochType)
@@ -82,7 +82,7 @@ class _Producer(_OnChannel, ABC):
     """
     Produces a value for a channel.
 
-    In a kernel it takes what a node makes. In a node it takes a tile of that, and
+    In a kernel it takes the result of a node. In a node it takes a tile of that, and
     returns what it has stored, at the level of the channel.
     """
 
@@ -107,7 +107,7 @@ class _Producer(_OnChannel, ABC):
         super().__init__(operands=[value, channel, epoch], result_types=[stored])
 
     def verify_value(self) -> None:
-        """Raise `VerifyException` unless the value is what the channel carries."""
+        """Raise `VerifyException` unless the value is what the channel transfers."""
         sent, parent = self.channel_type.sent, self.parent_op()
         in_node = parent is not None and parent.name in NODES
         if (self.stored is not None) != in_node:
@@ -117,7 +117,7 @@ class _Producer(_OnChannel, ABC):
         if self.stored is None:
             if self.value.type != sent:
                 raise VerifyException(
-                    f"'{self.name}' op the channel carries {sent}, not "
+                    f"'{self.name}' op the channel transfers {sent}, not "
                     f"{self.value.type}"
                 )
         elif with_level(self.value.type, level_of(sent)) != self.stored.type:
@@ -127,20 +127,20 @@ class _Producer(_OnChannel, ABC):
             )
         elif _kind(self.stored) != _kind(sent):
             raise VerifyException(
-                f"'{self.name}' op the channel carries {sent}, of which "
+                f"'{self.name}' op the channel transfers {sent}, of which "
                 f"{self.value.type} is no tile"
             )
 
 
 def _kind(value: SSAValue | Attribute) -> tuple[object, ...]:
-    """Return what a tile has in common with the whole."""
+    """Return what a tile and the whole value have in common."""
     return (*names_of(value), element_type_of(value))
 
 
 @irdl_op_definition
 class PushOp(_Producer):
     """
-    Store every tile of a value to all receive buffers as soon as it is made.
+    Store every tile of a value to all receive buffers as soon as it is computed.
 
     ```mlir
     dataflow.push %x to %ch : tensor<..>, !dataflow.channel<push ..>
@@ -190,10 +190,10 @@ class _Consumer(_OnChannel, ABC):
         )
 
     def verify_result(self) -> None:
-        """Raise `VerifyException` unless the result is what receivers see."""
+        """Raise `VerifyException` unless the result is what receivers read."""
         if self.result.type != self.channel_type.received:
             raise VerifyException(
-                f"'{self.name}' op receivers see {self.channel_type.received}, not "
+                f"'{self.name}' op receivers read {self.channel_type.received}, not "
                 f"{self.result.type}"
             )
 
@@ -218,7 +218,7 @@ class ReadOp(_Consumer):
 @irdl_op_definition
 class PullOp(_Consumer):
     """
-    What the senders keep for this rank, loaded from their memory tile by tile.
+    The values that producers keep for this rank, loaded from their memory tile by tile.
 
     ```mlir
     %y = dataflow.pull %ch : !dataflow.channel<pull ..> -> tensor<..>
@@ -233,7 +233,7 @@ class PullOp(_Consumer):
 
 
 class _OnFlags(IRDLOperation, ABC):
-    """Works on a channel's flags; these, and how, are there once it is lowered."""
+    """An op on a channel's flags, which it has once channels are lowered."""
 
     channel = operand_def(ChannelType)
     flags = opt_operand_def(FlagsType)
@@ -244,13 +244,13 @@ class _OnFlags(IRDLOperation, ABC):
 
     @property
     def flags_type(self) -> FlagsType:
-        """The type of the flags; asked for only where they are there."""
+        """The type of the flags; only for ops that have flags."""
         assert self.flags is not None
         assert isinstance(self.flags.type, FlagsType)
         return self.flags.type
 
     def verify_lowered(self, **parts: Attribute | None) -> None:
-        """Check that everything of the lowered form is there, or nothing."""
+        """Check that the op has everything of the lowered form, or nothing."""
         flags, epoch = self.flags, self.epoch
         lowered = (flags, epoch, self.semantics, self.scope, *parts.values())
         if len({part is None for part in lowered}) > 1:
@@ -263,12 +263,12 @@ class _OnFlags(IRDLOperation, ABC):
 @irdl_op_definition
 class SignalOp(_OnFlags):
     """
-    Signal to receivers, after a tile's stores, that one more tile of its block is
-    there.
+    Signal to receivers, after a tile's stores, that one more tile of its block has
+    arrived.
 
     `covers` lists other channels to which the same programs have stored their tiles:
-    the signal speaks for these, too. In a node it also lists what has been stored.
-    `fence` makes all threads' stores precede the release, which one thread does.
+    the signal covers these, too. In a node it also lists what has been stored. `fence`
+    puts the stores of all threads before the release, which one thread does.
 
     ```mlir
     dataflow.signal %ch covers(%other : !dataflow.channel<..>) : !dataflow.channel<..>
@@ -335,20 +335,21 @@ class SignalOp(_OnFlags):
         listed = (self.channel, *self.covered)
         if len(set(listed)) < len(listed):
             raise VerifyException(
-                f"'{self.name}' op speaks for a channel twice; name each once"
+                f"'{self.name}' op covers a channel twice; name each once"
             )
 
 
 @irdl_op_definition
 class WaitOp(_OnFlags):
     """
-    Before a tile's loads of a source: every block that it touches is there.
+    Wait, before loads of a tile from a source, until all blocks of the tile have
+    arrived.
 
     Lowered, it waits for a flag to reach at least epoch times `arrivals`. In a kernel
-    it is for the loads of what is read of the channel after it. In a node it takes
-    views in memory, and returns them for the loads: of one source in a loop over
-    sources, else of all. With `own` it takes what other programs of its rank have
-    stored before they signalled the channel, and waits for its own rank only.
+    it is for the later reads of the channel. In a node it takes views in memory, and
+    returns them for the loads: of one source in a loop over sources, otherwise of all.
+    With `own` it takes what other programs of its rank have stored before they
+    signalled the channel, and waits only for its own rank.
 
     ```mlir
     dataflow.wait %ch : !dataflow.channel<..>

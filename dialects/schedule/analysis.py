@@ -111,8 +111,7 @@ def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
 
 def _like_operands(op: NodeOp, iter_arg: SSAValue, states: States) -> State:
     """
-    Return the state of an iter_arg that is a constant at first: split as the operands
-    are.
+    Return the state of an iter_arg that starts as a constant: split like the operands.
 
     Any shard of a constant is that constant, and the later iter_args are such shards.
     """
@@ -148,7 +147,7 @@ def _left(
     folded: Sequence[str],
     states: States,
 ) -> State:
-    """Return the state of a result outside, once the node's own axes have ended."""
+    """Return the state of a result outside, after the node's own axes have ended."""
     left = _without(state, tuple(axes))
     if not folded:
         return left
@@ -189,7 +188,7 @@ def _combiner(
         if axis in state.sharded:
             raise VerifyException(
                 f"'{op.name}' op result {value.type} has only a shard of "
-                f"{state.sharded[axis]} in each tile of {axes[axis]}, which it lacks"
+                f"{state.sharded[axis]} in each tile of {axes[axis]}, which it has not"
             )
     kinds = {state.partial.get(axis, str(Combiner.SAME)) for axis in lost}
     if rooted and kinds == {str(Combiner.SAME)}:
@@ -209,7 +208,7 @@ def _verify_rooted(
     axes: Mapping[str, str],
     lost: Sequence[str],
 ) -> bool:
-    """Say whether only instance 0 holds a result; reject one that another holds."""
+    """Say whether only instance 0 has a result; reject one that another one has."""
     groups = {group: n for group, n in state.rooted.items() if set(group) & axes.keys()}
     for group, root in groups.items():
         if root != 0 or not set(group) <= set(lost):

@@ -26,10 +26,10 @@ class CopyOp(IRDLOperation):
     """
     Move a tile to another memory level.
 
-    A tile that is shorter than its type holds the neutral element of `pad` beyond its
-    end, or zeros. In a kernel, `mask` are the dimensions along which it may end before
-    its block does, see `mask-copies`. In a tile tree that has copies nothing else
-    moves: no value changes its level where it enters or leaves a node.
+    If a tile is shorter than its type, the elements after its end are the neutral
+    element of `pad`, or zeros. In a kernel, `mask` has the dimensions along which it
+    may end before its block does, see `mask-copies`. In a tile tree with copies nothing
+    else moves: no value changes its level at the border of a node.
 
     ```mlir
     %b = schedule.copy %a mask ["K"] pad max
@@ -59,7 +59,7 @@ class CopyOp(IRDLOperation):
 
     @property
     def padding(self) -> ReduceKind:
-        """The reduction whose neutral element stands beyond the ends of the tile."""
+        """The reduction whose neutral element is after the end of a short tile."""
         return ReduceKind.ADD if self.pad is None else self.pad.data
 
     @property

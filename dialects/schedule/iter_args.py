@@ -16,16 +16,16 @@ def in_place(node: NodeOp) -> tuple[bool, ...]:
     """
     Return, for every iter_arg of `node`, whether its next value can overwrite it.
 
-    That is so where the body reads the old value for the last time before it makes the
-    new one, and no loop makes it several times. Otherwise both are alive at once, and
-    take room for two.
+    It can if the body reads the old value for the last time before it computes the new
+    one, and no loop computes it several times. Otherwise both are alive at the same
+    time, and need two buffers.
     """
     position = {op: index for index, op in enumerate(node.body.walk())}
     iter_args = node.region_iter_args
     found: list[bool] = []
     folded = (node.yielded[result.index] for result in folds(node))
     for iter_arg, value in zip(iter_args, folded, strict=True):
-        made = _maker(value)
+        made = _defining_op(value)
         last = max((position[op] for op in _readers(iter_arg)), default=-1)
         found.append(
             made is not None
@@ -52,15 +52,15 @@ def _repeats(op: Operation, node: NodeOp, value: SSAValue) -> bool:
     return False
 
 
-def _maker(value: SSAValue) -> Operation | None:
-    """Return the op that makes `value`, inside of all nodes; None for an argument."""
+def _defining_op(value: SSAValue) -> Operation | None:
+    """Return the defining op of `value` inside all nodes; None for an argument."""
     while isinstance(value, OpResult) and isinstance(node := value.owner, NodeOp):
         value = node.yielded[value.index]
     return value.owner if isinstance(value.owner, Operation) else None
 
 
 def _readers(value: SSAValue) -> Iterator[Operation]:
-    """Yield the ops that read `value`, inside of all nodes."""
+    """Yield the ops that read `value`, inside all nodes."""
     for use in value.uses:
         if isinstance(node := use.operation, NodeOp):
             yield from _readers(node.body.block.args[use.index])

@@ -43,7 +43,7 @@ class NodeOp(IRDLOperation, ABC):
     """
     A node of the tile tree: loops, operands that are sliced, results that combine.
 
-    What its body works on as a whole, such as flags, are operands `with`. The body's
+    Operands that its body uses unsliced, such as flags, are operands `with`. The body's
     arguments are the tiles of `ins`, the iter_args, then these. Plans address a node by
     its name.
     """
@@ -72,12 +72,12 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def splitting(self) -> tuple[LoopAttr, ...]:
-        """The loops that split something, or will once their factor is chosen."""
+        """The loops that split a dimension, or will when their factor is chosen."""
         return tuple(self.loops)
 
     @property
     def outermost(self) -> NodeOp:
-        """The node around it that is in no other, itself if there is none."""
+        """The outermost node around it, itself if there is none."""
         above = self.parent_op()
         return above.outermost if isinstance(above, NodeOp) else self
 
@@ -97,7 +97,7 @@ class NodeOp(IRDLOperation, ABC):
         return False
 
     def last_cut(self, dim: str, extent: int) -> Cut:
-        """Return the cut that gives the tiles of `dim`, of which there are `extent`."""
+        """Return the cut that makes the tiles of `dim`, which has `extent` elements."""
         return cuts_along(self.loops.data, dim, extent, self.on_mesh)[-1]
 
     def cuts(self) -> tuple[Cut, ...]:
@@ -128,12 +128,12 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def tiles(self) -> tuple[SSAValue, ...]:
-        """The block arguments that hold the tiles of `ins`."""
+        """The block arguments of the tiles of `ins`."""
         return tuple(self.body.block.args[: len(self.ins)])
 
     @property
     def region_iter_args(self) -> tuple[BlockArgument, ...]:
-        """The block arguments that hold what the iteration before yielded."""
+        """The block arguments of the values that the iteration before yielded."""
         first = len(self.ins)
         return tuple(self.body.block.args[first : first + len(self.init_args())])
 
@@ -151,7 +151,7 @@ class NodeOp(IRDLOperation, ABC):
     def set_operands(
         self, ins: Sequence[SSAValue], with_args: Sequence[SSAValue]
     ) -> None:
-        """Exchange operands; the body's arguments are for the caller to adapt."""
+        """Replace operands; the caller adapts the body's arguments."""
         old = self.properties["operandSegmentSizes"]
         assert isinstance(old, DenseArrayBase)
         _, *others, _ = old.iter_values()
@@ -160,7 +160,7 @@ class NodeOp(IRDLOperation, ABC):
         self.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
 
     def hand_in(self, value: SSAValue) -> BlockArgument:
-        """Let `value` be an operand `with`; return what the body calls it."""
+        """Add `value` to the operands `with`; return its block argument."""
         for outer, inner in zip(self.with_args, self.region_with_args, strict=True):
             if outer is value:
                 return inner
@@ -171,19 +171,18 @@ class NodeOp(IRDLOperation, ABC):
         return inner
 
     def tile_fits(self, dim: str, extent: int, tile: int) -> bool:
-        """Say whether `tile` is what the loops of `dim` make of `extent`."""
+        """Say whether `tile` is the tile of `extent` in the loops of `dim`."""
         return is_tile(self.last_cut(dim, extent), tile, self.on_mesh)
 
     @abstractmethod
     def init_args(self) -> Sequence[SSAValue]:
         """
-        Return the init args: the values that the iter_args start from; empty in a
-        spatial node.
+        Return the init args, from which the iter_args start; empty in a spatial node.
         """
 
 
 def outside(value: SSAValue) -> SSAValue:
-    """Return what enters all nodes as `value`, which is perhaps a tile of it."""
+    """Return the value outside all nodes that `value` is, or is a tile of."""
     while isinstance(value, BlockArgument) and isinstance(
         node := value.block.parent_op(), NodeOp
     ):
@@ -221,9 +220,9 @@ def verify_node(op: NodeOp) -> None:
 
 def verify_names(root: NodeOp) -> None:
     """
-    Check that names tell the nodes of a block apart; done at its first tile tree.
+    Check that names identify the nodes of a block; done at its first tile tree.
 
-    Nodes of one name may be in one another: these are the parts of one node.
+    Nested nodes may have one name: these are the parts of one node.
     """
     before = root.prev_op
     while before is not None and not isinstance(before, NodeOp):

@@ -1,9 +1,9 @@
 """
 What a node of a kernel reads from another node of the same kernel.
 
-The programs of a kernel run in no order but the one that flags make. A channel of which
-the first node is the producer orders both: its signal follows all stores of a program,
-and the second node waits for its own rank's message before it loads anything.
+The programs of a kernel are ordered only by flags. A channel whose producer is the
+first node orders both: its signal follows all stores of a program, and the second node
+waits for its own rank's message before it loads anything.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from comet.dialects.dataflow.signals import awaited_channel, blocks_of, producer
 from comet.dialects.schedule import SpatialOp
 
 
-def maker_of(value: SSAValue) -> OpResult | None:
-    """Return the result of a node, of any kernel, that `value` is; None if of none."""
+def node_result(value: SSAValue) -> OpResult | None:
+    """Return the result of a node, of any kernel, that `value` is, None otherwise."""
     value = program_value(viewed(value))
     if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
         terminator = value.op.body.block.last_op
@@ -38,9 +38,9 @@ def maker_of(value: SSAValue) -> OpResult | None:
     return None
 
 
-def unawaited(node: SpatialOp, makers: KernelOp) -> Iterator[SSAValue]:
-    """Yield what `node` reads of the nodes of `makers` although no flags order them."""
-    for value, made in read_of(node, makers):
+def unawaited(node: SpatialOp, producers: KernelOp) -> Iterator[SSAValue]:
+    """Yield what `node` reads of the nodes of `producers` without an order by flags."""
+    for value, made in read_of(node, producers):
         if _waited_for(node, value, made) is None:
             yield value
 
@@ -49,7 +49,7 @@ def local_waits(node: SpatialOp) -> dict[SSAValue, WaitOp]:
     """
     Return the waits that order what `node` reads of other nodes of its kernel.
 
-    Each is a wait of the kernel; before the operand is loaded it is for the own rank.
+    Each is a wait of the kernel; before the load of the operand it is for the own rank.
     """
     kernel = node.parent_op()
     assert isinstance(kernel, KernelOp)
@@ -59,16 +59,18 @@ def local_waits(node: SpatialOp) -> dict[SSAValue, WaitOp]:
     return {read: wait for read, wait in found.items() if wait is not None}
 
 
-def read_of(node: SpatialOp, makers: KernelOp) -> Iterator[tuple[SSAValue, OpResult]]:
-    """Yield the operands of `node` that nodes of `makers` make, with their results."""
+def read_of(
+    node: SpatialOp, producers: KernelOp
+) -> Iterator[tuple[SSAValue, OpResult]]:
+    """Yield operands of `node` that nodes of `producers` compute, and their results."""
     for value in node.ins:
-        made = maker_of(value)
-        if made is not None and made.op.parent_op() is makers:
+        made = node_result(value)
+        if made is not None and made.op.parent_op() is producers:
             yield value, made
 
 
 def _waited_for(node: SpatialOp, read: SSAValue, made: OpResult) -> WaitOp | None:
-    """Return a wait of a kernel that is one for what a node of it reads, if any."""
+    """Return a wait of a kernel that orders what a node of it reads, if any."""
     kernel = node.parent
     assert kernel is not None
     received = [viewed(value).owner for value in node.ins]
@@ -84,17 +86,17 @@ def is_signalled(
     node: SpatialOp, read: SSAValue, made: OpResult, channel: SSAValue
 ) -> bool:
     """
-    Whether a signal of a channel is one for what `node` reads of the same rank.
+    Whether a signal of a channel covers what `node` reads of the same rank.
 
-    The programs that signal have made that before, and of what is read and what is sent
-    a program has the same slices.
+    The signalling programs have computed that before, and a program has the same slices
+    of what is read and what is sent.
     """
     type_ = program_value(channel).type
     assert isinstance(type_, ChannelType)
     return (
-        # A receiver of a part gets signals of that part only.
+        # A receiver of a shard gets only its signals.
         type_.split is None
-        # A program that sees what one rank sent only has another slice.
+        # A program that reads what one rank sent has only another slice.
         and type_.gather not in node.factors
         and _is_producer(made, program_value(channel))
         and all(_keeps(dim, made, read) for dim in blocks_of(channel))
@@ -103,8 +105,8 @@ def is_signalled(
 
 def _is_producer(made: OpResult, channel: SSAValue) -> bool:
     """
-    Whether the node that makes a value is a producer of a channel, perhaps of another
-    value.
+    Whether the node that computes a value is a producer of a channel, perhaps of
+    another value.
     """
     kernel, node = made.op.parent_op(), made.op
     assert isinstance(kernel, KernelOp)
@@ -114,6 +116,6 @@ def _is_producer(made: OpResult, channel: SSAValue) -> bool:
 
 
 def _keeps(dim: str, made: SSAValue, read: SSAValue) -> bool:
-    """Whether what is made has a dimension that its reader calls by the same name."""
+    """Whether the computed value has the dimension by the name that its reader uses."""
     names, others = names_of(made), names_of(read)
     return len(names) == len(others) and (dim, dim) in zip(names, others, strict=True)

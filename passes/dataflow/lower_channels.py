@@ -1,12 +1,12 @@
 """
 `lower-channels`: channels -> receive buffers, flags and epochs.
 
-A channel becomes symmetric memory with two slots, of which launches use one in turn,
-and, where somebody signals, flags that count the tiles of each block. A kernel counts
-its launches on the device; slots and what is waited for follow from that number, so
-that nothing is cleared between launches. Channels that one signal covers share flags.
-The caller writes the channel of an input, and one program signals it. Rejects other
-channels without exactly one producer, and waits for what nobody signals.
+A channel becomes symmetric memory with two slots, which launches use in turn, and, if
+it is signalled, flags that count the tiles of each block. A kernel counts its launches
+on the device; slots and the values to wait for follow from that epoch, so nothing is
+cleared between launches. Channels that one signal covers share flags. The caller writes
+the channel of an input, and one program signals it. Rejects other channels without
+exactly one producer, and waits for flags without signals.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import erase, insert_before, rebuild_kernel
 
 SLOTS = 2
-"""While one launch is read, ranks that are ahead write for the next."""
+"""While one slot is read, ranks that are ahead write to the other."""
 
 
 @dataclass(frozen=True)
 class LowerChannelsPass(ModulePass):
-    """Make symmetric memory, flags and epochs of channels."""
+    """Lower channels to symmetric memory, flags and epochs."""
 
     name = "lower-channels"
 
@@ -65,9 +65,9 @@ class FlagPlan:
 
     channel: ChannelOp
     writers: int | None
-    """The tiles of a block, each of which signals once; None: nobody signals."""
+    """The tiles of a block, each of which signals once; None: there are no signals."""
     signalled_with: ChannelOp | None = None
-    """Another channel, whose signals speak for this one as well."""
+    """Another channel, whose signals also cover this one."""
 
 
 def plan_flags(program: ProgramOp) -> tuple[FlagPlan, ...]:
@@ -110,9 +110,9 @@ def _flag_plan_of_input(
 
 def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
     """
-    Return how many tiles of a value that a grid makes belong to one block of a message.
+    Return how many tiles of a grid belong to one block of a message.
 
-    Each program makes one tile. Tiles that are for different ranks belong to different
+    Each program computes one tile. Tiles for different ranks belong to different
     messages.
     """
     node = producer.value.owner
@@ -138,7 +138,7 @@ def _name(channel: ChannelOp) -> str:
 
 
 def lower(program: ProgramOp, plans: Sequence[FlagPlan]) -> None:
-    """Replace the channels of a program, and all that works on them."""
+    """Replace the channels of a program, and all ops on them."""
     lowered: dict[SSAValue, ChannelMemory] = {}
     for plan in plans:
         lowered[plan.channel.result] = _channel_memory(plan)
@@ -156,7 +156,7 @@ def lower(program: ProgramOp, plans: Sequence[FlagPlan]) -> None:
 
 @dataclass(frozen=True)
 class ChannelMemory:
-    """What a channel becomes."""
+    """The lowered form of a channel."""
 
     receive_buffer: SSAValue
     flags: FlagsOp | None
@@ -180,7 +180,7 @@ def _channel_memory(plan: FlagPlan) -> ChannelMemory:
 
 
 def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, ChannelMemory]) -> None:
-    """Let a kernel use memory in place of channels, and count its launches."""
+    """Replace channels by memory in a kernel, and count its launches."""
     body = kernel.body.block
     epoch = EpochOp()
     epoch.result.name_hint = "epoch"
@@ -213,7 +213,7 @@ def _is_covered(channel: SSAValue, op: Operation) -> bool:
 def _lower_use(
     op: Operation, epoch: SSAValue, flags: SSAValue | None, memory: ChannelMemory
 ) -> None:
-    """Let an operation on a channel use the slot, and the flags, of an epoch."""
+    """Let an operation on a channel use the slot and the flags of an epoch."""
     match op:
         case PushOp() | StageOp():
             new: Operation = type(op)(op.value, op.channel, epoch)
@@ -226,7 +226,7 @@ def _lower_use(
             new = WaitOp(op.channel, flags, epoch, memory.flags.writers.value.data)
         case _:
             raise PassFailedException(
-                f"lower-channels: {op.name} waits for what nobody signals; remove it, "
+                f"lower-channels: {op.name} waits without a signal; remove it, "
                 "or signal in the kernel that stores to the channel"
             )
     Rewriter.replace_op(op, new)

@@ -3,10 +3,10 @@
 
 Needs lowered channels, and nodes with copies. A wait of a kernel moves into each node
 on the launch grid that loads what it is for: before the loop over sources, or into it
-where a source has several tiles, or to the start of the programs. There it takes views
-and returns them for the loads. What other programs of the same rank store, a node waits
-for first. A wait does not move past a push, a stage or a signal: what is not waited for
-then, `verify-sync` rejects. Pushes, stages and signals move too, see `place_sends`.
+if a source has several tiles, or to the start of the programs. There it takes views and
+returns them for the loads. A node first waits for what other programs of the same rank
+store. A wait does not move past a push, a stage or a signal; `verify-sync` rejects what
+then has no wait. Pushes, stages and signals move, too, see `place_sends`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from comet.passes.schedule.split_loops import split_loops
 
 @dataclass(frozen=True)
 class PlaceWaitsPass(ModulePass):
-    """Move waits to where programs wait."""
+    """Move waits, pushes, stages and signals from kernels' borders into programs."""
 
     name = "place-waits"
 
@@ -74,7 +74,7 @@ class PlacedWait:
     """A wait in a node, after the first `depth` of its loops."""
 
     waits: tuple[WaitOp, ...]
-    """What it is at the border of the kernel: all are for the same flags."""
+    """The waits at the border of the kernel: all are for the same flags."""
     node: NodeOp
     depth: int
     operands: tuple[int, ...]
@@ -97,7 +97,7 @@ def place_waits(function: FuncOp) -> None:
 
 
 def act_in_nodes(function: FuncOp) -> None:
-    """Let copies and waits be where they act, those that are still at borders too."""
+    """Move copies, waits, stores and signals from borders to where they act."""
     if has_transfers(function):
         materialize(function)
         hoist(function)
@@ -116,9 +116,9 @@ def is_at_borders(function: FuncOp) -> bool:
 
 def plan_waits(node: SpatialOp) -> tuple[PlacedWait, ...]:
     """
-    Return the waits of a node on the launch grid, in the order in which they stand.
+    Return the waits of a node on the launch grid, in their order.
 
-    Waits for the same flags, at one place, are one.
+    Waits for the same flags, at one position, are one.
     """
     found: dict[tuple[object, ...], PlacedWait] = {}
     for placed in (*_own_waits(node), *_source_waits(node)):
@@ -133,7 +133,7 @@ def plan_waits(node: SpatialOp) -> tuple[PlacedWait, ...]:
 
 
 def _own_waits(node: SpatialOp) -> Iterator[PlacedWait]:
-    """Yield the waits for what other nodes of the kernel make."""
+    """Yield the waits for results of other nodes of the kernel."""
     waits = local_waits(node)
     for index, value in enumerate(node.ins):
         if value in waits and _can_move(waits[value], node):
@@ -141,7 +141,7 @@ def _own_waits(node: SpatialOp) -> Iterator[PlacedWait]:
 
 
 def _source_waits(node: SpatialOp) -> Iterator[PlacedWait]:
-    """Yield the waits for what is sent, for each operand of a node."""
+    """Yield the waits for messages, for each operand of a node."""
     kernel = node.parent
     assert kernel is not None
     waits = [op for op in kernel.ops if isinstance(op, WaitOp)]
@@ -159,7 +159,7 @@ def _source_waits(node: SpatialOp) -> Iterator[PlacedWait]:
 
 
 def _can_move(wait: WaitOp, node: SpatialOp) -> bool:
-    """Whether a wait with flags is before a node, and nothing is sent in between."""
+    """Whether a wait with flags is before a node, with no send between."""
     op = wait.next_op if wait.flags is not None else None
     while op is not None and op is not node:
         if isinstance(op, PushOp | StageOp | SignalOp):
@@ -193,7 +193,7 @@ def _places(
 
 
 def _place(placed: PlacedWait) -> None:
-    """Insert a wait in its node, or before it where no loop around it repeats."""
+    """Insert a wait in its node, or before it if no loop around it repeats."""
     node, depth = placed.node, placed.depth
     around = [loop.factor > 1 for loop in node.loops.data[:depth]]
     inside = [loop.factor > 1 for loop in node.loops.data[depth:]]
@@ -208,7 +208,7 @@ def _place(placed: PlacedWait) -> None:
 
 
 def _insert_before(placed: PlacedWait) -> WaitOp:
-    """Insert a wait before its node, for operands of that."""
+    """Insert a wait before its node, for the node's operands."""
     block = placed.node.parent
     assert block is not None
     views = [placed.node.operands[index] for index in placed.operands]
@@ -229,7 +229,7 @@ def _insert_at_start(placed: PlacedWait) -> None:
 
 
 def _awaited(view: SSAValue, block: Block) -> SSAValue:
-    """Return a view after the waits of a block that take it already."""
+    """Return a view after the waits of a block that already take it."""
     for use in view.uses:
         op = use.operation
         if isinstance(op, WaitOp) and op.parent is block:

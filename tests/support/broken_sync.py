@@ -111,7 +111,7 @@ BROKEN = {
             (BUFFER, STORE + BUFFER),
             text=IN_PLACE,
         ),
-        "@store gives to %box, where the caller has written an input",
+        "@store stores to %box, where the caller has written an input",
         kept=CUT,
     ),
     "a wait after the read": Broken(
@@ -197,7 +197,7 @@ BROKEN = {
     ),
     "a second push": Broken(
         edited((PUSH, PUSH + PUSH)),
-        "@send gives to %box in the launch in which @send has done so",
+        "@send stores to %box in the launch in which @send has done so",
         kept="the same programs store the same twice, before they signal",
     ),
     "a second kernel that gives": Broken(
@@ -207,7 +207,7 @@ BROKEN = {
                 part(SEND) + part(SEND).replace("@send", "@again").replace(SIGNAL, ""),
             )
         ),
-        "@again gives to %box in the launch in which @send has done so",
+        "@again stores to %box in the launch in which @send has done so",
         "RaceError",
     ),
     "nobody gives": Broken(
@@ -230,7 +230,7 @@ BROKEN = {
     ),
     "what no grid makes": Broken(
         edited((PUSH, PUSH.replace("%t", "%x2"))),
-        "@send gives to %box what no node on the launch grid makes",
+        "@send stores to %box what no node on the launch grid makes",
         kept=CUT,
     ),
     "tiles that are not for one receiver after another": Broken(

@@ -2,12 +2,12 @@
 `verify-sync`: proves that ranks which run at different speeds compute what the program
 says.
 
-Needs channels that have been lowered; changes nothing. Every rank runs the kernels of a
-program in order, launch after launch, at a pace of its own. Proven is, for every
-receive buffer: what is read has arrived, every wait ends, and nobody overwrites what
-another still reads. What is loaded follows a wait if it is what the wait returns; where
-waits are still at the borders of kernels, that is seen on a copy with `place-waits`
-done. Rejects a program of which this does not follow, with the reason.
+Needs lowered channels; changes nothing. Every rank runs the kernels of a program in
+order, launch after launch, at its own speed. It proves, for every receive buffer: what
+is read has arrived, every wait ends, and no rank overwrites what another still reads. A
+load follows a wait if it loads what the wait returns; if waits are still at the borders
+of kernels, `place-waits` runs on a copy. Rejects a program without such a proof, with
+the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.kernel_locals import is_signalled, maker_of
+from comet.passes.dataflow.kernel_locals import is_signalled, node_result
 from comet.passes.dataflow.place_waits import act_in_nodes, is_at_borders
 from comet.passes.dataflow.verify_sync.rules import RULES
 from comet.passes.dataflow.verify_sync.wiring import (
@@ -110,7 +110,7 @@ def check(wiring: Wiring) -> None:
 
 
 def check_kernel(kernel: KernelOp) -> None:
-    """Raise `PassFailedException` if programs read what others have yet to store."""
+    """Raise `PassFailedException` if programs read what others may not have stored."""
     for node in kernel.nodes:
         for value in _unawaited(node, kernel):
             raise PassFailedException(
@@ -121,9 +121,9 @@ def check_kernel(kernel: KernelOp) -> None:
 
 
 def _unawaited(node: SpatialOp, kernel: KernelOp) -> Iterator[SSAValue]:
-    """Yield what a node loads of other nodes of a kernel that no wait is for."""
+    """Yield what a node loads of other nodes of a kernel without a wait."""
     for value, tile in zip(node.ins, node.tiles, strict=True):
-        made = maker_of(value)
+        made = node_result(value)
         if made is None or made.op.parent_op() is not kernel:
             continue
 

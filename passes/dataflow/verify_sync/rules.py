@@ -71,7 +71,7 @@ def one_producer(wiring: Wiring) -> str | None:
         if not wiring.producers:
             return None
         return (
-            f"{kernel_of(wiring.producers[0])} gives to {wiring.name}, where the "
+            f"{kernel_of(wiring.producers[0])} stores to {wiring.name}, where the "
             "caller has written an input that is still read; use a receive buffer for "
             "each"
         )
@@ -80,7 +80,7 @@ def one_producer(wiring: Wiring) -> str | None:
     if len(wiring.producers) > 1:
         first, second = wiring.producers[:2]
         return (
-            f"{kernel_of(second)} gives to {wiring.name} in the launch in which "
+            f"{kernel_of(second)} stores to {wiring.name} in the launch in which "
             f"{kernel_of(first)} has done so, and overwrites what is still read; use a "
             "receive buffer for each"
         )
@@ -106,7 +106,7 @@ def epochs_are_shared(wiring: Wiring) -> str | None:
 
 
 def covered_is_stored(wiring: Wiring) -> str | None:
-    """A signal speaks only for what the same programs have stored before it."""
+    """A signal covers only what the same programs have stored before it."""
     buffer = wiring.receive_buffer.result
     for op in wiring.signals:
         if (
@@ -116,7 +116,7 @@ def covered_is_stored(wiring: Wiring) -> str | None:
         ):
             continue
         return (
-            f"{kernel_of(op)} speaks for {wiring.name} by the signal of "
+            f"{kernel_of(op)} covers {wiring.name} by the signal of "
             f"{shown(program_value(op.channel))}, before which its programs have not "
             "stored there as well; give it a signal and flags of its own"
         )
@@ -124,7 +124,7 @@ def covered_is_stored(wiring: Wiring) -> str | None:
 
 
 def flags_belong_to_buffer(wiring: Wiring) -> str | None:
-    """Signals and waits use flags of the receive buffer that they are about."""
+    """Signals and waits use flags of their receive buffer."""
     for op in (*wiring.signals, *wiring.waits):
         assert op.flags is not None
         flags = program_value(op.flags)
@@ -170,7 +170,7 @@ def reads_follow_waits(wiring: Wiring) -> str | None:
 
 
 def waits_are_signalled(wiring: Wiring) -> str | None:
-    """Flags that are waited for are signalled by a kernel that starts before."""
+    """Flags with waits are signalled by a kernel that starts before."""
     for wait in wiring.waits:
         flags = _flags(wait)
         signals = [op for op in wiring.signals if _flags(op) is flags]
@@ -253,7 +253,7 @@ def tiles_fit_blocks(wiring: Wiring) -> str | None:
         node = node_of(producer)
         if node is None:
             return (
-                f"{kernel_of(producer)} gives to {wiring.name} what no node on the "
+                f"{kernel_of(producer)} stores to {wiring.name} what no node on the "
                 "launch grid makes; only tiles of such a node can be counted"
             )
         if (reason := _crossed_ranks(wiring, producer, node)) is not None:
@@ -289,7 +289,7 @@ def _crossed_ranks(wiring: Wiring, producer: Producer, node: SpatialOp) -> str |
 def _crossed_blocks(
     wiring: Wiring, producer: Producer, node: SpatialOp, flags: FlagsOp
 ) -> str | None:
-    """Say which tiles lie in two blocks, None if each lies in one."""
+    """Say which tiles are in two blocks, None if each is in one."""
     whole = extents_of(producer.channel_type.sent)
     extents = extents_of(producer.channel_type.message)
     for loop in flags.type.blocks:
@@ -369,7 +369,7 @@ def _sources(consumer: Consumer) -> tuple[str, ...]:
 
 
 def slots_are_free(wiring: Wiring) -> str | None:
-    """Nobody overwrites what another rank still reads in an earlier launch."""
+    """No rank overwrites what another rank still reads in an earlier launch."""
     if wiring.receive_buffer.slots.value.data > 1 or not wiring.consumers:
         return None
     points = [wiring.points[producer].barriers for producer in wiring.producers]

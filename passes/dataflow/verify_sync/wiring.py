@@ -117,7 +117,7 @@ def kernel_op(op: Operation) -> KernelOp:
 
 
 def channels_of(op: Use) -> tuple[SSAValue, ...]:
-    """Return the program's channels that a use is about; a wait, those of its views."""
+    """Return the program's channels of a use; of a wait, those of its views."""
     channels = dict.fromkeys([program_value(op.channel)])
     if isinstance(op, WaitOp) and op.own is None:
         reads = (origin_of(view).owner for view in op.views)
@@ -127,7 +127,7 @@ def channels_of(op: Use) -> tuple[SSAValue, ...]:
 
 
 def origin_of(view: SSAValue) -> SSAValue:
-    """Return what a view is of, in the body of its kernel or in the program."""
+    """Return the value that a view is of, in the body of its kernel or the program."""
     value = viewed(outside(view))
     if isinstance(value.owner, WaitOp):
         return origin_of(value.owner.views[value.owner.awaited.index(value)])
@@ -137,7 +137,7 @@ def origin_of(view: SSAValue) -> SSAValue:
 def loads_before(
     view: SSAValue, is_awaited: Callable[[WaitOp], bool]
 ) -> Iterator[Operation]:
-    """Yield what uses a view, or tiles of it, that no wait of a kind has returned."""
+    """Yield the uses of a view, or of its tiles, without a wait of this kind."""
     for use in view.uses:
         op = use.operation
         if isinstance(op, WaitOp):
@@ -152,7 +152,7 @@ def loads_before(
 
 
 def wiring_of(receive_buffer: ReceiveBufferOp, program: ProgramOp) -> Wiring:
-    """Return what a program does with one of its receive buffers."""
+    """Return the uses of a receive buffer in a program."""
     points, barriers = _program_points(program)
     uses = list(uses_of_channels(program))
     used = [op for op in uses if receive_buffer.result in channels_of(op)]
@@ -183,7 +183,7 @@ def _shared_flags(
     signals: Sequence[SignalOp], receive_buffer: ReceiveBufferOp, used: Sequence[Use]
 ) -> tuple[FlagsOp, ...]:
     """
-    Return flags that are waited for, whose signals speak for a receive buffer as well.
+    Return flags with waits, whose signals also cover a receive buffer.
     """
     waited = {flags_of(op) for op in used if isinstance(op, WaitOp)}
     found = (flags_of(op) for op in signals if covers(op, receive_buffer.result))

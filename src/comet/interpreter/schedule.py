@@ -2,8 +2,8 @@
 What the nodes of a tile tree compute.
 
 Every loop of a node is an axis along which tiles differ, just as along the mesh axes of
-an SPMD region, so a body runs once for all tiles of its node. Only a node with carries
-runs tile by tile, each iteration on what the one before yielded.
+an SPMD region, so a body runs once for all tiles of its node. Only a node with
+iter_args runs tile by tile: each iteration uses what the one before yielded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from comet.interpreter.tensor import Tensor, joined_lengths, selected
 
 @dataclass(frozen=True)
 class Slices:
-    """The slices that one cut of a node makes, told apart along axes of their own."""
+    """The slices of one cut of a node, along axes of their own."""
 
     cut: Cut
     axes: tuple[tuple[str, int], ...]
@@ -106,7 +106,7 @@ def _(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: CopyOp, machine: Interpreter, args: Values) -> Values:
-    """Where a value lies changes nothing of it."""
+    """A copy changes no elements."""
     return args
 
 
@@ -120,12 +120,12 @@ def _all_at_once(op: NodeOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _lost(slices: Sequence[Slices], value: Tensor) -> tuple[Slices, ...]:
-    """Return the slices of dimensions that `value` lacks."""
+    """Return the slices of dimensions that `value` does not have."""
     return tuple(each for each in slices if each.dim not in value.dims)
 
 
 def _left(op: NodeOp, index: int, value: Tensor, slices: Sequence[Slices]) -> Tensor:
-    """Return one result outside of the node: its tiles combined, then concatenated."""
+    """Return one result outside the node: its tiles combined, then concatenated."""
     lost = axes_of(_lost(slices, value))
     return untiled(_combined(op, op.combiners[index], value, lost), slices)
 
@@ -147,7 +147,7 @@ def _combined(
             return instance(value, axes, 0)
         case Combiner.ROOT:
             return instance(value, axes, 0)
-        case Combiner.NONE:  # axes that idle have one instance
+        case Combiner.NONE:  # idle axes have one instance
             return instance(value, {a: n for a, n in axes.items() if n == 1}, 0)
         case Combiner.FOLD:
             return value
@@ -174,10 +174,10 @@ def _merged(op: SpatialOp, machine: Interpreter, yielded: Values) -> Values:
 
 @dataclass(frozen=True)
 class _IterArg:
-    """The carry of one `fold` result: a tile for each of its kept tiles."""
+    """The iter_arg of one `fold` result, with a value for each of its tiles."""
 
     axes: dict[str, int]
-    """Those along which the iter_arg differs."""
+    """The axes along which it differs."""
     tiles: dict[tuple[int, ...], Tensor]
 
     def key(self, index: Mapping[str, int]) -> tuple[int, ...]:
@@ -192,7 +192,7 @@ def _iter_arg(value: Tensor, slices: Sequence[Slices]) -> _IterArg:
 
 def _fitted(start: Tensor, ins: Values) -> Tensor:
     """
-    Return what an iter_arg starts from, a constant cut to what is real of the ins.
+    Return an init arg, a constant, without the elements that `ins` do not have.
     """
     return replace(start, lengths=joined_lengths(ins, start.dims) | dict(start.lengths))
 

@@ -74,7 +74,7 @@ func.func @f(%x: !G) -> !O {
   return %all : !O
 }
 """
-"""The signal on %other speaks for %box: the same programs store to both."""
+"""The signal on %other covers %box: the same programs store to both."""
 PUSH = "        dataflow.push %t to %box1 epoch %e : !L, !CH\n"
 SIGNAL = (
     "        dataflow.signal %other1 covers(%box1 : !CH) flags %f epoch %e release "
@@ -109,7 +109,7 @@ def test_a_signal_behind_both_tells_of_both():
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_it_speaks_for_nothing_else(name: str):
-    reason = "@send speaks for %box by the signal of %other, before which its programs"
+    reason = "@send covers %box by the signal of %other, before which its programs"
     with pytest.raises(PassFailedException, match=re.escape(reason)):
         run_passes(parse_module(BROKEN[name]), "verify-sync")
 
@@ -179,13 +179,13 @@ def test_a_signal_that_says_nothing_of_a_channel_does_not_speak_for_it():
     reason = "@sum uses %flags, the flags of %other, for %box; give each receive buffer"
     with pytest.raises(PassFailedException, match=re.escape(reason)):
         run_passes(parse_module(text), "verify-sync")
-    with pytest.raises(PassFailedException, match="waits for what nobody signals"):
+    with pytest.raises(PassFailedException, match="waits without a signal"):
         run_passes(parse_module(unlowered(text)), "lower-channels")
 
 
 def test_what_a_signal_covers_is_verified_after_lowering_too():
     for text in BROKEN.values():
-        with pytest.raises(PassFailedException, match="speaks for %box_recv by the"):
+        with pytest.raises(PassFailedException, match="covers %box_recv by the"):
             run_passes(parse_module(unlowered(text)), "lower-channels,verify-sync")
 
 

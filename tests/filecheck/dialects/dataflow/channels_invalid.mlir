@@ -144,7 +144,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.push' op the channel carries tensor<4x8xf32, #compound.dims<M, K>>, not tensor<4x16xf32, #compound.dims<M, K>>
+// CHECK: 'dataflow.push' op the channel transfers tensor<4x8xf32, #compound.dims<M, K>>, not tensor<4x16xf32, #compound.dims<M, K>>
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
@@ -220,7 +220,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.read' op receivers see tensor<4x16xf32, #compound.dims<M, K>>, not tensor<4x8xf32, #compound.dims<M, K>>
+// CHECK: 'dataflow.read' op receivers read tensor<4x16xf32, #compound.dims<M, K>>, not tensor<4x8xf32, #compound.dims<M, K>>
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
@@ -258,7 +258,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.signal' op speaks for a channel twice; name each once
+// CHECK: 'dataflow.signal' op covers a channel twice; name each once
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
@@ -330,7 +330,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.stage' op the channel carries tensor<4x8xf32, #compound.dims<M, K>>, not tensor<4x16xf32, #compound.dims<M, K>>
+// CHECK: 'dataflow.stage' op the channel transfers tensor<4x8xf32, #compound.dims<M, K>>, not tensor<4x16xf32, #compound.dims<M, K>>
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<pull gather K : !L -> !G>
@@ -349,7 +349,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.pull' op receivers see tensor<4x16xf32, #compound.dims<M, K>>, not tensor<4x8xf32, #compound.dims<M, K>>
+// CHECK: 'dataflow.pull' op receivers read tensor<4x16xf32, #compound.dims<M, K>>, not tensor<4x8xf32, #compound.dims<M, K>>
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<pull gather K : !L -> !G>
@@ -413,7 +413,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.push' op lays K side by side over axis 'rank', along which its operand is replicated
+// CHECK: 'dataflow.push' op concatenates K over axis 'rank', along which its operand is replicated
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>
@@ -516,7 +516,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.channel' op lays K side by side over axis 'rank', along which its operand is replicated
+// CHECK: 'dataflow.channel' op concatenates K over axis 'rank', along which its operand is replicated
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<pull gather K : !L -> !G>
@@ -733,7 +733,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.push' op the channel carries tensor<4x8xf32, #compound.dims<M, K @HBM>>, of which tensor<2xf32, #compound.dims<M @REG>> is no tile
+// CHECK: 'dataflow.push' op the channel transfers tensor<4x8xf32, #compound.dims<M, K @HBM>>, of which tensor<2xf32, #compound.dims<M @REG>> is no tile
 !L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
 !G = tensor<4x16xf32, #compound.dims<M, K @HBM>>
 !T = tensor<2x8xf32, #compound.dims<M, K @HBM>>

@@ -48,7 +48,7 @@ func.func @f(%x: !G) -> !G {
 !CH = !dataflow.channel<push gather K : !L -> !G>
 
 collective.mesh @gpus {rank = 2}
-// CHECK: lower-channels: dataflow.wait waits for what nobody signals; remove it, or signal in the kernel that stores to the channel
+// CHECK: lower-channels: dataflow.wait waits without a signal; remove it, or signal in the kernel that stores to the channel
 func.func @f(%x: !G) -> !G {
   %all = collective.spmd on @gpus ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
   ^bb0(%l: !L):
