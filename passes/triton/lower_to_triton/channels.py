@@ -28,8 +28,8 @@ from comet.passes.triton.lower_to_triton.buffers import (
     Received,
     row_major,
 )
+from comet.passes.triton.lower_to_triton.offsets import DimSlice, inner_slice
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
-from comet.passes.triton.lower_to_triton.slices import DimSlice, inner_slice
 from comet.passes.triton.lower_to_triton.values import Owner, Scope, scope_in
 from comet.passes.triton.slices import LoopSlice
 

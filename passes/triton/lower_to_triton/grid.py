@@ -16,7 +16,7 @@ from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.channels import owned_slice, peer_at
 from comet.passes.triton.lower_to_triton.copies import lower_body
-from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
+from comet.passes.triton.lower_to_triton.offsets import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.values import GridIndex, Scope, both
 from comet.passes.triton.lower_to_triton.waits import known
 from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices

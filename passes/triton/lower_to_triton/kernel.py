@@ -41,13 +41,13 @@ from comet.passes.triton.lower_to_triton.memory import (
     pointed,
     pointer_type,
 )
+from comet.passes.triton.lower_to_triton.offsets import Constexprs, DimSlice, Prologue
 from comet.passes.triton.lower_to_triton.ranks import (
     WORLD,
     RankParameters,
     rank_parameters,
 )
 from comet.passes.triton.lower_to_triton.sends import lower_signal
-from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Prologue
 from comet.passes.triton.lower_to_triton.values import Scope
 from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (

@@ -33,13 +33,13 @@ from comet.passes.triton.lower_to_triton.copies import (
     lower_body,
     target_of,
 )
+from comet.passes.triton.lower_to_triton.offsets import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.ops import (
     NEUTRAL,
     accumulated,
     accumulator_of,
     contraction,
 )
-from comet.passes.triton.lower_to_triton.slices import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import Scope, Tile, scope_in
 from comet.passes.triton.lower_to_triton.waits import known

@@ -31,8 +31,8 @@ from comet.passes.triton.lower_to_triton.buffers import (
     buffer_at,
     row_major,
 )
+from comet.passes.triton.lower_to_triton.offsets import Constexprs
 from comet.passes.triton.lower_to_triton.ranks import RankParameters, add_parameter
-from comet.passes.triton.lower_to_triton.slices import Constexprs
 
 
 def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from comet.dialects import tl
 from comet.dialects.tl.remote import BASES, FLAG
 from comet.dialects.tl.types import BinaryKind
-from comet.passes.triton.lower_to_triton.slices import Constexprs, Prologue
+from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
 
 WORLD = "WORLD"
 """The constexpr that holds the number of ranks."""

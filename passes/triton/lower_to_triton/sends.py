@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
@@ -35,65 +35,99 @@ from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import Owner, Scope, Tile, both
 
 
-@dataclass(frozen=True)
-class PushTo:
-    """Stores tiles of a value to the receive buffer of every receiver."""
+@lowers(PushOp)
+def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
+    """
+    Write the stores of a tile to the receive buffers of its receivers.
 
-    channel: Channel
+    It goes to its only receiver, or to all in a loop, its own rank first.
+    """
+    channel, (target, within) = scope.memory.channel(op.channel), _kept(op, scope)
+    tile, comment = scope.tile(op.value), f"push: {_moved(op)}"
+    split = channel.type.split
+    if split is not None and split in scope.owners:
+        _store(scope, channel, tile, scope.owners[split], comment, within)
+        return target
+    inner, peer = loop_over_peers(scope, "dest", f"push to {channel.name}")
+    if split is None:
+        _store(inner, channel, tile, Owner(peer, peer), comment, within)
+        return target
+    shard = extents_of(channel.type.received)[split]
+    size = inner.constexprs.extent(split, shard)
+    first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
+    first.name_hint = f"start_{split.lower()}"
+    inside = _inside_shard(inner, channel, split, first, size)
+    inside = inside if within is None else both(inner, inside, within)
+    _store(inner, channel, tile, Owner(peer, first), comment, inside)
+    return target
 
-    def __call__(
-        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
-    ) -> None:
-        """Store one tile, to its only receiver or to all, its own rank first."""
-        split = self.channel.type.split
-        comment = f"push: {comment}"
-        if split is not None and split in scope.owners:
-            self._store(scope, tile, scope.owners[split], comment, within)
-            return
-        inner, peer = loop_over_peers(scope, "dest", f"push to {self.channel.name}")
-        if split is None:
-            self._store(inner, tile, Owner(peer, peer), comment, within)
-            return
-        shard = extents_of(self.channel.type.received)[split]
-        size = inner.constexprs.extent(split, shard)
-        first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
-        first.name_hint = f"start_{split.lower()}"
-        inside = self._inside(inner, split, first, size)
-        inside = inside if within is None else both(inner, inside, within)
-        self._store(inner, tile, Owner(peer, first), comment, inside)
 
-    def _inside(
-        self, scope: Scope, split: str, first: SSAValue, size: SSAValue
-    ) -> SSAValue:
-        """Return which elements of the slice are in the shard that begins at first."""
-        offsets = scope.slices[split].offsets()
-        assert offsets is not None
-        axes = scope.axes(names_of(self.channel.type.sent))
-        offsets = placed(scope, split, offsets, axes)
-        after = scope.insert(tl.CmpOp(CompareKind.GE, offsets, first))
-        end = scope.insert(tl.BinaryOp(BinaryKind.ADD, first, size))
-        before = scope.insert(tl.CmpOp(CompareKind.LT, offsets, end))
-        return both(scope, after, before)
+@lowers(StageOp)
+def lower_stage(op: StageOp, scope: Scope) -> Buffer | None:
+    """Write the store of a tile to its own rank's memory, from which others load it."""
+    channel, (target, within) = scope.memory.channel(op.channel), _kept(op, scope)
+    base = begin_of_slot(scope, channel, channel.pointer, 1)
+    base.name_hint = message_name(channel)
+    message, cache = buffer_at(base, channel.in_memory), ranks_of(scope).cache()
+    comment = f"stage: {_moved(op)}"
+    store_tile(scope, message, scope.tile(op.value), comment, cache, within)
+    return target
 
-    def _store(
-        self,
-        scope: Scope,
-        tile: Tile,
-        owner: Owner,
-        comment: str,
-        within: SSAValue | None,
-    ) -> None:
-        ranks, channel = ranks_of(scope), self.channel
-        there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
-        base = in_receive_buffer(
-            scope, channel, scope.insert(there, "there"), ranks.rank
-        )
-        base.name_hint = message_name(channel)
-        split = channel.type.split
-        origins = {} if split is None else {split: owner.first}
-        message = buffer_at(base, channel.in_memory, origins)
-        target = _from_corner(scope, message)
-        store_tile(scope, target, tile, comment, ranks.cache(), within)
+
+def _kept(op: PushOp | StageOp, scope: Scope) -> tuple[Buffer | None, SSAValue | None]:
+    """
+    Return where a tile that is sent is stored besides, and which programs store it.
+
+    Programs that do not store the tile where it is yielded do not send it either.
+    """
+    assert op.stored is not None
+    target, other = scope.targets.get(op.stored), op.prev_op
+    while isinstance(other, PushOp | StageOp):
+        other = other.prev_op
+    if isinstance(other, CopyOp) and other.source is op.value:
+        copied = scope.values[other.result]
+        target = (copied.copy or copied) if isinstance(copied, Buffer) else None
+    return target, target and target.within
+
+
+def _moved(op: PushOp | StageOp) -> str:
+    """Return the levels between which a tile moves, as comments have them."""
+    assert op.stored is not None
+    return f"{level_of(op.value)} -> {level_of(op.stored)}"
+
+
+def _inside_shard(
+    scope: Scope, channel: Channel, split: str, first: SSAValue, size: SSAValue
+) -> SSAValue:
+    """Return which elements of the slice are in the shard that begins at first."""
+    offsets = scope.slices[split].offsets()
+    assert offsets is not None
+    axes = scope.axes(names_of(channel.type.sent))
+    offsets = placed(scope, split, offsets, axes)
+    after = scope.insert(tl.CmpOp(CompareKind.GE, offsets, first))
+    end = scope.insert(tl.BinaryOp(BinaryKind.ADD, first, size))
+    before = scope.insert(tl.CmpOp(CompareKind.LT, offsets, end))
+    return both(scope, after, before)
+
+
+def _store(
+    scope: Scope,
+    channel: Channel,
+    tile: Tile,
+    owner: Owner,
+    comment: str,
+    within: SSAValue | None,
+) -> None:
+    """Store a tile to the receive buffer of one receiver."""
+    ranks = ranks_of(scope)
+    there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
+    base = in_receive_buffer(scope, channel, scope.insert(there, "there"), ranks.rank)
+    base.name_hint = message_name(channel)
+    split = channel.type.split
+    origins = {} if split is None else {split: owner.first}
+    message = buffer_at(base, channel.in_memory, origins)
+    target = _from_corner(scope, message)
+    store_tile(scope, target, tile, comment, ranks.cache(), within)
 
 
 def _from_corner(scope: Scope, message: Buffer) -> Buffer:
@@ -115,54 +149,6 @@ def _from_corner(scope: Scope, message: Buffer) -> Buffer:
     if corner is not message.pointer:
         corner.name_hint = "corner"
     return replace(message, pointer=corner, origins=origins)
-
-
-@dataclass(frozen=True)
-class StageIn:
-    """Stores tiles of a value to its own memory, from which others load it."""
-
-    channel: Channel
-
-    def __call__(
-        self, scope: Scope, tile: Tile, comment: str, within: SSAValue | None
-    ) -> None:
-        """Store one tile."""
-        channel = self.channel
-        base = begin_of_slot(scope, channel, channel.pointer, 1)
-        base.name_hint = message_name(channel)
-        target = buffer_at(base, channel.in_memory)
-        cache = ranks_of(scope).cache()
-        store_tile(scope, target, tile, f"stage: {comment}", cache, within)
-
-
-@lowers(PushOp)
-def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
-    """Write the stores of a tile to the receive buffers of its receivers."""
-    return _sent(op, PushTo(scope.memory.channel(op.channel)), scope)
-
-
-@lowers(StageOp)
-def lower_stage(op: StageOp, scope: Scope) -> Buffer | None:
-    """Write the store of a tile to its own rank's memory of a channel."""
-    return _sent(op, StageIn(scope.memory.channel(op.channel)), scope)
-
-
-def _sent(op: PushOp | StageOp, send: PushTo | StageIn, scope: Scope) -> Buffer | None:
-    """
-    Write the stores of a tile to a channel; return where it is stored besides.
-
-    Programs that do not store the tile where it is yielded do not send it either.
-    """
-    assert op.stored is not None
-    target, other = scope.targets.get(op.stored), op.prev_op
-    while isinstance(other, PushOp | StageOp):
-        other = other.prev_op
-    if isinstance(other, CopyOp) and other.source is op.value:
-        copied = scope.values[other.result]
-        target = (copied.copy or copied) if isinstance(copied, Buffer) else None
-    comment = f"{level_of(op.value)} -> {level_of(op.stored)}"
-    send(scope, scope.tile(op.value), comment, target and target.within)
-    return target
 
 
 @lowers(SignalOp)

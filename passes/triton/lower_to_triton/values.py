@@ -21,8 +21,8 @@ from comet.dialects import tl
 from comet.dialects.tl.types import BinaryKind, element_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.memory import KernelMemory
+from comet.passes.triton.lower_to_triton.offsets import Constexprs, DimSlice, Prologue
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
-from comet.passes.triton.lower_to_triton.slices import Constexprs, DimSlice, Prologue
 from comet.passes.triton.slices import RankLoops
 
 MAX_ELEMENTS = 2**20
