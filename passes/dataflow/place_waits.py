@@ -60,7 +60,7 @@ class PlaceWaitsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of every function that is no reference."""
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
-            if is_at_borders(function) and has_transfers(function):
+            if any(at_borders(function)) and has_transfers(function):
                 raise PassFailedException(
                     f"place-waits: @{function.sym_name.data} moves tiles at the "
                     "borders of nodes, which a wait inside would come after; run "
@@ -104,14 +104,19 @@ def act_in_nodes(function: FuncOp) -> None:
     place_waits(function)
 
 
-def is_at_borders(function: FuncOp) -> bool:
-    """Whether waits, stores to channels or signals are still at borders of kernels."""
-    return any(
-        isinstance(op, WaitOp | PushOp | StageOp | SignalOp)
-        and isinstance(op.parent_op(), KernelOp)
-        and not (isinstance(op, SignalOp) and input_of(op.channel) is not None)
-        for op in function.walk()
-    )
+def at_borders(function: FuncOp) -> Iterator[WaitOp | PushOp | StageOp | SignalOp]:
+    """
+    Yield the waits, stores to channels and signals that are at borders of kernels.
+
+    A signal of an input that lies in symmetric memory is not counted: it stays there.
+    """
+    for op in function.walk():
+        if (
+            isinstance(op, WaitOp | PushOp | StageOp | SignalOp)
+            and isinstance(op.parent_op(), KernelOp)
+            and not (isinstance(op, SignalOp) and input_of(op.channel) is not None)
+        ):
+            yield op
 
 
 def plan_waits(node: SpatialOp) -> tuple[PlacedWait, ...]:

@@ -79,6 +79,23 @@ def test_a_broken_program_is_rejected_with_the_reason(name: str):
         run_passes(parse_module(broken.text), "verify-sync")
 
 
+UNORDERED = {
+    "a signal before the stores": "signal",
+    "a signal of who does not give": "signal",
+    "a wait after the read": "wait",
+    "an input that is signalled after the wait": "wait",
+    "what no grid makes": "push",
+}
+"""Programs with an op that cannot move into a node, and that op."""
+
+
+@pytest.mark.parametrize("name", UNORDERED)
+def test_what_cannot_move_into_a_node_is_not_written(name: str):
+    reason = f"lower-to-triton: dataflow.{UNORDERED[name]} is of a channel without mem"
+    with pytest.raises(PassFailedException, match=reason):
+        emitted(parse_module(BROKEN[name].text))
+
+
 def test_the_reasons_are_many():
     assert len({broken.reason for broken in BROKEN.values()}) >= 25
 
