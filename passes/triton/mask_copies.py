@@ -4,17 +4,20 @@
 The last tile of a dimension may be short, and a block may be larger than its tile: what
 a copy loads or stores is then masked along that dimension. Takes functions at the
 schedule or the dataflow level, with copies, blocks and programs. A copy without short
-tiles gets an empty mask; masks that are written already stay.
+tiles gets an empty mask. Masks that are written already stay; one that lacks a
+dimension is an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import CopyOp
@@ -42,10 +45,22 @@ class MaskCopiesPass(ModulePass):
 def mask_copies(function: FuncOp) -> None:
     """Write the masks of all copies in `function` that have none."""
     for grid in grid_nodes(function):
-        copies = (op for op in grid.walk() if isinstance(op, CopyOp))
-        if unmasked := [op for op in copies if op.mask is None]:
-            slices = kernel_slices(grid)
-            for op in unmasked:
+        slices = kernel_slices(grid)
+        for op in grid.walk():
+            if isinstance(op, CopyOp):
                 own = slices[op.parent_op()]
                 short = [dim for dim in names_of(op.result) if not own[dim].exact]
-                op.mask = ArrayAttr(map(StringAttr, short))
+                _mask(op, short)
+
+
+def _mask(op: CopyOp, short: Sequence[str]) -> None:
+    """Write the mask of a copy; raise PassFailedException if one is too small."""
+    if op.mask is None:
+        op.mask = ArrayAttr(map(StringAttr, short))
+    for dim in short:
+        if dim not in op.masked:
+            raise PassFailedException(
+                f"mask-copies: the tile {op.result.type} may end before its block does "
+                f"along {dim}, which the mask of its schedule.copy lacks; add it, or "
+                "leave the mask out"
+            )

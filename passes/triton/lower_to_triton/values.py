@@ -84,7 +84,7 @@ class Scope:
     program: SSAValue | None = None
     """The number of the program among those of its rank and node."""
     grid: Sequence[GridIndex] = ()
-    """The program's place along each row of the launch grid."""
+    """The index of the program along each loop of the grid node."""
     targets: Mapping[SSAValue, Buffer | None] = field(
         default_factory=dict[SSAValue, "Buffer | None"]
     )
@@ -92,7 +92,7 @@ class Scope:
     accumulators: Mapping[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
     """What the node has combined before; a node inside goes on with it."""
     owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
-    """Whose share the slice is, of dimensions that ranks have been given in turn."""
+    """The rank whose shard the slice is, of dimensions with a loop over ranks."""
 
     def insert(
         self, op: Operation, hint: str | None = None, comment: str | None = None
