@@ -12,8 +12,8 @@ Import the submodule you need (this package itself imports nothing):
     `from_ir.hardware.hardware_of(system)` return what the models take;
 * `from_ir.kernel.summarize(node, levels)` and `from_ir.program.plan_of(program,
   system)` read what GPUs run, `from_ir.capacity.demands(block, sizes)` what is alive;
-* `legality.check_live(problem, hardware)` raises `CostError` for what the format does
-  not allow or a buffer cannot hold;
+* `legality.check(problem, hardware)` raises `CostError` for what the format does not
+  allow, `legality.check_sizes` for what a buffer cannot hold;
 * `gpu.kernel_time(work, device) -> KernelTime` prices one launch of a GPU kernel.
 
 `estimate.Estimate` has `latency` (cycles), `energy` (pJ), `compulsory_stalls`,

@@ -3,7 +3,7 @@ What a mapping must obey before it is priced.
 
 The COMET tool does not check most of its rules and then crashes, hangs or counts
 wrongly; here each is an error of one sentence. `check` covers what every model needs;
-`check_tool` adds the tool's own capacity rule, `check_live` replaces it by liveness.
+`check_tool` adds the tool's own capacity rule, `check_sizes` that of liveness.
 """
 
 from __future__ import annotations
@@ -96,12 +96,6 @@ def check_summed(problem: Problem, hardware: Hardware) -> None:
     _check_capacity(
         problem, hardware, summed_occupancy(problem, check(problem, hardware))
     )
-
-
-def check_live(problem: Problem, hardware: Hardware) -> None:
-    """`check`, and every level's capacity for the values alive at the same time."""
-    check_structure(problem, hardware)
-    check_sizes(problem, hardware, tile_extents(Mappings(problem), hardware))
 
 
 def check_sizes(problem: Problem, hardware: Hardware, extents: TileExtents) -> None:

@@ -88,6 +88,13 @@ def drop_boundary(func: FuncOp) -> None:
     func.res_attrs = None if results is None else _without_shard(results)
 
 
+def drop_shardings(func: FuncOp) -> None:
+    """Remove all shardings from a function."""
+    drop_boundary(func)
+    for op in func.walk():
+        op.attributes.pop(SHARD, None)
+
+
 def _without_shard(attributes: Attributes) -> Attributes | None:
     kept = [_others(own.data) for own in attributes]
     return ArrayAttr(map(DictionaryAttr, kept)) if any(kept) else None

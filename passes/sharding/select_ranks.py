@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -21,8 +20,8 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.sharding.boundary import drop_boundary
-from comet.passes.sharding.shardings import SHARD, select_mesh
+from comet.passes.sharding.boundary import drop_shardings
+from comet.passes.sharding.shardings import select_mesh
 
 AXIS = "rank"
 """The mesh axis of GPUs."""
@@ -49,13 +48,6 @@ class SelectRanksPass(ModulePass):
         mesh = select_mesh(self.name, op, self.mesh)
         if (narrowed := narrowed_mesh(op, mesh, self.ranks)) is not None:
             Rewriter.replace_op(mesh, narrowed)
-
-
-def drop_shardings(func: FuncOp) -> None:
-    """Remove all shardings from a function."""
-    drop_boundary(func)
-    for op in func.walk():
-        op.attributes.pop(SHARD, None)
 
 
 def narrowed_mesh(module: ModuleOp, mesh: MeshOp, ranks: int) -> MeshOp | None:

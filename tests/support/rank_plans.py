@@ -1,4 +1,7 @@
-"""Launch plans of AG+GEMM on two ranks, written by hand: one text for each pattern."""
+"""
+Programs written by hand: AG+GEMM on two ranks, one text for each pattern, and kernels
+that use what all ranks make.
+"""
 
 from paths import HARDWARE
 
@@ -136,3 +139,38 @@ def program_text(pattern: str, mesh: str = "mi300x8") -> str:
 def hardware_pass(name: str = "mi300x8") -> str:
     """Return the pass that attaches a hardware file."""
     return f'attach-hardware{{path="{HARDWARE / name}.yaml"}}'
+
+
+GATHERED = """%made = dataflow.buffer : !L
+      %e = dataflow.kernel @make ins(%x1 : !L) outs(%made : !L) {
+      ^bb0(%x2: !L):
+        %n = schedule.spatial on grid [g0: M = TILES] ins(%x2 : !L) outs(!L) {
+        ^bb0(%t: !T):
+          %y = compound.map exp %t : !T -> !T
+          schedule.yield %y : !T
+        }
+        dataflow.yield %n : !L
+      } -> !L
+      dataflow.barrier
+      %whole = dataflow.buffer : !G
+      %g = dataflow.kernel @gather ins(%e : !L) outs(%whole : !G) {
+      ^bb0(%e1: !L):
+        %y = collective.all_gather "K" %e1 on @h200x8 ["rank"] : !L -> !G
+        dataflow.yield %y : !G
+      } -> !G
+      dataflow.barrier
+      %buffer = dataflow.buffer : !G
+      %h = dataflow.kernel @twice ins(%g : !G) outs(%buffer : !G) {
+      ^bb0(%g1: !G):
+        %n = schedule.spatial on grid [g0: M = TILES] ins(%g1 : !G) outs(!G) {
+        ^bb0(%t: !W):
+          %y = compound.map add %t, %t : !W, !W -> !W
+          schedule.yield %y : !W
+        }
+        dataflow.yield %n : !G
+      } -> !G"""
+
+
+def gathered(tiles: int) -> str:
+    """Return kernels that make shards (`!L`), gather them (`!G`), and use all."""
+    return GATHERED.replace("TILES", str(tiles))

@@ -49,8 +49,8 @@ from comet.passes.graph.decompose.naming import Naming, name_dimensions
 from comet.passes.graph.decompose.rules import DECOMPOSED, decomposition_of
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.emitter import Emitter
-from comet.passes.sharding.boundary import drop_boundary
-from comet.passes.sharding.shardings import SHARD, shard_op, sharding_of_op
+from comet.passes.sharding.boundary import drop_shardings
+from comet.passes.sharding.shardings import shard_op, sharding_of_op
 
 Accumulator = Literal["f32", "input"]
 
@@ -224,7 +224,5 @@ def keep_reference(module: ModuleOp, func: FuncOp) -> None:
     copy.properties["sym_name"] = StringAttr(name)
     copy.properties["sym_visibility"] = StringAttr("private")
     copy.attributes[REFERENCE] = UnitAttr()
-    drop_boundary(copy)
-    for op in copy.walk():
-        op.attributes.pop(SHARD, None)
+    drop_shardings(copy)
     Rewriter.insert_op(copy, InsertPoint.after(func))

@@ -14,7 +14,7 @@ from comet.codegen.comet.reader import read_files
 from comet.cost.accelerator.capacity import live_occupancy, summed_occupancy
 from comet.cost.accelerator.flow import tile_extents
 from comet.cost.accelerator.hardware import Hardware, Level, Memory
-from comet.cost.accelerator.legality import check, check_live, check_tool
+from comet.cost.accelerator.legality import check, check_tool
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.model import price
 from comet.cost.accelerator.problem import (
@@ -86,7 +86,7 @@ def fails(problem: Problem, hardware: Hardware, reason: str) -> None:
 
 
 def test_a_legal_mapping() -> None:
-    check_live(*recorded("softmax-fused"))
+    price(*recorded("softmax-fused"), "paper")
 
 
 def test_a_source_that_computes() -> None:
@@ -275,13 +275,13 @@ def test_what_does_not_fit_is_named() -> None:
     problem, hardware = recorded("gemm")
     small = with_memories(hardware, depth=0)
     with pytest.raises(CostError, match=r"the tiles do not fit \w+: .* it holds 0"):
-        check_live(problem, small)
+        price(problem, small, "paper")
 
 
 def test_the_root_memory_holds_everything() -> None:
     problem, hardware = recorded("gemm")
     root = replace(hardware.levels[0], kind=replace(hardware.levels[0].memory, depth=0))
-    check_live(problem, replace(hardware, levels=(root, *hardware.levels[1:])))
+    price(problem, replace(hardware, levels=(root, *hardware.levels[1:])), "paper")
 
 
 # From IR.

@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
+from rank_plans import gathered
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
@@ -122,6 +123,7 @@ PROGRAM = """
 !V = tensor<8x8xf32, #compound.dims<N, K @HBM>>
 !G = tensor<8x64xf32, #compound.dims<M, K @HBM>>
 !T = tensor<2x8xf32, #compound.dims<M, K @REG>>
+!W = tensor<2x64xf32, #compound.dims<M, K @REG>>
 !Q = tensor<8x64xf32, #compound.dims<N, K @HBM>>
 collective.mesh @h200x8 {rank = 8} at {rank = "HBM"}
 func.func @f(%x: !G) -> (!G, !G) {
@@ -130,43 +132,14 @@ func.func @f(%x: !G) -> (!G, !G) {
   ^bb0(%l: !L):
     %r, %s = dataflow.program ins(%l : !L) {
     ^bb0(%x1: !L):
-      %made = dataflow.buffer : !L
-      %e = dataflow.kernel @make ins(%x1 : !L) outs(%made : !L) {
-      ^bb0(%x2: !L):
-        %n = schedule.spatial on grid [g0: M = 4] ins(%x2 : !L) outs(!L) {
-        ^bb0(%t: !T):
-          %y = compound.map exp %t : !T -> !T
-          schedule.yield %y : !T
-        }
-        dataflow.yield %n : !L
-      } -> !L
-      dataflow.barrier
-      %whole = dataflow.buffer : !G
-      %g = dataflow.kernel @gather ins(%e : !L) outs(%whole : !G) {
-      ^bb0(%e1: !L):
-        %y = collective.all_gather "K" %e1 on @h200x8 ["rank"] : !L -> !G
-        dataflow.yield %y : !G
-      } -> !G
-      dataflow.barrier
-      %buffer = dataflow.buffer : !G
-      %h = dataflow.kernel @twice ins(%g : !G) outs(%buffer : !G) {
-      ^bb0(%g1: !G):
-        %n = schedule.spatial on grid [g0: M = 4] ins(%g1 : !G) outs(!G) {
-        ^bb0(%t: tensor<2x64xf32, #compound.dims<M, K @REG>>):
-          %y = compound.map add %t, %t : tensor<2x64xf32, #compound.dims<M, K @REG>>,
-              tensor<2x64xf32, #compound.dims<M, K @REG>>
-              -> tensor<2x64xf32, #compound.dims<M, K @REG>>
-          schedule.yield %y : tensor<2x64xf32, #compound.dims<M, K @REG>>
-        }
-        dataflow.yield %n : !G
-      } -> !G
+      KERNELS
       dataflow.yield %g, %h : !G, !G
     } -> !G, !G
     collective.yield %r, %s : !G, !G
   }
   func.return %all, %more : !G, !G
 }
-"""
+""".replace("KERNELS", gathered(4))
 
 
 def transformed(text: str, options: str) -> ModuleOp:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
-from rank_plans import hardware_pass, program_text
+from rank_plans import gathered, hardware_pass, program_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -118,41 +118,14 @@ func.func @f(%x: !G) -> !G {
   ^bb0(%l: !L):
     %r = dataflow.program ins(%l : !L) {
     ^bb0(%x1: !L):
-      %made = dataflow.buffer : !L
-      %e = dataflow.kernel @make ins(%x1 : !L) outs(%made : !L) {
-      ^bb0(%x2: !L):
-        %n = schedule.spatial on grid [g0: M = 3] ins(%x2 : !L) outs(!L) {
-        ^bb0(%t: !T):
-          %y = compound.map exp %t : !T -> !T
-          schedule.yield %y : !T
-        }
-        dataflow.yield %n : !L
-      } -> !L
-      dataflow.barrier
-      %whole = dataflow.buffer : !G
-      %g = dataflow.kernel @gather ins(%e : !L) outs(%whole : !G) {
-      ^bb0(%e1: !L):
-        %y = collective.all_gather "K" %e1 on @h200x8 ["rank"] : !L -> !G
-        dataflow.yield %y : !G
-      } -> !G
-      dataflow.barrier
-      %last = dataflow.buffer : !G
-      %h = dataflow.kernel @twice ins(%g : !G) outs(%last : !G) {
-      ^bb0(%g1: !G):
-        %n = schedule.spatial on grid [g0: M = 3] ins(%g1 : !G) outs(!G) {
-        ^bb0(%t: !W):
-          %y = compound.map add %t, %t : !W, !W -> !W
-          schedule.yield %y : !W
-        }
-        dataflow.yield %n : !G
-      } -> !G
+      KERNELS
       dataflow.yield %h : !G
     } -> !G
     collective.yield %r : !G
   }
   func.return %all : !G
 }
-"""
+""".replace("KERNELS", gathered(3))
 """A kernel makes tiles of three rows, which no program of a GPU is exactly."""
 
 
