@@ -138,32 +138,21 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
     """
     Return why `lower-to-triton` rejects a kernel with its tiles, empty if it does not.
 
-    A copy is lowered by the same code.
+    The kernel is lowered by the same code where it stands, alone in its function.
     """
-    func = _copied(node)
-    (copy,) = grid_nodes(func)
+    func = node.parent_op()
+    assert isinstance(func, FuncOp)
     try:
-        apply_plan(func, plan_with({copy: tiling}), system)
+        apply_plan(func, plan_with({node: tiling}), system)
         outline(func, plan_launches(func))
         prepare(func)
         for op in list(func.walk()):
             # No other kernels would change the element types.
-            if isinstance(op, KernelOp) and unwritable(op) is None:
+            if isinstance(op, KernelOp) and op.nodes and unwritable(op) is None:
                 lower_kernel(op)
     except PassFailedException as error:
         return f"fuse: {error}"
     return ""
-
-
-def _copied(node: SpatialOp) -> FuncOp:
-    """Return a function that runs a copy of `node` on its arguments."""
-    values = tuple(dict.fromkeys(node.ins))
-    block = Block(arg_types=[value.type for value in values])
-    inner: dict[SSAValue, SSAValue] = dict(zip(values, block.args, strict=True))
-    copy = node.clone(value_mapper=inner)
-    block.add_ops((copy, ReturnOp(*copy.outs)))
-    types = block.arg_types, copy.result_types
-    return FuncOp("alone", types, Region(block))
 
 
 def simplify(func: FuncOp) -> None:
