@@ -32,7 +32,7 @@ CASES = [
     (name, option, ranks)
     for name in (*TEXTS, *SHARED_TEXTS)
     for option in OPTIONS
-    for ranks in (1, 2, 3, 4, 8)
+    for ranks in (1, 2, 3, 8)
     if ranks > 1 or name in TEXTS
 ]
 

@@ -59,7 +59,7 @@ def stages(strategy: str, at: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_stage_means_the_same(machine: int, op: str, strategy: str, at: str):
-    for sizes in ODD if at == "GB" and machine in (4, 16) else ODD[:1]:
+    for sizes in ODD if at == "GB" and machine == 16 else ODD[:1]:
         before = parse_module(graph_text(op, sizes))
         module = run_passes(before, attached(machine))
         for stage in stages(strategy, at):
@@ -115,11 +115,10 @@ def test_the_chosen_strategy_means_the_same(op: str):
 
 
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("hardware", [edge, cloud])
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
-def test_the_files_break_no_rule(op: str, hardware: str, strategy: str):
+def test_the_files_break_no_rule(op: str, strategy: str):
     before = parse_module(graph_text(op, (32, 16, 64)))
-    after = run_passes(before, f"{hardware},comet-accelerator{{strategy={strategy}}}")
+    after = run_passes(before, f"{edge},comet-accelerator{{strategy={strategy}}}")
     assert check(write_files(after)) == []
 
 

@@ -56,7 +56,7 @@ def random_plan(data: st.DataObject, module: ModuleOp) -> str:
 )
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("machine", ["edge", "cloud"])
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(sizes=SHAPES, data=st.data())
 def test_files_of_random_mappings(
     machine: str,
