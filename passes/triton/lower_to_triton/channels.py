@@ -78,17 +78,17 @@ def loop_over_peers(scope: Scope, hint: str, comment: str) -> tuple[Scope, SSAVa
 
 
 def owned_slice(
-    scope: Scope, part: DimSlice, row: LoopSlice, peer: SSAValue
+    scope: Scope, part: DimSlice, loop: LoopSlice, peer: SSAValue
 ) -> tuple[DimSlice, Owner]:
-    """Return the shard that a rank has of a dimension, at most `row.tile` elements."""
+    """Return the shard that a rank has of a dimension, at most `loop.tile` elements."""
     first = peer
-    if row.tile > 1:
-        shard = scope.constexprs.extent(row.dim, row.tile)
-        hint = f"start_{row.dim.lower()}"
+    if loop.tile > 1:
+        shard = scope.constexprs.extent(loop.dim, loop.tile)
+        hint = f"start_{loop.dim.lower()}"
         first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, shard), hint)
-    row = replace(row, is_bounded=True)
-    shape = part.shape.of_rank(row, ranks_of(scope).world)
-    return inner_slice(part, row, shape, first, scope.prologue), Owner(peer, first)
+    loop = replace(loop, is_bounded=True)
+    shape = part.shape.of_rank(loop, ranks_of(scope).world)
+    return inner_slice(part, loop, shape, first, scope.prologue), Owner(peer, first)
 
 
 def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
@@ -182,9 +182,9 @@ def in_receive_buffer(
     """Return where the message of a source begins in a receive buffer."""
     ranks = ranks_of(scope)
     slot = ranks.slot(channel.slots)
-    row = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
-    row = scope.insert(tl.BinaryOp(BinaryKind.ADD, row, source))
-    offset = scaled(scope, row, channel.slot_stride, channel.is_wide(ranks.world))
+    message = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
+    message = scope.insert(tl.BinaryOp(BinaryKind.ADD, message, source))
+    offset = scaled(scope, message, channel.slot_stride, channel.is_wide(ranks.world))
     return scope.insert(tl.AddPtrOp(receive_buffer, offset))
 
 

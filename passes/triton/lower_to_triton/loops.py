@@ -85,7 +85,7 @@ class TemporalLowering:
                 combiner,
                 target,
                 frozenset(
-                    row.dim for row in self._loops if row.dim not in names_of(outer)
+                    loop.dim for loop in self._loops if loop.dim not in names_of(outer)
                 ),
             )
             for outer, inner, combiner, target in zip(
@@ -116,7 +116,7 @@ class TemporalLowering:
 
     def _check(self, result: _Result) -> None:
         """Reject what a kernel cannot hold: assembled registers, sums in memory."""
-        kept = [row.dim for row in self._loops if row.dim not in result.lost]
+        kept = [loop.dim for loop in self._loops if loop.dim not in result.lost]
         if kept and result.combiner is Combiner.FOLD:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} splits an iter_arg along "
@@ -142,7 +142,7 @@ class TemporalLowering:
 
     def _check_split(self, argument: SSAValue, value: Tile | Buffer) -> None:
         """Reject a tile in registers that a loop would cut."""
-        own = [row.dim for row in self._loops if row.dim in names_of(argument)]
+        own = [loop.dim for loop in self._loops if loop.dim in names_of(argument)]
         if isinstance(value, Tile) and own:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} splits {argument.type} along "
@@ -161,30 +161,30 @@ class TemporalLowering:
         if depth == len(self._loops):
             scope.values |= outer
             return self._innermost(scope, accumulators)
-        row = self._loops[depth]
+        loop = self._loops[depth]
         carried = [
             index
             for index, result in enumerate(self._results)
-            if row.dim in result.lost
+            if loop.dim in result.lost
         ]
         for index in carried:
             if index not in accumulators:
                 accumulators[index] = self._neutral(self._results[index], scope)
         starts = [accumulators[index] for index in carried]
-        loop, inner = self._open(row, scope, starts, depth)
-        if row.dim in inner.owners and row.dim not in scope.owners:
+        made, inner = self._open(loop, scope, starts, depth)
+        if loop.dim in inner.owners and loop.dim not in scope.owners:
             outer = {
                 argument: known(inner, argument, value)
                 for argument, value in outer.items()
             }
-        arguments = loop.body.block.args[1:]
+        arguments = made.body.block.args[1:]
         inside = accumulators | {
             index: Tile(argument, start.dims)
             for index, argument, start in zip(carried, arguments, starts, strict=True)
         }
         values = self._loop(depth + 1, inner, outer, inside)
-        self._close(loop, inner, carried, values)
-        return self._after(loop, carried, values)
+        self._close(made, inner, carried, values)
+        return self._after(made, carried, values)
 
     def _neutral(self, result: _Result, scope: Scope) -> Tile:
         if result.combiner is Combiner.SAME:
@@ -193,10 +193,10 @@ class TemporalLowering:
         return accumulator_of(scope, NEUTRAL[kind], result.inner)
 
     def _open(
-        self, row: LoopSlice, scope: Scope, starts: Sequence[Tile], depth: int
+        self, loop: LoopSlice, scope: Scope, starts: Sequence[Tile], depth: int
     ) -> tuple[tl.ForOp, Scope]:
         """Insert the `tl.for` of one loop; return it and the scope of its body."""
-        part, is_source = scope.slices[row.dim], self._is_over_ranks(row, scope)
+        part, is_source = scope.slices[loop.dim], self._is_over_ranks(loop, scope)
         inits = [start.value for start in starts]
         if is_source:
             bounds = self._ranks(scope)
@@ -204,24 +204,24 @@ class TemporalLowering:
             first = part.start
             if first is None:
                 first = scope.insert(tl.ConstantOp.of(0, i32))
-            bounds = (first, part.stop, step_of(part, row, scope.insert))
-        loop = tl.ForOp(*bounds, inits)
+            bounds = (first, part.stop, step_of(part, loop, scope.insert))
+        made = tl.ForOp(*bounds, inits)
         if depth == 0:
-            loop.attributes["tl.comment"] = StringAttr(describe(self._node))
-        scope.builder.insert(loop)
-        index = loop.body.block.args[0]
-        index.name_hint = "i" if is_source else row.dim.lower()
-        inner = scope_in(loop.body.block, scope)
+            made.attributes["tl.comment"] = StringAttr(describe(self._node))
+        scope.builder.insert(made)
+        index = made.body.block.args[0]
+        index.name_hint = "i" if is_source else loop.dim.lower()
+        inner = scope_in(made.body.block, scope)
         if is_source:
             source = peer_at(inner, index, "source")
-            inside, owner = owned_slice(inner, part, row, source)
-            inner.owners[row.dim] = owner
+            inside, owner = owned_slice(inner, part, loop, source)
+            inner.owners[loop.dim] = owner
         else:
             inside = inner_slice(
-                part, row, part.shape.in_loop(row), index, inner.prologue
+                part, loop, part.shape.in_loop(loop), index, inner.prologue
             )
-        inner.slices[row.dim] = inside
-        return loop, inner
+        inner.slices[loop.dim] = inside
+        return made, inner
 
     def _is_over_ranks(self, loop: LoopSlice, scope: Scope) -> bool:
         """Whether the loop runs over the ranks that sent the dimension."""
@@ -282,7 +282,7 @@ class TemporalLowering:
 
     def _close(
         self,
-        loop: tl.ForOp,
+        made: tl.ForOp,
         inner: Scope,
         carried: Sequence[int],
         values: Sequence[Tile | Buffer],
@@ -290,22 +290,22 @@ class TemporalLowering:
         """Yield what the loop carries."""
         tiles = [values[index] for index in carried]
         yielded = [tile.value for tile in tiles if isinstance(tile, Tile)]
-        terminator = loop.body.block.last_op
+        terminator = made.body.block.last_op
         assert terminator is not None
         inner.builder.insert(tl.YieldOp(*yielded))
         terminator.detach()
         terminator.erase()
 
     def _after(
-        self, loop: tl.ForOp, carried: Sequence[int], values: Sequence[Tile | Buffer]
+        self, made: tl.ForOp, carried: Sequence[int], values: Sequence[Tile | Buffer]
     ) -> list[Tile | Buffer]:
         """Return the results as they come after the loop."""
         after = list(values)
         for position, index in enumerate(carried):
-            value, result = values[index], loop.results_[position]
+            value, result = values[index], made.results_[position]
             assert isinstance(value, Tile)
             hint = self._results[index].outer.name_hint
-            loop.body.block.args[1 + position].name_hint = hint
+            made.body.block.args[1 + position].name_hint = hint
             result.name_hint = hint
             after[index] = Tile(result, value.dims, value.padding)
         return after
@@ -313,11 +313,11 @@ class TemporalLowering:
 
 def describe(node: NodeOp) -> str:
     """Return the node's loops and combiners, as its text has them."""
-    rows = ", ".join(
-        f"{f'{row.axis}: ' if row.axis else ''}{row.dim} = {row.factor}"
-        for row in node.loops
+    loops = ", ".join(
+        f"{f'{loop.axis}: ' if loop.axis else ''}{loop.dim} = {loop.factor}"
+        for loop in node.loops
     )
     place = " on grid" if isinstance(node, SpatialOp) else ""
     kinds = [str(kind) for kind in node.combiners if kind is not Combiner.NONE]
     suffix = f" combine {', '.join(kinds)}" if kinds else ""
-    return f"{node.name}{place} [{rows}]{suffix}"
+    return f"{node.name}{place} [{loops}]{suffix}"

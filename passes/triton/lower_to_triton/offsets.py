@@ -175,9 +175,9 @@ def inner_slice(
 
 
 def step_of(
-    part: DimSlice, row: LoopSlice, add: Callable[[Operation], SSAValue]
+    part: DimSlice, loop: LoopSlice, add: Callable[[Operation], SSAValue]
 ) -> SSAValue:
     """Return the distance of neighbouring slices: a constexpr, or a number to add."""
-    if row.is_bounded or row.block == 1:
-        return add(tl.ConstantOp.of(row.tile, i32))
-    return part.constexprs.block(row.dim, row.block)
+    if loop.is_bounded or loop.block == 1:
+        return add(tl.ConstantOp.of(loop.tile, i32))
+    return part.constexprs.block(loop.dim, loop.block)
