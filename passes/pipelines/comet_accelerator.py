@@ -52,7 +52,7 @@ from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.levels import explicit_level
 
 STREAM = "comet.stream"
-"""The attribute of a mapping that says whether the cheaper way was the streamed one."""
+"""The attribute of a mapping for whether it is streamed, if that was chosen."""
 
 AUTO = ("auto",)
 
@@ -61,12 +61,12 @@ Dims: TypeAlias = tuple[DimAxes, ...]
 
 @dataclass(frozen=True)
 class ShardingConfig:
-    """Whether statistics are streamed, and what clusters and cores share."""
+    """Whether statistics are streamed, and which dimensions are sharded."""
 
     stream: bool
     dims: Dims
     notes: Mapping[str, Attribute]
-    """What of it no option says, as attributes of the functions."""
+    """Choices without an option, as attributes of the functions."""
 
     @property
     def label(self) -> str:
@@ -77,7 +77,7 @@ class ShardingConfig:
 
 @dataclass(frozen=True)
 class Trial:
-    """Passes that have made a mapping, with the choices that they made."""
+    """The passes that made a mapping, with their choices."""
 
     passes: tuple[ModulePass, ...]
     notes: Mapping[str, Attribute]
@@ -90,35 +90,35 @@ class CometAcceleratorPass(Pipeline):
     Compile a named compound op for a spatial accelerator.
 
     Before: named or elementary ops, with the hardware attached. After: the `comet`
-    dialect, ready for `-t comet`. Every part is a pass of its own.
+    dialect, ready for `-t comet`. Every part is a separate pass.
     """
 
     name = "comet-accelerator"
 
     dim: tuple[str, ...] | None = None
     """
-    The dimensions that clusters and cores share, as in H,M, each of which takes as many
-    of the outermost axes left as divide it; or with axes, as in "M:cx,cy;N:kx,ky".
-    `auto` takes the columns of the first product or the result's other dimensions,
-    whichever is cheaper, as does none at all where `op`, `at`, `kind`, `strategy` and
-    `factors` are left open too. Otherwise it is the columns, and what all results of a
-    fold have where something is streamed.
+    The dimensions to shard over clusters and cores, as in H,M: each takes the remaining
+    axes, outermost first, as far as they divide it; or with axes, as in
+    "M:cx,cy;N:kx,ky". `auto` is the columns of the first product or the result's other
+    dimensions, whichever is cheaper. The default is `auto` if `op`, `at`, `kind`,
+    `strategy` and `factors` are not set; otherwise the columns, or in streamed programs
+    the dimensions that all results of a fold have.
     """
 
     op: str | None = None
     """
-    The ops that the clusters share, such as contract; the cores of one cluster share
-    the others, as those of each do if unset. With `kind=gather` that cluster is one.
+    The ops to shard over clusters and cores, such as contract; by default all. The
+    others are sharded over the cores of each cluster, or of one with `kind=gather`.
     """
 
     stream: bool | Literal["auto"] = "auto"
     """
-    Whether to run `stream`; `auto` compiles what it changes both ways, and keeps the
-    cheaper one.
+    Whether to run `stream`; `auto` compiles a program that it changes with and without
+    it, and keeps the cheaper one.
     """
 
     at: str | None = None
-    """The level of the explicit collectives; the shared buffer's if unset."""
+    """The level of the explicit collectives; by default that of the shared buffer."""
 
     kind: Literal[
         "allreduce",
@@ -144,13 +144,13 @@ class CometAcceleratorPass(Pipeline):
     """See `bind`."""
 
     model: Literal["tool", "paper", "ideal"] = "paper"
-    """See `annotate-cost`; all choices are made by it."""
+    """See `annotate-cost`; it makes all choices."""
 
     objective: Literal["latency", "energy", "edp"] = "latency"
     """See `fuse`."""
 
     def __post_init__(self) -> None:
-        """Check the options that are text, as the passes that they are for do."""
+        """Check the options that are text, like the passes that take them."""
         _ = tuple(self.map())
         if self.dim is not None and self.dim != AUTO:
             _ = parse_dims(self.dim)
@@ -184,7 +184,7 @@ class CometAcceleratorPass(Pipeline):
             check_dims(parse_plan(self.factors), sorted(dims_in(module)))
 
     def configs(self, ctx: Context, module: ModuleOp) -> Iterator[ShardingConfig]:
-        """Yield what options leave open, at least one config; changes nothing."""
+        """Yield the configs that options leave open, at least one; changes nothing."""
         forms = tuple(self.forms(ctx, module))
         for stream, form in forms:
             open_dims = self.open_dims(form)
@@ -199,7 +199,7 @@ class CometAcceleratorPass(Pipeline):
                 yield ShardingConfig(stream, dims, notes)
 
     def forms(self, ctx: Context, module: ModuleOp) -> Iterator[tuple[bool, ModuleOp]]:
-        """Yield the module as it is, and streamed where `stream` changes it."""
+        """Yield the module as it is, and streamed if `stream` changes it."""
         if self.stream is not True:
             yield False, module
         if self.stream is not False:
@@ -222,20 +222,20 @@ class CometAcceleratorPass(Pipeline):
         """
         Return the passes that make the cheapest mapping.
 
-        What may cost the least is tried first. Raises PassFailedException with the
-        reason of the last config if none has a mapping.
+        The candidate with the lowest bound is tried first. Raises PassFailedException
+        with the reason of the last config if none has a mapping.
         """
         goal = Goal(self.model, self.objective)
         groups = [list(self.candidates(ctx, module, config)) for config in configs]
         rounds = chain.from_iterable(zip_longest(*groups))
         candidates = [candidate for candidate in rounds if candidate is not None]
         candidates.sort(key=lambda candidate: goal.order(candidate.bound))
-        return cheapest("mapping", place_of(module), candidates, goal).made
+        return cheapest("mapping", function_names(module), candidates, goal).made
 
     def candidates(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
     ) -> Iterator[Candidate[Trial]]:
-        """Yield the ways to fuse what a config makes of `module`, with its bound."""
+        """Yield the fusion strategies for a config of `module`, with its bound."""
         copy = module.clone()
         system = attached_system(copy)
         spread = self.spread(copy, system, config.dims, stream=config.stream)
@@ -248,26 +248,26 @@ class CometAcceleratorPass(Pipeline):
             return
         func = next(compute_functions(copy))
         choices = open_strategies(func, self.strategy, self.chunks)
-        for name, way in different_strategies(func, system, choices):
+        for name, strategy in different_strategies(func, system, choices):
             label = f"{config.label} strategy={name}"
-            if isinstance(way, PassFailedException):
-                yield Candidate(label, partial(refuse, way), bound)
+            if isinstance(strategy, PassFailedException):
+                yield Candidate(label, partial(refuse, strategy), bound)
             else:
-                notes = {**config.notes, **dict(self.fusion_notes(way, choices))}
-                price = partial(self.mapped, ctx, copy, Trial(passes, notes), way)
+                notes = {**config.notes, **dict(self.fusion_notes(strategy, choices))}
+                price = partial(self.mapped, ctx, copy, Trial(passes, notes), strategy)
                 yield Candidate(label, price, bound)
 
     def fusion_notes(
-        self, way: Strategy, choices: Sequence[Strategy]
+        self, strategy: Strategy, choices: Sequence[Strategy]
     ) -> Iterator[tuple[str, Attribute]]:
-        """Yield what of a way to fuse no option says, as `fuse` would note it."""
+        """Yield a strategy's choices without an option, as the attributes of `fuse`."""
         if len(choices) > 1:
-            yield STRATEGY, StringAttr(way.name)
+            yield STRATEGY, StringAttr(strategy.name)
         if len({choice.chunks for choice in choices}) > 1:
-            yield CHUNKS, StringAttr(way.chunks)
+            yield CHUNKS, StringAttr(strategy.chunks)
 
     def bound(self, module: ModuleOp, system: SystemOp) -> Cost:
-        """Return what every mapping of a sharded module costs at least."""
+        """Return a lower bound for every mapping of a sharded module."""
         found: list[tuple[float, float]] = []
         for func in compute_functions(module):
             region_dce(func.body)
@@ -276,11 +276,11 @@ class CometAcceleratorPass(Pipeline):
         return Cost(max(latencies), max(energies))
 
     def mapped(
-        self, ctx: Context, module: ModuleOp, sharded: Trial, way: Strategy
+        self, ctx: Context, module: ModuleOp, sharded: Trial, strategy: Strategy
     ) -> Found[Trial]:
-        """Map a copy of a sharded module, and return what did so and what it costs."""
+        """Map a copy of a sharded module; return the passes and the cost."""
         copy = module.clone()
-        passes = (*sharded.passes, *run_settled(self.map(way), ctx, copy))
+        passes = (*sharded.passes, *run_settled(self.map(strategy), ctx, copy))
         (mapping,) = (op for op in copy.body.block.ops if isinstance(op, MappingOp))
         figures = estimate_of(mapping)
         assert figures is not None
@@ -298,7 +298,7 @@ class CometAcceleratorPass(Pipeline):
     def spread(
         self, module: ModuleOp, system: SystemOp, dims: Dims, *, stream: bool
     ) -> Iterator[ModulePass]:
-        """Yield the passes after `decompose` that share `dims` between instances."""
+        """Yield the passes after `decompose` that shard `dims` over instances."""
         if stream:
             yield StreamPass()
         mesh = MeshOp(system.system_name, system.axes)
@@ -313,12 +313,12 @@ class CometAcceleratorPass(Pipeline):
             at=at, kind=self.kind, model=self.model, objective=self.objective
         )
 
-    def map(self, way: Strategy | None = None) -> Iterator[ModulePass]:
-        """Yield the passes that make a mapping of what is sharded, fused in a way."""
+    def map(self, strategy: Strategy | None = None) -> Iterator[ModulePass]:
+        """Yield the passes that map a sharded module, with a strategy."""
         model, objective = self.model, self.objective
         yield FusePass(
-            strategy=self.strategy if way is None else way.name,
-            chunks=self.chunks if way is None else way.chunks,
+            strategy=self.strategy if strategy is None else strategy.name,
+            chunks=self.chunks if strategy is None else strategy.chunks,
             model=model,
             objective=objective,
         )
@@ -328,12 +328,12 @@ class CometAcceleratorPass(Pipeline):
         yield LowerToCometPass()
 
     def is_pinned(self) -> bool:
-        """Return whether options that depend on what is sharded are given."""
+        """Return whether options that depend on the sharding are set."""
         unset = self.op is None and self.at is None
         open_ = self.kind == self.strategy == self.factors == "auto"
         return not (unset and open_)
 
 
-def place_of(module: ModuleOp) -> str:
+def function_names(module: ModuleOp) -> str:
     """Name the functions of a module."""
     return ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))

@@ -64,10 +64,9 @@ class TritonDistributedPass(Pipeline):
     """
     Compile named compound ops to the kernels of one GPU, or of several.
 
-    Before: named or elementary ops, with the hardware attached; what is at a lower
-    level already starts there. After: the `tl` dialect and a launch plan, ready for
-    `-t triton`, or with `to=dataflow` what was lowered to it. Every part is a pass of
-    its own.
+    Before: named or elementary ops, with the hardware attached; functions at a lower
+    level start there. After: the `tl` dialect and a launch plan, ready for `-t triton`,
+    or with `to=dataflow` the `dataflow` dialect. Every part is a separate pass.
     """
 
     name = "triton-distributed"
@@ -77,12 +76,12 @@ class TritonDistributedPass(Pipeline):
 
     dim: tuple[str, ...] = ("N",)
     """
-    The dimension that ranks share, if nothing says how they do. Of several, as in H,M,
-    the first that ranks divide, or else the last; "M:rank" says the mesh axis as well.
+    The dimension to shard over ranks, if the function has no shardings. Of several, as
+    in H,M, the first that ranks divide, else the last; "M:rank" also names the axis.
     """
 
     pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
-    """How ranks synchronise, see `bsp-to-dataflow`."""
+    """How ranks synchronize, see `bsp-to-dataflow`."""
 
     blocks: str | None = None
     """See `bsp-to-dataflow`."""
@@ -91,19 +90,19 @@ class TritonDistributedPass(Pipeline):
     """See `bsp-to-dataflow`."""
 
     tiles: str | None = None
-    """See `bsp-to-dataflow`; `auto` where `pattern` and `factors` are."""
+    """See `bsp-to-dataflow`; `auto` if `pattern` and `factors` are."""
 
     inputs: Literal["copied", "symmetric"] = "copied"
     """See `bsp-to-dataflow`."""
 
     split: str = "auto"
     """
-    The dimension whose folds or sums more programs share, and in how many parts, such
-    as S=64; `none`; or `auto`: a fold of few results, where that is estimated faster.
+    The dimension whose folds or sums are split over more programs, and the number of
+    parts, such as S=64; `none`; or `auto`: a fold of few results, if that is faster.
     """
 
     stream: bool = True
-    """Write reductions that need one another as one running fold."""
+    """Compute reductions that depend on each other as one running fold."""
 
     strategy: Literal["none", "partial", "full", "auto"] = "auto"
     """See `fuse`."""
@@ -115,13 +114,13 @@ class TritonDistributedPass(Pipeline):
     """See `tile`."""
 
     objective: Literal["latency", "energy", "edp"] = "latency"
-    """What every choice minimises; hardware files of GPUs have no energies so far."""
+    """What every choice minimizes; hardware files of GPUs have no energies so far."""
 
     to: Literal["tl", "dataflow"] = "tl"
-    """The level to stop at: `dataflow` leaves the launch plan, for `-t taxes`."""
+    """The last level: `dataflow` is the launch plan, for `-t taxes`."""
 
     def __post_init__(self) -> None:
-        """Check the options that are text, as the passes that they are for do."""
+        """Check the options that are text, like the passes that take them."""
         _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
         _ = parse_dims(self.dim)
         if self.split not in ("none", "auto"):
@@ -153,7 +152,7 @@ class TritonDistributedPass(Pipeline):
         yield from self._to_target()
 
     def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
-        """Yield what makes elementary ops, for the ranks that there are."""
+        """Yield the passes to elementary ops, for the selected ranks."""
         if self.ranks != 1 or shared:
             yield SelectRanksPass(self.ranks)
         yield DecomposePass(accumulator="f32")
@@ -162,10 +161,10 @@ class TritonDistributedPass(Pipeline):
 
     def _distribute(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """
-        Yield what says that ranks share `dim`.
+        Yield the passes that shard `dim` over ranks.
 
-        Raises PassFailedException that names other dimensions if GPUs do not carry out
-        the collectives that this one needs.
+        Raises PassFailedException, with other dimensions, if GPUs do not execute the
+        collectives that this one needs.
         """
         mesh = select_mesh(self.name, module, None)
         dims = parse_dims(self.dim)
@@ -190,9 +189,9 @@ class TritonDistributedPass(Pipeline):
         self, module: ModuleOp, then: Sequence[ModulePass]
     ) -> Iterator[ModulePass]:
         """
-        Yield what splits a dimension over programs, if anything does.
+        Yield the pass that splits a dimension over programs, if there is one.
 
-        `then` brings the elementary ops of `module` to kernels.
+        `then` lowers the elementary ops of `module` to kernels.
         """
         if self.split == "none":
             return
@@ -205,14 +204,14 @@ class TritonDistributedPass(Pipeline):
             yield chosen
 
     def _to_exchanges(self, level: IRLevel) -> Iterator[ModulePass]:
-        """Yield what makes a region of local ops and collectives that move data."""
+        """Yield the passes to a region of local ops and collectives that move data."""
         if level is not IRLevel.SPMD:
             yield InsertCollectivesPass()
         yield PlaceCollectivesPass()
         yield LowerReductionsPass()
 
     def _to_kernels(self, level: IRLevel) -> Iterator[ModulePass]:
-        """Yield what makes a launch plan of tiled kernels."""
+        """Yield the passes to a launch plan of tiled kernels."""
         if level is IRLevel.DATAFLOW:
             return
         if level is not IRLevel.SCHEDULE:
@@ -251,9 +250,9 @@ def unsupported_collective(
     ctx: Context, module: ModuleOp, sharded: Sequence[ShardedDim]
 ) -> CollectiveOp | None:
     """
-    Return a collective that `shares` would need and GPUs do not carry out, if any.
+    Return a collective that `sharded` would need and GPUs do not execute, if any.
 
-    They move data between ranks, and reduce what they have moved.
+    GPUs move data between ranks, and reduce it locally.
     """
     carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
     trial = module.clone()
@@ -261,7 +260,7 @@ def unsupported_collective(
         for dim, axes in sharded:
             DistributePass(dim, axes).apply(ctx, trial)
         InsertCollectivesPass().apply(ctx, trial)
-    except PassFailedException:  # these passes say it themselves
+    except PassFailedException:  # these passes report it when they run
         return None
     found = (op for op in trial.walk() if isinstance(op, CollectiveOp))
     return next((op for op in found if not isinstance(op, carried_out)), None)
@@ -269,7 +268,7 @@ def unsupported_collective(
 
 def parse_split(text: str) -> tuple[str, int]:
     """
-    Return the dimension and the number of parts that `text` says.
+    Return the dimension and the number of parts in `text`.
 
     Raises PassFailedException if it is not of the form S=64.
     """
@@ -283,7 +282,7 @@ def parse_split(text: str) -> tuple[str, int]:
 
 def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
     """
-    Return the level at which the functions of `module` are, and if they say shardings.
+    Return the level of the functions of `module`, and whether they have shardings.
 
     Raises PassFailedException if one is written for another number of ranks, or if they
     are at different levels.

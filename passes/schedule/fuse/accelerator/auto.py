@@ -1,4 +1,4 @@
-"""The choice between fusion strategies on accelerators, by the cost of each."""
+"""The choice between fusion strategies on accelerators, by cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STRATEGIES: tuple[Name, ...] = ("full", "partial", "isolate_contractions", "none
 def open_strategies(
     func: FuncOp, strategy: Name | Literal["auto"], chunks: Chunks | Literal["auto"]
 ) -> tuple[Strategy, ...]:
-    """Return the ways to fuse `func` that options leave open, at least one."""
+    """Return the strategies for `func` that options leave open, at least one."""
     has_folds = any(isinstance(op, FoldOp) for op in func.walk())
     strategies = STRATEGIES if strategy == "auto" else (strategy,)
     places: tuple[Chunks, ...] = ("shared", "root") if has_folds else ("shared",)
@@ -43,9 +43,10 @@ def different_strategies(
     func: FuncOp, system: SystemOp, choices: Sequence[Strategy]
 ) -> Iterator[tuple[str, Strategy | PassFailedException]]:
     """
-    Yield ways to fuse `func`, named as options, but none that an earlier one equals.
+    Yield strategies for `func`, named as options, without those equal to an earlier
+    one.
 
-    In place of a way that is refused stands the reason.
+    A rejected strategy is replaced by the reason.
     """
     several_places = len({choice.chunks for choice in choices}) > 1
     known: list[FusionPlan] = []
@@ -65,7 +66,7 @@ def fuse_cheapest(
     func: FuncOp, system: SystemOp, choices: Sequence[Strategy], goal: Goal = LATENCY
 ) -> None:
     """
-    Fuse `func` the way whose best mapping is cheapest, and note it and its plan.
+    Fuse `func` with the strategy of the cheapest mapping, and record it and its plan.
 
     Raises PassFailedException if none has a mapping that fits.
     """
