@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -60,7 +60,7 @@ class PlaceWaitsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of every function that is no reference."""
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
-            if any(at_borders(function)) and has_transfers(function):
+            if has_borders(function) and has_transfers(function):
                 raise PassFailedException(
                     f"place-waits: @{function.sym_name.data} moves tiles at the "
                     "borders of nodes, which a wait inside would come after; run "
@@ -104,19 +104,22 @@ def act_in_nodes(function: FuncOp) -> None:
     place_waits(function)
 
 
-def at_borders(function: FuncOp) -> Iterator[WaitOp | PushOp | StageOp | SignalOp]:
-    """
-    Yield the waits, stores to channels and signals that are at borders of kernels.
+def has_borders(function: FuncOp) -> bool:
+    """Whether anything that acts in nodes is still at the border of a kernel."""
+    return any(map(is_at_border, function.walk()))
 
-    A signal of an input that lies in symmetric memory is not counted: it stays there.
+
+def is_at_border(op: Operation) -> bool:
     """
-    for op in function.walk():
-        if (
-            isinstance(op, WaitOp | PushOp | StageOp | SignalOp)
-            and isinstance(op.parent_op(), KernelOp)
-            and not (isinstance(op, SignalOp) and input_of(op.channel) is not None)
-        ):
-            yield op
+    Whether an op is a wait, a store to a channel or a signal at the border of a kernel.
+
+    A signal of an input that lies in symmetric memory is none: it stays there.
+    """
+    return (
+        isinstance(op, WaitOp | PushOp | StageOp | SignalOp)
+        and isinstance(op.parent_op(), KernelOp)
+        and not (isinstance(op, SignalOp) and input_of(op.channel) is not None)
+    )
 
 
 def plan_waits(node: SpatialOp) -> tuple[PlacedWait, ...]:

@@ -34,7 +34,7 @@ from comet.dialects.dataflow import (
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import is_signalled, node_result
-from comet.passes.dataflow.place_waits import act_in_nodes, at_borders
+from comet.passes.dataflow.place_waits import act_in_nodes, has_borders
 from comet.passes.dataflow.verify_sync.rules import RULES
 from comet.passes.dataflow.verify_sync.wiring import (
     Use,
@@ -57,7 +57,7 @@ class VerifySyncPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Verify every program of a function that is no reference."""
         functions = functions_at(op, self.name, IRLevel.DATAFLOW, copies=True)
-        if any(any(at_borders(function)) for function in functions):
+        if any(map(has_borders, functions)):
             copied = op.clone()
             functions = functions_at(copied, self.name, IRLevel.DATAFLOW, copies=True)
             for function in functions:

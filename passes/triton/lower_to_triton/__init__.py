@@ -18,10 +18,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.place_waits import act_in_nodes, at_borders
+from comet.passes.dataflow.place_waits import act_in_nodes
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel
 from comet.passes.triton.lower_to_triton.program import find_program, lower_program
 from comet.passes.triton.map_grid import map_grids
@@ -47,19 +46,8 @@ class LowerToTritonPass(ModulePass):
 
 
 def prepare(function: FuncOp) -> None:
-    """
-    Decide what the passes before have not: copies, waits, blocks and programs.
-
-    Raises `PassFailedException` for what cannot move into a node, as it is in another
-    order there.
-    """
+    """Decide what the passes before have not: copies, waits, blocks and programs."""
     act_in_nodes(function)
-    for op in at_borders(function):
-        raise PassFailedException(
-            f"lower-to-triton: {op.name} is of a channel without memory, or in another "
-            "order than nodes load, store and signal; run lower-channels, and "
-            "verify-sync, which says what is wrong"
-        )
     pad_blocks(function)
     map_grids(function)
     mask_copies(function)

@@ -24,15 +24,13 @@ from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
 from comet.dialects.dataflow.transfer import (
-    PushOp,
     SignalOp,
-    StageOp,
-    WaitOp,
 )
 from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
 from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
+from comet.passes.dataflow.place_waits import is_at_border
 from comet.passes.triton.lower_to_triton.grid import lower_grid
 from comet.passes.triton.lower_to_triton.loops import describe
 from comet.passes.triton.lower_to_triton.memory import (
@@ -110,9 +108,7 @@ def _grid_nodes(kernel: dataflow.KernelOp, world: int) -> list[SpatialOp]:
     for op in list(kernel.body.block.ops)[:-1]:
         if isinstance(op, SpatialOp) and op.is_grid and not (nodes and world == 1):
             nodes.append(op)
-        elif isinstance(op, PushOp | StageOp | WaitOp) or (
-            isinstance(op, SignalOp) and input_of(op.channel) is None
-        ):
+        elif is_at_border(op):
             raise PassFailedException(
                 f"lower-to-triton: no node of kernel @{name} does its {op.name}; "
                 "verify-sync says which order of stores, signals and loads is right"
