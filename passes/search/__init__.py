@@ -1,13 +1,13 @@
 """
-The one search: candidates are priced, the cheapest is taken, and all is noted.
+The one search: candidates are priced, the cheapest is taken, and all is recorded.
 
 A *structural* choice (a strategy, a dimension, a pattern) is realised by running passes
 on a copy; `cheapest` tries one candidate after the other. A *numeric* choice (factors,
-block sizes) is priced as arrays on what was realised: all of it, so that `cheapest`
-takes the best of each part, or along the way of `descend` from one plan to better ones.
-They nest: the price of a structural candidate is what an inner search finds. A lower
-bound, of a candidate or of a whole numeric space, spares the work where the best one so
-far is cheaper. Other methods take the same candidates and spaces.
+block sizes) is priced as arrays on what was realised: the whole space, of which
+`cheapest` takes the best of each part, or the plans that `descend` visits. They nest:
+the price of a structural candidate is the result of an inner search. Lower bounds, of a
+candidate or of a whole numeric space, save work if a cheaper one is known. Other search
+methods can take the same candidates and spaces.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Found(Generic[T]):
-    """What a candidate was realised as, and its price."""
+    """The realised form of a candidate, and its price."""
 
     made: T
     cost: Cost
     limit: str = ""
     """The resource that bounds the price."""
     rank: float | None = None
-    """What decides instead of the cost: smaller is better. Set for all or for none."""
+    """A sort key instead of the cost: smaller is better. Set for all or for none."""
 
     def order(self, goal: Goal) -> tuple[float, ...]:
-        """Return what candidates are ordered by."""
+        """Return the sort key of candidates."""
         return goal.order(self.cost) if self.rank is None else (self.rank,)
 
 
@@ -70,19 +70,19 @@ class Candidate(Generic[T]):
     """
     Realises and prices the candidate.
 
-    Raises PassFailedException or CostError where it is refused.
+    Raises PassFailedException or CostError if it is rejected.
     """
     bound: Cost = FREE
-    """What it costs at least, known without realising it."""
+    """A lower bound of its cost, known without realising it."""
 
 
 def refuse(error: Exception) -> NoReturn:
-    """Price what is known to be refused, for a reason that is known."""
+    """Price a candidate that is known to be rejected: raise the reason."""
     raise error
 
 
 class NotCheaper(PassFailedException):
-    """A candidate whose lower bound is above the price of one that is known."""
+    """A candidate whose lower bound is above a known price."""
 
 
 def cheapest(
@@ -95,10 +95,10 @@ def cheapest(
     """
     Return the cheapest of `candidates`, the first of equals.
 
-    `name` is what is chosen, `place` for which function or op. `confirm` is a check too
-    dear for all: of the cheapest it returns None if it may be taken, else what it has
-    to become, or it refuses it. Raises PassFailedException with the reason of the last
-    refusal if no candidate is left.
+    `name` is the choice, `place` its function or op. `confirm` is a check that is too
+    expensive for all candidates: for the cheapest it returns None to take it, or
+    another form of it, or raises to reject it. Raises PassFailedException with the
+    reason of the last rejection if no candidate is left.
     """
     with session() as current:
         table = _Table[T](goal)
@@ -125,7 +125,7 @@ def cheapest(
 def ranked(
     name: str, place: str, candidates: Iterable[Candidate[T]], goal: Goal = LATENCY
 ) -> tuple[Found[T], ...]:
-    """Return every candidate that is not refused, the cheapest first; takes none."""
+    """Return all candidates that are not rejected, the cheapest first; takes none."""
     with session() as current:
         table = _Table[T](goal)
         for index, candidate in enumerate(candidates):
@@ -135,18 +135,18 @@ def ranked(
 
 
 class _Table(Generic[T]):
-    """What is known of the candidates of one choice."""
+    """The results for the candidates of one choice."""
 
     def __init__(self, goal: Goal):
         self._goal = goal
         self.rows: dict[int, Row] = {}
         self.priced: dict[int, Found[T]] = {}
-        """What has a price, by its row."""
+        """The priced candidates, by row."""
         self.failure: Exception | None = None
-        """The last refusal."""
+        """The last rejection."""
 
     def note(self, index: int, label: str, price: Callable[[], Found[T]]) -> None:
-        """Write in a row what `price` returns or raises."""
+        """Record in a row what `price` returns or raises."""
         try:
             found = self.priced[index] = price()
             self.rows[index] = Row(label, found.cost, found.limit)
@@ -163,7 +163,7 @@ class _Table(Generic[T]):
     def choice(
         self, name: str, place: str, within: tuple[str, ...], chosen: int | None
     ) -> Choice:
-        """Return the record of the choice, in which the row `chosen` was taken."""
+        """Return the record of the choice, with the row `chosen`."""
         return Choice(name, place, within, tuple(self.rows.values()), chosen)
 
 
@@ -177,7 +177,7 @@ def _or(confirm: Callable[[T], Found[T] | None], found: Found[T]) -> Found[T]:
 
 
 def _check_bound(bound: Cost, goal: Goal) -> None:
-    """Raise NotCheaper if what costs at least `bound` cannot be the cheapest."""
+    """Raise NotCheaper if nothing with the lower bound `bound` can be the cheapest."""
     with session() as current:
         for ceiling in current.ceilings:
             if goal.order(bound) > goal.order(ceiling):
@@ -197,10 +197,10 @@ def vary(
     """
     Return the candidates that descent along one variation after another tries.
 
-    All of `starts` are priced. Then, always from the cheapest on that has any left, the
-    next of `variations` is tried and the cheapest kept, up to `most` candidates more.
-    `price` is infinite for what is refused. What has a `bound` above a price that is
-    known is not priced.
+    All of `starts` are priced. Then, always from the cheapest one with variations left,
+    the next of `variations` is tried and the cheapest kept, up to `most` candidates
+    more. `price` is infinite for a rejected candidate. One with a `bound` above a known
+    price is not priced.
     """
     tried: dict[T, float] = {}
 
@@ -224,7 +224,7 @@ class NumericSpace(Protocol[T]):
     """Plans of numbers for one realised candidate, many of which are priced at once."""
 
     def bound(self) -> Cost:
-        """Return what every plan costs at least."""
+        """Return a lower bound for every plan."""
         ...
 
     def start(self) -> Found[T]:

@@ -1,5 +1,5 @@
 """
-What searches note while they run: each choice, and what came of its candidates.
+The records of searches: each choice, and the results of its candidates.
 
 `run_passes` opens one session for all passes that it runs.
 """
@@ -20,19 +20,19 @@ class Row:
 
     label: str
     cost: Cost | None
-    """None if the candidate was refused or skipped."""
+    """None if the candidate was rejected or skipped."""
     limit: str
     """The resource that bounds the price, or why there is none."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One choice, and what became of each of its candidates."""
+    """One choice, with the results of its candidates."""
 
     name: str
-    """The option that is chosen, such as `fuse strategy`."""
+    """The option to choose, such as `fuse strategy`."""
     place: str
-    """The function or op that it is about."""
+    """Its function or op."""
     within: tuple[str, ...]
     """The candidates of outer choices that were being tried, outermost first."""
     rows: tuple[Row, ...]

@@ -1,11 +1,10 @@
 """
-`map-grid`: which programs of the launch grid do the tiles of a kernel.
+`map-grid`: which programs of the launch grid compute the tiles of a kernel.
 
-Each loop of a grid node gets a number of programs, the elements that each of them has,
-and an axis of the launch grid. A launch grid has three axes; the kernels of several
-ranks have one, so that one launch can hold the programs of all ranks, and those of
-several nodes. An L2 swizzle is written where the node has two loops and its launch asks
-for groups.
+Each loop of a grid node gets a number of programs, the elements of each program, and an
+axis of the launch grid. A launch grid has three axes; the kernels of several ranks have
+one, so that one launch can have the programs of all ranks, and those of several nodes.
+An L2 swizzle is written if the node has two loops and launch numbers with a group.
 
 Takes functions at the schedule or the dataflow level, with blocks: programs have whole
 blocks, unless loops inside split these, or peers count the tiles. What is written there

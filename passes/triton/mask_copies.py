@@ -1,11 +1,11 @@
 """
 `mask-copies`: the dimensions along which a copy of a kernel is masked.
 
-The last tile of a dimension may be short, and a block may be larger than its tile: what
-a copy loads or stores is then masked along that dimension. Takes functions at the
+The last tile of a dimension may be short, and a block may be larger than its tile: the
+loads or stores of a copy are then masked along that dimension. Takes functions at the
 schedule or the dataflow level, with copies, blocks and programs. A copy without short
-tiles gets an empty mask. Masks that are written already stay; one that lacks a
-dimension is an error.
+tiles gets an empty mask. Existing masks stay; one without a required dimension is an
+error.
 """
 
 from __future__ import annotations

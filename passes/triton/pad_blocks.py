@@ -2,9 +2,9 @@
 `pad-blocks`: the power-of-two block that each tile of a kernel is padded to.
 
 Triton's blocks have power-of-two extents, and `tl.dot` takes none below 16. A tile
-becomes the smallest block that holds it. Takes functions at the schedule or the
-dataflow level; the grid node that is a kernel gets the blocks of all tiles that are on
-the chip. What is written there already stays.
+becomes the smallest block with room for it. Takes functions at the schedule or the
+dataflow level; the grid node of a kernel gets the blocks of all tiles on the chip.
+Existing blocks stay.
 """
 
 from __future__ import annotations

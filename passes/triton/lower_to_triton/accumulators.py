@@ -1,4 +1,4 @@
-"""Who adds to the accumulator of a loop: its yield, or what is in its body."""
+"""Which op adds to the accumulator of a loop: its yield, or one in its body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory that a kernel works on: tensors, and channels with their flags."""
+"""The memory of a kernel: tensors, and channels with their flags."""
 
 from __future__ import annotations
 

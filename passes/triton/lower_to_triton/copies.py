@@ -1,9 +1,9 @@
 """
 How `lower-to-triton` writes copies: a load, a store, or nothing on the chip.
 
-What a node yields to device memory is stored where it is made: the target of a value is
-the buffer that it goes to. What the program reads again from there, and does not store
-where all programs do, gets a buffer of its own.
+A value that a node yields to device memory is stored where it is computed: its target
+is the buffer of the result. A value that the program reads again from there, and that
+not all programs store, gets its own buffer.
 """
 
 from __future__ import annotations

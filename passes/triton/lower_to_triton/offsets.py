@@ -1,8 +1,8 @@
 """
 Slices of dimensions inside a Triton kernel: where a tile starts and where it ends.
 
-Offsets and masks are made when first asked for, at the start of the block in which the
-slice begins, so that everything after can use them.
+Offsets and masks are emitted at their first use, at the start of the block in which the
+slice begins, so that all later ops can use them.
 """
 
 from __future__ import annotations

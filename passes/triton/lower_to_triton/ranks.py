@@ -1,9 +1,9 @@
 """
-What a kernel of `lower-to-triton` knows of ranks: its parameters, epochs and slots.
+The parameters, epochs and slots of a kernel of `lower-to-triton` for several ranks.
 
-Kernels that run on several ranks begin by asking for whom they work
-(`tl.rank_and_program_id`), and take every pointer as that rank's own
-(`tl.symmetric_address`). The launch grid has one axis, so that one launch can hold the
+Kernels that run on several ranks first compute their rank id
+(`tl.rank_and_program_id`), and the symmetric address of every pointer
+(`tl.symmetric_address`). The launch grid has one axis, so that one launch can have the
 programs of all ranks.
 """
 

@@ -1,4 +1,4 @@
-"""How `lower-to-triton` writes what is stored to channels: stores, and signals."""
+"""How `lower-to-triton` writes stores to channels, and signals."""
 
 from __future__ import annotations
 

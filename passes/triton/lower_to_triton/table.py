@@ -1,9 +1,9 @@
 """
 The table of `lower-to-triton`: which function writes an operation of a kernel.
 
-Each stands where `@lowers(the op's class)` is. It inserts operations of `tl` into a
-scope and returns what stands for the op's result; where there is not one result, it
-enters what there is in the values of the scope.
+Each has the decorator `@lowers(the op's class)`. It inserts operations of `tl` into a
+scope and returns the block of the op's result; if there is not one result, it records
+what there is in the values of the scope.
 """
 
 from __future__ import annotations

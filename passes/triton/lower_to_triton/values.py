@@ -1,5 +1,5 @@
 """
-Values inside a Triton kernel, and the scopes in which they are known.
+Values inside a Triton kernel, and the scopes in which they are defined.
 
 A block has an axis for each dimension of its type whose tiles have more than one
 element, in the order of the type.
