@@ -212,7 +212,7 @@ def _inside(
     slices = dict(outer)
     for loop in loop_slices(node):
         part = slices[loop.dim]
-        if is_rank_loop(node, loop, ranks) and not part.owned:
+        if is_rank_loop(node, loop, part, ranks):
             slices[loop.dim] = part.of_rank(loop, ranks.ranks)
         elif node.is_grid:
             slices[loop.dim] = part.on_grid(loop)
@@ -221,8 +221,10 @@ def _inside(
     return slices
 
 
-def is_rank_loop(node: NodeOp, loop: LoopSlice, ranks: RankLoops) -> bool:
-    """Whether a loop may run over ranks, if it is the first of its dimension."""
+def is_rank_loop(node: NodeOp, loop: LoopSlice, part: Slice, ranks: RankLoops) -> bool:
+    """Whether a loop runs over ranks: it is the first of its dimension that may."""
+    if part.owned:
+        return False
     if node.is_grid:
         return loop.dim in ranks.owned
     return loop.dim in ranks.sources and loop.factor == ranks.ranks > 1

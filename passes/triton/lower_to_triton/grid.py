@@ -80,8 +80,8 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
         for loop, index, count in zip(loops, indices, counts, strict=True)
     ]
     for loop, index in zip(loops, indices, strict=True):
-        owned = is_rank_loop(node, loop, scope.over_ranks)
-        if owned and loop.dim not in scope.owners:
+        part = scope.slices[loop.dim].shape
+        if is_rank_loop(node, loop, part, scope.over_ranks):
             _place_owner(loop, index, scope)
         else:
             _place(loop, index, scope)

@@ -196,7 +196,8 @@ class TemporalLowering:
         self, loop: LoopSlice, scope: Scope, starts: Sequence[Tile], depth: int
     ) -> tuple[tl.ForOp, Scope]:
         """Insert the `tl.for` of one loop; return it and the scope of its body."""
-        part, is_source = scope.slices[loop.dim], self._is_over_ranks(loop, scope)
+        part = scope.slices[loop.dim]
+        is_source = is_rank_loop(self._node, loop, part.shape, scope.over_ranks)
         inits = [start.value for start in starts]
         if is_source:
             bounds = self._ranks(scope)
@@ -222,11 +223,6 @@ class TemporalLowering:
             )
         inner.slices[loop.dim] = inside
         return made, inner
-
-    def _is_over_ranks(self, loop: LoopSlice, scope: Scope) -> bool:
-        """Whether the loop runs over the ranks that sent the dimension."""
-        over_ranks = is_rank_loop(self._node, loop, scope.over_ranks)
-        return over_ranks and loop.dim not in scope.owners
 
     @staticmethod
     def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
