@@ -160,16 +160,10 @@ class CometAcceleratorPass(Pipeline):
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")
         self.check_names(module, attached_system(module))
-        configs = list(self.configs(ctx, module))
-        if len(configs) == 1:
-            (config,) = configs
-            passes, notes = self.passes_for(module, config), config.notes
-        else:
-            trial = self.cheapest(ctx, module, configs)
-            passes, notes = trial.passes, trial.notes
+        trial = self.chosen(ctx, module, tuple(self.configs(ctx, module)))
         for func in compute_functions(module):
-            func.attributes.update(notes)
-        yield from passes
+            func.attributes.update(trial.notes)
+        yield from trial.passes
 
     def check_names(self, module: ModuleOp, system: SystemOp) -> None:
         """
@@ -215,6 +209,26 @@ class CometAcceleratorPass(Pipeline):
             return (parse_dims(self.dim),)
         found = [tuple(map(DimAxes, names)) for names in candidates(module)] or [()]
         return found[:1] if self.dim is None and self.is_pinned() else found
+
+    def chosen(
+        self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
+    ) -> Trial:
+        """
+        Return the passes of the only config, or those of the cheapest one.
+
+        Raises PassFailedException if none has a mapping, with a reason that is one of
+        the program as it was written, not of its streamed form.
+        """
+        if len(configs) == 1:
+            (config,) = configs
+            return Trial(self.passes_for(module, config), config.notes)
+        try:
+            return self.cheapest(ctx, module, configs)
+        except PassFailedException:
+            written = [config for config in configs if not config.stream]
+            if len(written) in (0, len(configs)):
+                raise
+            return self.chosen(ctx, module, written)
 
     def cheapest(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]

@@ -81,10 +81,19 @@ func.func @f(%a: tensor<24x12xf16>, %b: tensor<12x64xf16>) -> tensor<24x64xf16> 
 )
 def test_what_comet_emits_can_be_raised(strategy: str):
     hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
-    passes = f"{hardware},comet-accelerator{{strategy={strategy}}},raise-comet"
+    options = f"strategy={strategy} stream=false"
+    passes = f"{hardware},comet-accelerator{{{options}}},raise-comet"
     module = run_passes(parse_module(SOFTMAX), passes)
     module.verify()
     assert_means_its_reference(module)
+
+
+def test_a_streamed_mapping_cannot_be_raised():
+    """The files do not say what the iter_args of its fold begin with."""
+    hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    passes = f"{hardware},comet-accelerator{{strategy=none stream=true}},raise-comet"
+    with pytest.raises(PassFailedException, match="before any operation makes it"):
+        run_passes(parse_module(SOFTMAX), passes)
 
 
 def test_a_mapping_without_its_problem_is_an_error():
