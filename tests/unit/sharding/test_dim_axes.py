@@ -132,7 +132,7 @@ def test_a_program_without_dimensions_has_none_to_share():
 
 def test_both_pipelines_take_axes():
     text = graph_text("gemm_softmax", (8, 4, 16))
-    options = 'dim="M:cx,cy;N:kx,ky" strategy=full'
+    options = 'dim="M:cx,cy;N:kx,ky" strategy=full stream=false'
     mapped = run_passes(parse_module(text), f"{EDGE},comet-accelerator{{{options}}}")
     by_hand = (
         "decompose{accumulator=input},distribute{dim=M axes=cx,cy},"
