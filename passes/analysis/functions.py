@@ -1,4 +1,4 @@
-"""Which functions of a module passes rewrite, and which are references."""
+"""The functions of a module that passes rewrite, their references and kernels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+
+from comet.dialects.schedule import SpatialOp
 
 REFERENCE = "comet.reference"
 """The unit attribute of a function that only defines what another one computes."""
@@ -26,3 +28,9 @@ def compute_functions(module: ModuleOp) -> Iterator[FuncOp]:
     for op in tuple(module.body.block.ops):
         if isinstance(op, FuncOp) and op.body.blocks and not is_reference(op):
             yield op
+
+
+def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
+    """Return the nodes on the launch grid: the kernels in order of launch, or parts."""
+    nodes = (op for op in func.walk() if isinstance(op, SpatialOp))
+    return tuple(op for op in nodes if op.is_grid and op.outermost is op)

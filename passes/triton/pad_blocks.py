@@ -31,6 +31,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.math import MIN_DOT_EXTENT
+from comet.passes.analysis.functions import grid_nodes
 from comet.passes.analysis.levels import IRLevel, functions_at
 
 
@@ -52,12 +53,6 @@ def pad_blocks(function: FuncOp) -> None:
     for node in grid_nodes(function):
         if node.blocks is None:
             node.blocks = BlocksAttr(block_sizes(node))
-
-
-def grid_nodes(function: FuncOp) -> list[SpatialOp]:
-    """Return the grid nodes of a function: its kernels, or their parts."""
-    nodes = (op for op in function.walk() if isinstance(op, SpatialOp))
-    return [op for op in nodes if op.is_grid and op.outermost is op]
 
 
 def block_sizes(node: SpatialOp) -> dict[tuple[str, int], int]:

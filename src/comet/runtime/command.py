@@ -42,7 +42,7 @@ def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="comet-run",
         description="Run a module emitted by `comet-opt -t triton`, and check it "
-        "against the numpy reference that it carries.",
+        "against the numpy reference in it.",
     )
     add = parser.add_argument
     add("module", help="the emitted Python file")

@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.passes.analysis.functions import grid_nodes
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.schedule.fuse.gpu.cut import cheapest_cut
 from comet.passes.schedule.fuse.gpu.plan import Step, plan_kernels, plan_steps
@@ -36,7 +37,7 @@ from comet.passes.schedule.fuse.strategy import (
 )
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.plan_string import PLAN, format_plan
-from comet.passes.schedule.tile.gpu import grid_nodes, plan_with, set_estimate
+from comet.passes.schedule.tile.gpu import plan_with, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
 from comet.passes.search import Candidate, Cost, Found, cheapest
 

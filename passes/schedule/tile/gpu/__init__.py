@@ -25,7 +25,7 @@ from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.levels import compute_block
+from comet.passes.analysis.functions import grid_nodes
 from comet.passes.schedule.plan_string import PlanEntry, Rows
 from comet.passes.schedule.tile.gpu.space import (
     LARGE_LAUNCHES,
@@ -39,11 +39,6 @@ from comet.passes.search import cheapest
 
 NONE_GIVEN: Mapping[str, int] = {}
 """No launch number is given: all are chosen."""
-
-
-def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
-    """Return the kernels of a function, in order of launch."""
-    return tuple(op for op in compute_block(func).ops if isinstance(op, SpatialOp))
 
 
 def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
