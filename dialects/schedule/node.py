@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i32,
 )
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     opt_attr_def,
@@ -28,7 +28,6 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound.dims import (
     element_type_of,
     extents_of,
@@ -214,8 +213,6 @@ def verify_node(op: NodeOp) -> None:
         _verify_combiner(op, outer, combiner)
     _verify_iter_args(op)
     _verify_with_args(op)
-    for inner in op.body.block.ops:
-        _verify_binding(inner)
 
 
 def verify_names(root: NodeOp) -> None:
@@ -343,16 +340,3 @@ def _verify_with_args(op: NodeOp) -> None:
             raise VerifyException(
                 f"{works} as a whole; a tensor is an operand `ins`, which is sliced"
             )
-
-
-def _verify_binding(op: Operation) -> None:
-    """Check that a binding has a next node or collective to bind to."""
-    if "schedule.bind" not in op.attributes:
-        return
-    sibling = op.next_op
-    while sibling is not None and not isinstance(sibling, NodeOp | CollectiveOp):
-        sibling = sibling.next_op
-    if sibling is None:
-        raise VerifyException(
-            f"'{op.name}' op is bound to its next sibling, and there is none"
-        )

@@ -63,7 +63,8 @@ class AttentionForm(SoftmaxForm):
     def results(self, emit: Emitter, last: IterArgs) -> IterArgs:
         """Return m, l and the quotient o / l."""
         m, total, o = last
-        return m, total, emit.map(MapKind.DIV, o, total, name="mean")
+        divisor = emit.cast(total, float_type_of(o), name="l")
+        return m, total, emit.map(MapKind.DIV, o, divisor, name="mean")
 
 
 def _contractions(

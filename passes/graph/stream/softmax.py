@@ -85,7 +85,15 @@ def chunk_terms(
 def rescaled(
     emit: Emitter, old: SSAValue, m: SSAValue, *sums: SSAValue
 ) -> list[SSAValue]:
-    """Return sums of terms relative to the maximum `old` relative to `m` instead."""
+    """
+    Return sums of terms relative to the maximum `old` relative to `m` instead.
+
+    A sum may have another element type than the maximum: that of a product.
+    """
     fall = emit.map(MapKind.SUB, old, m, name="fall")
     scale = emit.map(MapKind.EXP, fall, name="scale")
-    return [emit.map(MapKind.MULT, total, scale, name="kept") for total in sums]
+    scales = [emit.cast(scale, float_type_of(total), name="scale") for total in sums]
+    return [
+        emit.map(MapKind.MULT, total, factor, name="kept")
+        for total, factor in zip(sums, scales, strict=True)
+    ]

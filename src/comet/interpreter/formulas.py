@@ -49,12 +49,18 @@ def gemm_rmsnorm(op: CompoundOp, a: Array, b: Array, gamma: Array) -> Array:
     return product / np.sqrt(square + _epsilon(op)) * gamma
 
 
+def _sigmoid(x: Array) -> Array:
+    """Return 1 / (1 + exp(-x)), exact for large |x| too."""
+    return np.exp(-np.logaddexp(0, -x))
+
+
 def _gelu(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    """Return x / 2 (1 + tanh(u)), as x sigmoid(2 u): 1 + tanh cancels where u < 0."""
+    return x * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
 
 
 def _silu(x: Array) -> Array:
-    return x / (1 + np.exp(-x))
+    return x * _sigmoid(x)
 
 
 def gemm_gelu(op: CompoundOp, a: Array, b: Array) -> Array:

@@ -174,3 +174,21 @@ def test_an_unused_argument_is_named_too():
 def test_rejects(text: str, message: str):
     with pytest.raises(PassFailedException, match=message):
         run_passes(parse_module(text), "decompose")
+
+
+@pytest.mark.parametrize("op", ["gemm_gelu", "gemm_silu"])
+def test_activations_of_negative_numbers_lose_no_digits(op: str):
+    """Far below 0 both are small: 1 + tanh would be a difference of equal numbers."""
+    before = parse_module(
+        f"""
+        func.func @main(%a: tensor<9x1xf32>, %b: tensor<1x1xf32>) -> tensor<9x1xf32> {{
+          %p = compound.{op} %a, %b
+              : (tensor<9x1xf32>, tensor<1x1xf32>) -> tensor<9x1xf32>
+          func.return %p : tensor<9x1xf32>
+        }}
+        """
+    )
+    inputs = [np.linspace(-8.0, 8.0, 9).reshape(9, 1), np.ones((1, 1))]
+    (expected,) = run(before, "main", inputs)
+    (found,) = run(run_passes(before, "decompose"), "main", inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -296,3 +296,30 @@ def test_every_statistic_keeps_the_order_of_its_dimensions(form: str):
     assert any(isinstance(op, FoldOp) for op in after.walk())
     after.verify()
     assert_same_meaning(before, after, "main", chunks=lambda n: Steps((1,) * n))
+
+
+def test_weights_that_are_cast_are_summed_in_the_type_of_the_product():
+    text = """
+    func.func @main(%x: Row, %v: tensor<7x5xf32, #compound.dims<N, E>>) -> Mean {
+      %m = compound.reduce max %x : Row -> Top
+      %s = compound.map sub %x, %m : Row, Top -> Row
+      %e = compound.map exp %s : Row -> Row
+      %l = compound.reduce add %e : Row -> Top
+      %p = compound.map div %e, %l : Row, Top -> Row
+      %w = compound.cast %p : Row -> tensor<3x7xf32, #compound.dims<M, N>>
+      %o = compound.contract %w, %v : tensor<3x7xf32, #compound.dims<M, N>>,
+          tensor<7x5xf32, #compound.dims<N, E>> -> Mean
+      func.return %o : Mean
+    }
+    """
+    types = {
+        "Row": "tensor<3x7xbf16, #compound.dims<M, N>>",
+        "Top": "tensor<3xbf16, #compound.dims<M>>",
+        "Mean": "tensor<3x5xf32, #compound.dims<M, E>>",
+    }
+    for name, type_ in types.items():
+        text = text.replace(name, type_)
+    before = parse_module(text)
+    after = run_passes(before, "stream")
+    assert any(isinstance(op, FoldOp) for op in after.walk())
+    assert_same_meaning(before, after, "main", chunks=lambda n: Steps((1,) * n))

@@ -54,6 +54,21 @@ def test_a_second_run_replaces_the_kind():
     assert str(again) == str(run_passes(fused(), "bind"))
 
 
+def test_the_binding_of_a_node_whose_next_sibling_is_dead_says_nothing():
+    tree = run_passes(parse_module(INDEPENDENT), f"{attached(1)},fuse{{strategy=full}}")
+    module = run_passes(tree, "tile,bind")
+    bodies = [siblings(node) for node in ops_of(module, NodeOp)]
+    first, last = next(body for body in bodies if len(body) == 2)
+    last.results[0].replace_all_uses_with(first.results[0])
+    after = run_passes(module, "canonicalize")
+    assert ["sequential"] == [
+        str(binding.data)
+        for node in ops_of(after, NodeOp)
+        if isinstance(binding := node.attributes.get("schedule.bind"), BindingAttr)
+    ]
+    assert_same_meaning(module, after, "main")
+
+
 def test_independent_siblings_run_in_parallel():
     pipeline = f"{attached(1)},fuse{{strategy=full}},bind{{kind=parallel}}"
     assert ["parallel", "-"] in bindings(

@@ -269,24 +269,6 @@
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !t = tensor<8x4xf16, #compound.dims<M, N @OB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.temporal' op is bound to its next sibling, and there is none
-%c = "test.op"() : () -> !C
-%m = schedule.temporal [N = 3] ins(%c : !C) outs(!R) combine ["max"] {
-^bb0(%t: !t):
-  %m = schedule.temporal [M = 8] ins(%t : !t) outs(!r) attributes {schedule.bind = #schedule.binding<pipeline>} {
-  ^bb0(%u: tensor<1x4xf16, #compound.dims<M, N @OB>>):
-    %n = compound.reduce max %u : tensor<1x4xf16, #compound.dims<M, N @OB>> -> tensor<1xf16, #compound.dims<M @OB>>
-    schedule.yield %n : tensor<1xf16, #compound.dims<M @OB>>
-  }
-  schedule.yield %m : !r
-}
-
-// -----
-
-!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
-!R = tensor<8xf16, #compound.dims<M @GB>>
-!t = tensor<8x4xf16, #compound.dims<M, N @OB>>
-!r = tensor<8xf16, #compound.dims<M @OB>>
 // CHECK: 'schedule.temporal' op dimension M has extent 8 and 7; operands that share a dimension share its extent
 %c = "test.op"() : () -> !C
 %d = "test.op"() : () -> tensor<7xf16, #compound.dims<M @GB>>
