@@ -154,7 +154,7 @@ def _table(problem: Problem, estimate: Estimate) -> Table:
 
 def _count(table: Table, node: Tile | Collective | Leaf, cost: NodeEstimate) -> None:
     if isinstance(node, Collective):
-        row = table.setdefault(f"{node.kind.value.upper()}-{node.index}", {})
+        row = table.setdefault(f"{node.kind.upper()}-{node.index}", {})
         row["CS"] = row.get("CS", 0.0) + cost.cycles * cost.executions
         return
     if not isinstance(node, Tile):

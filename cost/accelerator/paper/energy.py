@@ -136,5 +136,5 @@ def _collective(state: Energy, node: Collective, visit: Visit) -> None:
         return
     bits = exchange.read_bytes * 8
     wires = mesh_bits_energy(network, bits, exchange.sources, phases(node.kind))
-    name = f"{level.name}<->{level.name}-{node.kind.value.upper()}"
+    name = f"{level.name}<->{level.name}-{node.kind.upper()}"
     add_to(state.by_network, name, times * wires)

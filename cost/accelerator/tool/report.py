@@ -105,7 +105,7 @@ def stall_table(
         if isinstance(node, Collective):
             _add(
                 table,
-                f"{node.kind.value.upper()}-{node.index}",
+                f"{node.kind.upper()}-{node.index}",
                 "OS",
                 (row.compulsory + row.optional) * row.runs,
             )
@@ -194,7 +194,7 @@ def energy_report(
             by_level[name] = np.float32(float(by_level.get(name, 0)) + memory[level])
             total += memory[level]
         if network:
-            kind = f"-{node.kind.value.upper()}" if isinstance(node, Collective) else ""
+            kind = f"-{node.kind.upper()}" if isinstance(node, Collective) else ""
             for name, value in sorted(energy.network.get(node.index, {}).items()):
                 by_level[name + kind] = np.float32(
                     float(by_level.get(name + kind, 0)) + value
