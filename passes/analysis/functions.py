@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from comet.dialects.schedule import SpatialOp
-
 REFERENCE = "comet.reference"
 """The unit attribute of a function that only defines what another one computes."""
 
@@ -28,9 +26,3 @@ def compute_functions(module: ModuleOp) -> Iterator[FuncOp]:
     for op in tuple(module.body.block.ops):
         if isinstance(op, FuncOp) and op.body.blocks and not is_reference(op):
             yield op
-
-
-def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
-    """Return the nodes on the launch grid: the kernels in order of launch, or parts."""
-    nodes = (op for op in func.walk() if isinstance(op, SpatialOp))
-    return tuple(op for op in nodes if op.is_grid and op.outermost is op)

@@ -133,7 +133,7 @@ class TritonDistributedPass(Pipeline):
         Raises PassFailedException if its functions are written for other ranks.
         """
         require_gpu(self.name, attached_system(module))
-        Goal(objective=self.objective).check(self.name, attached_system(module))
+        Goal(objective=self.objective).check(self.name, on_gpu=True)
         level, shared = plan_start(module, self.ranks)
         elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
         if elementary:

@@ -24,7 +24,7 @@ from comet.dialects.dataflow import KernelOp, SignalOp, program_value
 from comet.dialects.dataflow.signals import producers_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
-from comet.passes.analysis.functions import grid_nodes
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.triton.pad_blocks import kernel_extents, pad_blocks
 from comet.passes.triton.slices import RankLoops, all_loops, rank_loops

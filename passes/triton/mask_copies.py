@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import CopyOp
-from comet.passes.analysis.functions import grid_nodes
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.triton.map_grid import map_grids
 from comet.passes.triton.pad_blocks import pad_blocks

@@ -31,7 +31,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.math import MIN_DOT_EXTENT
-from comet.passes.analysis.functions import grid_nodes
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import IRLevel, functions_at
 
 

@@ -205,7 +205,7 @@ STORE = f"""      dataflow.kernel @store ins(%x3, %box : !L, !CH) {{
         dataflow.yield
       }}
 """
-"""A kernel that gives another value to the receive buffer, and tells nobody."""
+"""A kernel that gives another value to the receive buffer, and signals nobody."""
 
 PULLED = (
     PUSHED.replace("channel<push", "channel<pull")

@@ -74,7 +74,7 @@ class FusePass(ChoosingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
         goal = Goal(self.model, self.objective)
-        goal.check(self.name, system)
+        goal.check(self.name, on_gpu=system.gpu is not None)
         machine = machine_of(system)
         options = Options(self.strategy, self.chunks, self.between, goal)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):

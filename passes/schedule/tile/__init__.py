@@ -68,7 +68,7 @@ class TilePass(ChoosingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
         goal = Goal(self.model, self.objective)
-        goal.check(self.name, system)
+        goal.check(self.name, on_gpu=system.gpu is not None)
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):
             name_nodes(func)
             plan = self.plan(func, system, goal)

@@ -102,7 +102,7 @@ class PlaceCollectivesPass(ChoosingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Place the collectives of every function that is no reference."""
         if (system := find_system(op)) is not None:
-            self.goal.check(self.name, system)
+            self.goal.check(self.name, on_gpu=system.gpu is not None)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
                 for collective, steps in plan_levels(region, self):

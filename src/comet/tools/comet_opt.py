@@ -17,9 +17,8 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.passes.pipeline import run_settled
-from comet.passes.search.record import session
+from comet.passes.search.record import Choice, session
 from comet.tools.diagnostics import UsageError, one_sentence_errors
-from comet.tools.explain import explained
 from comet.tools.located_parser import LONG_NUMBER, LocatedParser
 from comet.tools.option_check import checked, unknown_name
 from comet.tools.pass_list import listed, spelled
@@ -136,7 +135,7 @@ class CometOptMain(xDSLOptMain):
                 self._done = run_settled(passes, self.ctx, prog, watch.around)
             finally:
                 if self.args.explain:
-                    print(explained(searched.choices, prog), file=sys.stderr)
+                    _explain(searched.choices, prog)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """Return what is printed: the passes that have run, or the program."""
@@ -179,6 +178,12 @@ def _read_comet(stream: IO[bytes]) -> ModuleOp:
     from comet.codegen.comet import read_stream
 
     return read_stream(stream)
+
+
+def _explain(choices: Sequence[Choice], module: ModuleOp) -> None:
+    from comet.tools.explain import explained
+
+    print(explained(choices, module), file=sys.stderr)
 
 
 def _check_numbers(flag: str, text: str) -> None:

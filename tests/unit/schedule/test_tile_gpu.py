@@ -24,7 +24,8 @@ from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.passes.analysis.functions import compute_functions, grid_nodes
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import PLAN, parse_plan
 from comet.passes.schedule.tile.gpu import best_tiling
 from comet.passes.schedule.tile.gpu.space import tilings_that_fit

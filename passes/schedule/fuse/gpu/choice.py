@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.passes.analysis.functions import grid_nodes
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.schedule.fuse.gpu.cut import cheapest_cut
 from comet.passes.schedule.fuse.gpu.plan import Step, plan_kernels, plan_steps

@@ -26,7 +26,7 @@ from comet.dialects.compound import FillOp, IndexOp, RenameOp
 from comet.dialects.compound.dims import with_level
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
-from comet.passes.analysis.functions import grid_nodes
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels

@@ -25,7 +25,7 @@ from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.functions import grid_nodes
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import PlanEntry, Rows
 from comet.passes.schedule.tile.gpu.space import (
     LARGE_LAUNCHES,
