@@ -96,7 +96,7 @@ def in_text(source: str) -> Iterator[list[str]]:
 
 
 def accesses(item: ast.AST) -> Iterator[str]:
-    """Yield the accesses of a piece of Python, arguments before their call."""
+    """Yield the accesses of Python code, arguments before their call."""
     for child in ast.iter_child_nodes(item):
         yield from accesses(child)
     if isinstance(item, ast.Call):
