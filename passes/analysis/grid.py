@@ -1,0 +1,13 @@
+"""The nodes on the launch grid of a function."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+
+from comet.dialects.schedule import SpatialOp
+
+
+def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
+    """Return the nodes on the launch grid: the kernels in order of launch, or parts."""
+    nodes = (op for op in func.walk() if isinstance(op, SpatialOp))
+    return tuple(op for op in nodes if op.is_grid and op.outermost is op)
