@@ -1,7 +1,8 @@
 """The operations of the `tl` dialect that make and shape scalars and blocks."""
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -14,7 +15,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue, SSAValues
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -56,8 +57,54 @@ def static_extents(op: Operation, dims: Sequence[SSAValue]) -> tuple[int, ...]:
     return tuple(extents)
 
 
+class InferredTypeOp(IRDLOperation, ABC):
+    """An op whose operands and properties say of which type its only result is."""
+
+    result = result_def()
+
+    def __init__(
+        self,
+        operands: Sequence[SSAValue | Operation | Sequence[SSAValue] | None],
+        properties: Mapping[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            operands=operands, properties=properties or {}, result_types=[i32]
+        )
+        self.results = SSAValues((OpResult(self.infer_type(), self, 0),))
+
+    @abstractmethod
+    def infer_type(self) -> Attribute:
+        """Return the type of the result; raise `VerifyException` if there is none."""
+
+    def verify_(self) -> None:
+        expect_type(self, "result", self.result.type, self.infer_type())
+
+    def broadcast(self, element: Attribute, *values: SSAValue) -> Attribute:
+        """Return the type of a block of `element` to which `values` broadcast."""
+        shapes = (shape_of(value.type) for value in values)
+        return block_of(element, broadcast_shapes(self.name, *shapes))
+
+
+class _GridOp(IRDLOperation):
+    """A number that depends on one axis of the launch grid."""
+
+    axis = prop_def(IntegerAttr[I64])
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$axis attr-dict"
+
+    def __init__(self, axis: int):
+        super().__init__(
+            properties={"axis": IntegerAttr(axis, i64)}, result_types=[i32]
+        )
+
+    def verify_(self) -> None:
+        if self.axis.value.data not in (0, 1, 2):
+            raise VerifyException(f"'{self.name}' op a grid has the axes 0, 1 and 2")
+
+
 @irdl_op_definition
-class ProgramIdOp(IRDLOperation):
+class ProgramIdOp(_GridOp):
     """
     The index of this program along one axis of the launch grid.
 
@@ -67,23 +114,10 @@ class ProgramIdOp(IRDLOperation):
     """
 
     name = "tl.program_id"
-    axis = prop_def(IntegerAttr[I64])
-    result = result_def(i32)
-    traits = traits_def(Pure())
-    assembly_format = "$axis attr-dict"
-
-    def __init__(self, axis: int):
-        super().__init__(
-            properties={"axis": IntegerAttr(axis, i64)}, result_types=[i32]
-        )
-
-    def verify_(self) -> None:
-        if self.axis.value.data not in (0, 1, 2):
-            raise VerifyException(f"'{self.name}' op a grid has the axes 0, 1 and 2")
 
 
 @irdl_op_definition
-class NumProgramsOp(IRDLOperation):
+class NumProgramsOp(_GridOp):
     """
     The extent of the launch grid along one axis.
 
@@ -93,19 +127,6 @@ class NumProgramsOp(IRDLOperation):
     """
 
     name = "tl.num_programs"
-    axis = prop_def(IntegerAttr[I64])
-    result = result_def(i32)
-    traits = traits_def(Pure())
-    assembly_format = "$axis attr-dict"
-
-    def __init__(self, axis: int):
-        super().__init__(
-            properties={"axis": IntegerAttr(axis, i64)}, result_types=[i32]
-        )
-
-    def verify_(self) -> None:
-        if self.axis.value.data not in (0, 1, 2):
-            raise VerifyException(f"'{self.name}' op a grid has the axes 0, 1 and 2")
 
 
 @irdl_op_definition
@@ -210,7 +231,7 @@ class ConstantOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ArangeOp(IRDLOperation):
+class ArangeOp(InferredTypeOp):
     """
     The block 0, 1, ..., end - 1.
 
@@ -221,23 +242,24 @@ class ArangeOp(IRDLOperation):
 
     name = "tl.arange"
     end = operand_def(ConstexprType)
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = "$end attr-dict `:` type($end) `->` type($result)"
 
     def __init__(self, end: SSAValue):
-        extent = static_extents(self, [end])
-        super().__init__(operands=[end], result_types=[block_of(i32, extent)])
+        super().__init__([end])
+
+    def infer_type(self) -> Attribute:
+        return block_of(i32, static_extents(self, [self.end]))
 
     def verify_(self) -> None:
         (extent,) = static_extents(self, [self.end])
         if extent & (extent - 1):
             raise VerifyException(f"'{self.name}' op {extent} is not a power of two")
-        expect_type(self, "result", self.result.type, block_of(i32, [extent]))
+        super().verify_()
 
 
 @irdl_op_definition
-class ExpandDimsOp(IRDLOperation):
+class ExpandDimsOp(InferredTypeOp):
     """
     Insert axes of extent 1 at the positions that they have in the result.
 
@@ -249,33 +271,23 @@ class ExpandDimsOp(IRDLOperation):
     name = "tl.expand_dims"
     input = operand_def()
     axes = prop_def(DenseArrayBase[I64])
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = "$input $axes attr-dict `:` type($input) `->` type($result)"
 
     def __init__(self, input: SSAValue | Operation, axes: Sequence[int]):
-        input = SSAValue.get(input)
-        shape = list(shape_of(input.type))
-        for axis in sorted(axes):
-            shape.insert(axis, 1)
-        super().__init__(
-            operands=[input],
-            properties={"axes": DenseArrayBase.from_list(i64, axes)},
-            result_types=[block_of(element_of(input.type), shape)],
-        )
+        super().__init__([input], {"axes": DenseArrayBase.from_list(i64, axes)})
 
-    def verify_(self) -> None:
+    def infer_type(self) -> Attribute:
         shape = list(shape_of(self.input.type))
         for axis in sorted(self.axes.get_values()):
             if not 0 <= axis <= len(shape):
                 raise VerifyException(f"'{self.name}' op axis {axis} is out of range")
             shape.insert(axis, 1)
-        expected = block_of(element_of(self.input.type), shape)
-        expect_type(self, "result", self.result.type, expected)
+        return block_of(element_of(self.input.type), shape)
 
 
 @irdl_op_definition
-class BroadcastToOp(IRDLOperation):
+class BroadcastToOp(InferredTypeOp):
     """
     Repeat a block along its axes of extent 1.
 
@@ -288,7 +300,6 @@ class BroadcastToOp(IRDLOperation):
     name = "tl.broadcast_to"
     input = operand_def()
     dims = var_operand_def(ConstexprType)
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
         "$input `to` $dims attr-dict "
@@ -296,23 +307,17 @@ class BroadcastToOp(IRDLOperation):
     )
 
     def __init__(self, input: SSAValue | Operation, dims: Sequence[SSAValue]):
-        input = SSAValue.get(input)
-        shape = static_extents(self, dims)
-        super().__init__(
-            operands=[input, dims],
-            result_types=[block_of(element_of(input.type), shape)],
-        )
+        super().__init__([input, dims])
 
-    def verify_(self) -> None:
+    def infer_type(self) -> Attribute:
         shape = static_extents(self, self.dims)
         if broadcast_shapes(self.name, shape_of(self.input.type), shape) != shape:
             raise VerifyException(f"'{self.name}' op the input is larger than {shape}")
-        expected = block_of(element_of(self.input.type), shape)
-        expect_type(self, "result", self.result.type, expected)
+        return block_of(element_of(self.input.type), shape)
 
 
 @irdl_op_definition
-class PermuteOp(IRDLOperation):
+class PermuteOp(InferredTypeOp):
     """
     Reorder the axes of a block; result axis i is input axis `order[i]`.
 
@@ -324,33 +329,21 @@ class PermuteOp(IRDLOperation):
     name = "tl.permute"
     input = operand_def()
     order = prop_def(DenseArrayBase[I64])
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = "$input $order attr-dict `:` type($input) `->` type($result)"
 
     def __init__(self, input: SSAValue | Operation, order: Sequence[int]):
-        input = SSAValue.get(input)
-        shape = shape_of(input.type)
-        super().__init__(
-            operands=[input],
-            properties={"order": DenseArrayBase.from_list(i64, order)},
-            result_types=[
-                block_of(element_of(input.type), [shape[axis] for axis in order])
-            ],
-        )
+        super().__init__([input], {"order": DenseArrayBase.from_list(i64, order)})
 
-    def verify_(self) -> None:
+    def infer_type(self) -> Attribute:
         shape, order = shape_of(self.input.type), self.order.get_values()
         if sorted(order) != list(range(len(shape))):
             raise VerifyException(f"'{self.name}' op the order is no permutation")
-        expected = block_of(
-            element_of(self.input.type), [shape[axis] for axis in order]
-        )
-        expect_type(self, "result", self.result.type, expected)
+        return block_of(element_of(self.input.type), [shape[axis] for axis in order])
 
 
 @irdl_op_definition
-class FullOp(IRDLOperation):
+class FullOp(InferredTypeOp):
     """
     A block of one value.
 
@@ -363,17 +356,11 @@ class FullOp(IRDLOperation):
     name = "tl.full"
     dims = var_operand_def(ConstexprType)
     value = prop_def(IntegerAttr | FloatAttr)
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = "$value `dims` $dims attr-dict `:` type($dims) `->` type($result)"
 
     def __init__(self, value: FloatAttr | IntegerAttr, dims: Sequence[SSAValue]):
-        super().__init__(
-            operands=[dims],
-            properties={"value": value},
-            result_types=[block_of(value.type, static_extents(self, dims))],
-        )
+        super().__init__([dims], {"value": value})
 
-    def verify_(self) -> None:
-        expected = block_of(self.value.type, static_extents(self, self.dims))
-        expect_type(self, "result", self.result.type, expected)
+    def infer_type(self) -> Attribute:
+        return block_of(self.value.type, static_extents(self, self.dims))

@@ -21,7 +21,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.tl.blocks import expect_type
+from comet.dialects.tl.blocks import InferredTypeOp, expect_type
 from comet.dialects.tl.types import (
     BinaryKind,
     BinaryKindAttr,
@@ -36,9 +36,7 @@ from comet.dialects.tl.types import (
     UnaryKind,
     UnaryKindAttr,
     block_of,
-    broadcast_shapes,
     element_of,
-    mask_of,
     shape_of,
 )
 
@@ -51,7 +49,7 @@ MIN_DOT_EXTENT = 16
 
 
 @irdl_op_definition
-class UnaryOp(IRDLOperation):
+class UnaryOp(InferredTypeOp):
     """
     An elementwise function of one operand.
 
@@ -63,17 +61,14 @@ class UnaryOp(IRDLOperation):
     name = "tl.unary"
     kind = prop_def(UnaryKindAttr)
     input = operand_def()
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = "$kind $input attr-dict `:` type($input) `->` type($result)"
 
     def __init__(self, kind: UnaryKind, input: SSAValue | Operation):
-        input = SSAValue.get(input)
-        super().__init__(
-            operands=[input],
-            properties={"kind": UnaryKindAttr(kind)},
-            result_types=[input.type],
-        )
+        super().__init__([input], {"kind": UnaryKindAttr(kind)})
+
+    def infer_type(self) -> Attribute:
+        return self.input.type
 
     def verify_(self) -> None:
         if not isinstance(element_of(self.input.type), AnyFloat):
@@ -81,11 +76,11 @@ class UnaryOp(IRDLOperation):
                 f"'{self.name}' op {self.kind.data} of {self.input.type}, "
                 "expected floats"
             )
-        expect_type(self, "result", self.result.type, self.input.type)
+        super().verify_()
 
 
 @irdl_op_definition
-class BinaryOp(IRDLOperation):
+class BinaryOp(InferredTypeOp):
     """
     An elementwise function of two operands, which broadcast as in Triton.
 
@@ -100,7 +95,6 @@ class BinaryOp(IRDLOperation):
     kind = prop_def(BinaryKindAttr)
     lhs = operand_def()
     rhs = operand_def()
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
         "$kind $lhs `,` $rhs attr-dict `:` functional-type(operands, results)"
@@ -109,13 +103,10 @@ class BinaryOp(IRDLOperation):
     def __init__(
         self, kind: BinaryKind, lhs: SSAValue | Operation, rhs: SSAValue | Operation
     ):
-        lhs, rhs = SSAValue.get(lhs), SSAValue.get(rhs)
-        shape = broadcast_shapes(self.name, shape_of(lhs.type), shape_of(rhs.type))
-        super().__init__(
-            operands=[lhs, rhs],
-            properties={"kind": BinaryKindAttr(kind)},
-            result_types=[block_of(element_of(lhs.type), shape)],
-        )
+        super().__init__([lhs, rhs], {"kind": BinaryKindAttr(kind)})
+
+    def infer_type(self) -> Attribute:
+        return self.broadcast(element_of(self.lhs.type), self.lhs, self.rhs)
 
     def verify_(self) -> None:
         kind, element = self.kind.data, element_of(self.lhs.type)
@@ -127,14 +118,11 @@ class BinaryOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op {kind} of {element}")
         if kind in INTEGER_KINDS and isinstance(element, AnyFloat):
             raise VerifyException(f"'{self.name}' op {kind} of {element}")
-        shape = broadcast_shapes(
-            self.name, shape_of(self.lhs.type), shape_of(self.rhs.type)
-        )
-        expect_type(self, "result", self.result.type, block_of(element, shape))
+        super().verify_()
 
 
 @irdl_op_definition
-class CmpOp(IRDLOperation):
+class CmpOp(InferredTypeOp):
     """
     A comparison of two operands, which broadcast; the result is a mask.
 
@@ -147,7 +135,6 @@ class CmpOp(IRDLOperation):
     kind = prop_def(CompareKindAttr)
     lhs = operand_def()
     rhs = operand_def()
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
         "$kind $lhs `,` $rhs attr-dict `:` functional-type(operands, results)"
@@ -156,25 +143,19 @@ class CmpOp(IRDLOperation):
     def __init__(
         self, kind: CompareKind, lhs: SSAValue | Operation, rhs: SSAValue | Operation
     ):
-        lhs, rhs = SSAValue.get(lhs), SSAValue.get(rhs)
-        shape = broadcast_shapes(self.name, shape_of(lhs.type), shape_of(rhs.type))
-        super().__init__(
-            operands=[lhs, rhs],
-            properties={"kind": CompareKindAttr(kind)},
-            result_types=[mask_of(shape)],
-        )
+        super().__init__([lhs, rhs], {"kind": CompareKindAttr(kind)})
+
+    def infer_type(self) -> Attribute:
+        return self.broadcast(i1, self.lhs, self.rhs)
 
     def verify_(self) -> None:
         element = element_of(self.lhs.type)
         expect_type(self, "element of rhs", element_of(self.rhs.type), element)
-        shape = broadcast_shapes(
-            self.name, shape_of(self.lhs.type), shape_of(self.rhs.type)
-        )
-        expect_type(self, "result", self.result.type, mask_of(shape))
+        super().verify_()
 
 
 @irdl_op_definition
-class WhereOp(IRDLOperation):
+class WhereOp(InferredTypeOp):
     """
     `then` where the mask holds, `otherwise` elsewhere; all three broadcast.
 
@@ -188,7 +169,6 @@ class WhereOp(IRDLOperation):
     mask = operand_def()
     then = operand_def()
     otherwise = operand_def()
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
         "$mask `,` $then `,` $otherwise attr-dict "
@@ -201,12 +181,10 @@ class WhereOp(IRDLOperation):
         then: SSAValue | Operation,
         otherwise: SSAValue | Operation,
     ):
-        values = [SSAValue.get(value) for value in (mask, then, otherwise)]
-        shape = broadcast_shapes(self.name, *(shape_of(v.type) for v in values))
-        super().__init__(
-            operands=values,
-            result_types=[block_of(element_of(values[1].type), shape)],
-        )
+        super().__init__([mask, then, otherwise])
+
+    def infer_type(self) -> Attribute:
+        return self.broadcast(element_of(self.then.type), *self.operands)
 
     def verify_(self) -> None:
         expect_type(self, "element of the mask", element_of(self.mask.type), i1)
@@ -214,11 +192,7 @@ class WhereOp(IRDLOperation):
         expect_type(
             self, "element of the other case", element_of(self.otherwise.type), element
         )
-        shape = broadcast_shapes(
-            self.name,
-            *(shape_of(v.type) for v in (self.mask, self.then, self.otherwise)),
-        )
-        expect_type(self, "result", self.result.type, block_of(element, shape))
+        super().verify_()
 
 
 @irdl_op_definition
@@ -253,7 +227,7 @@ class CastOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReduceOp(IRDLOperation):
+class ReduceOp(InferredTypeOp):
     """
     Reduce one axis of a block; the only axis of a block gives a scalar.
 
@@ -266,35 +240,28 @@ class ReduceOp(IRDLOperation):
     kind = prop_def(ReduceKindAttr)
     input = operand_def()
     axis = prop_def(IntegerAttr[I64])
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
         "$kind $input `axis` $axis attr-dict `:` type($input) `->` type($result)"
     )
 
     def __init__(self, kind: ReduceKind, input: SSAValue | Operation, axis: int):
-        input = SSAValue.get(input)
-        shape = list(shape_of(input.type))
-        shape.pop(axis)
         super().__init__(
-            operands=[input],
-            properties={"kind": ReduceKindAttr(kind), "axis": IntegerAttr(axis, i64)},
-            result_types=[block_of(element_of(input.type), shape)],
+            [input], {"kind": ReduceKindAttr(kind), "axis": IntegerAttr(axis, i64)}
         )
 
-    def verify_(self) -> None:
+    def infer_type(self) -> Attribute:
         shape, axis = list(shape_of(self.input.type)), self.axis.value.data
         if not 0 <= axis < len(shape):
             raise VerifyException(
                 f"'{self.name}' op axis {axis} of a block of rank {len(shape)}"
             )
         shape.pop(axis)
-        expected = block_of(element_of(self.input.type), shape)
-        expect_type(self, "result", self.result.type, expected)
+        return block_of(element_of(self.input.type), shape)
 
 
 @irdl_op_definition
-class DotOperandOp(IRDLOperation):
+class DotOperandOp(InferredTypeOp):
     """
     Prepare a block for `tl.dot`: bf16 becomes f32 in Triton's interpreter only.
 
@@ -308,16 +275,14 @@ class DotOperandOp(IRDLOperation):
 
     name = "tl.dot_operand"
     input = operand_def()
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
 
     def __init__(self, input: SSAValue | Operation):
-        input = SSAValue.get(input)
-        super().__init__(operands=[input], result_types=[input.type])
+        super().__init__([input])
 
-    def verify_(self) -> None:
-        expect_type(self, "result", self.result.type, self.input.type)
+    def infer_type(self) -> Attribute:
+        return self.input.type
 
 
 @irdl_op_definition

@@ -1,5 +1,7 @@
 """The operations of the `tl` dialect that address, read and write global memory."""
 
+from abc import ABC
+
 from xdsl.dialects.builtin import IntegerType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
@@ -8,13 +10,12 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
-    result_def,
     traits_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.tl.blocks import expect_type
+from comet.dialects.tl.blocks import InferredTypeOp, expect_type
 from comet.dialects.tl.types import (
     CacheModifierType,
     PtrType,
@@ -45,7 +46,7 @@ def verify_mask(op: Operation, mask: SSAValue | None, shape: tuple[int, ...]) ->
 
 
 @irdl_op_definition
-class AddPtrOp(IRDLOperation):
+class AddPtrOp(InferredTypeOp):
     """
     Advance pointers by offsets counted in elements; both broadcast.
 
@@ -57,33 +58,48 @@ class AddPtrOp(IRDLOperation):
     name = "tl.addptr"
     ptr = operand_def()
     offset = operand_def()
-    result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
         "$ptr `,` $offset attr-dict `:` functional-type(operands, results)"
     )
 
     def __init__(self, ptr: SSAValue | Operation, offset: SSAValue | Operation):
-        ptr, offset = SSAValue.get(ptr), SSAValue.get(offset)
-        shape = broadcast_shapes(self.name, shape_of(ptr.type), shape_of(offset.type))
-        super().__init__(
-            operands=[ptr, offset],
-            result_types=[block_of(element_of(ptr.type), shape)],
-        )
+        super().__init__([ptr, offset])
+
+    def infer_type(self) -> Attribute:
+        return self.broadcast(element_of(self.ptr.type), self.ptr, self.offset)
 
     def verify_(self) -> None:
         pointee_of(self, self.ptr)
         if not isinstance(element_of(self.offset.type), IntegerType):
             raise VerifyException(f"'{self.name}' op offset is {self.offset.type}")
-        shape = broadcast_shapes(
-            self.name, shape_of(self.ptr.type), shape_of(self.offset.type)
-        )
-        expected = block_of(element_of(self.ptr.type), shape)
-        expect_type(self, "result", self.result.type, expected)
+        super().verify_()
+
+
+class LoadLike(InferredTypeOp, ABC):
+    """Reads a block; where an optional mask fails, the value is `other`."""
+
+    ptr = operand_def()
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+    def infer_type(self) -> Attribute:
+        return block_of(pointee_of(self, self.ptr), shape_of(self.ptr.type))
+
+    def verify_(self) -> None:
+        super().verify_()
+        verify_mask(self, self.mask, shape_of(self.ptr.type))
+        if self.other is not None and self.mask is None:
+            raise VerifyException(f"'{self.name}' op has `other` but no mask")
+        if self.other is not None:
+            pointee = pointee_of(self, self.ptr)
+            expect_type(self, "`other`", self.other.type, pointee)
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(LoadLike):
     """
     Read a block; where the mask fails, the value is `other`.
 
@@ -94,12 +110,6 @@ class LoadOp(IRDLOperation):
     """
 
     name = "tl.load"
-    ptr = operand_def()
-    mask = opt_operand_def()
-    other = opt_operand_def()
-    result = result_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$ptr (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? "
         "attr-dict `:` type($ptr) `->` type($result)"
@@ -111,26 +121,7 @@ class LoadOp(IRDLOperation):
         mask: SSAValue | None = None,
         other: SSAValue | Operation | None = None,
     ):
-        ptr = SSAValue.get(ptr)
-        result_type = block_of(pointee_of(self, ptr), shape_of(ptr.type))
-        super().__init__(
-            operands=[
-                ptr,
-                [] if mask is None else [mask],
-                [] if other is None else [other],
-            ],
-            result_types=[result_type],
-        )
-
-    def verify_(self) -> None:
-        pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
-        expect_type(self, "result", self.result.type, block_of(pointee, shape))
-        verify_mask(self, self.mask, shape)
-        if self.other is None:
-            return
-        if self.mask is None:
-            raise VerifyException(f"'{self.name}' op has `other` but no mask")
-        expect_type(self, "`other`", self.other.type, pointee)
+        super().__init__([ptr, mask, other])
 
 
 @irdl_op_definition

@@ -10,13 +10,11 @@ from typing import ClassVar
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     VarConstraint,
     base,
     irdl_op_definition,
     operand_def,
-    opt_operand_def,
     result_def,
     traits_def,
 )
@@ -24,12 +22,11 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.tl.blocks import expect_type
-from comet.dialects.tl.memory import pointee_of, verify_mask
+from comet.dialects.tl.memory import LoadLike
 from comet.dialects.tl.types import (
     ConstexprType,
     ProgramsType,
     PtrType,
-    block_of,
     broadcast_shapes,
     element_of,
     shape_of,
@@ -128,7 +125,7 @@ class RebaseOp(IRDLOperation):
 
 
 @irdl_op_definition
-class RemoteLoadOp(IRDLOperation):
+class RemoteLoadOp(LoadLike):
     """
     Read a block, each element from its own rank; `remote` broadcasts.
 
@@ -139,15 +136,9 @@ class RemoteLoadOp(IRDLOperation):
     """
 
     name = "tl.remote_load"
-    ptr = operand_def()
     current = operand_def(i32)
     remote = operand_def()
     bases = operand_def(BASES)
-    mask = opt_operand_def()
-    other = opt_operand_def()
-    result = result_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$ptr `,` $current `,` $remote `,` $bases (`mask` $mask^ `:` type($mask))? "
         "(`other` $other^ `:` type($other))? attr-dict `:` type($ptr) `,` "
@@ -163,26 +154,16 @@ class RemoteLoadOp(IRDLOperation):
         mask: SSAValue | None = None,
         other: SSAValue | None = None,
     ):
-        result_type = block_of(pointee_of(self, ptr), shape_of(ptr.type))
-        super().__init__(
-            operands=[ptr, current, remote, bases, mask, other],
-            result_types=[result_type],
-        )
+        super().__init__([ptr, mask, other, current, remote, bases])
 
     def verify_(self) -> None:
         expect_type(self, "element of the ranks", element_of(self.remote.type), i32)
-        pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
+        shape = shape_of(self.ptr.type)
         if broadcast_shapes(self.name, shape_of(self.remote.type), shape) != shape:
             raise VerifyException(
                 f"'{self.name}' op ranks are a larger block than {shape}"
             )
-        expect_type(self, "result", self.result.type, block_of(pointee, shape))
-        verify_mask(self, self.mask, shape)
-        if self.other is None:
-            return
-        if self.mask is None:
-            raise VerifyException(f"'{self.name}' op has `other` but no mask")
-        expect_type(self, "`other`", self.other.type, pointee)
+        super().verify_()
 
 
 class _SignalLike(IRDLOperation):

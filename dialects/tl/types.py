@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ShapedType,
     TensorType,
-    i1,
     i32,
 )
 from xdsl.dialects.utils import EnumAttribute
@@ -203,11 +202,6 @@ def element_of(type: Attribute) -> Attribute:
 def block_of(element: Attribute, shape: Sequence[int]) -> Attribute:
     """Return the block type of that shape, or the scalar itself at rank 0."""
     return TensorType(element, shape) if shape else element
-
-
-def mask_of(shape: Sequence[int]) -> Attribute:
-    """Return the type of a mask of that shape."""
-    return block_of(i1, shape)
 
 
 def broadcast_shapes(op_name: str, *shapes: Sequence[int]) -> tuple[int, ...]:
