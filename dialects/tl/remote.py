@@ -154,7 +154,8 @@ class RemoteLoadOp(LoadLike):
         mask: SSAValue | None = None,
         other: SSAValue | None = None,
     ):
-        super().__init__([ptr, mask, other, current, remote, bases])
+        # Operands that a class adds come before those that it inherits.
+        super().__init__([current, remote, bases, ptr, mask, other])
 
     def verify_(self) -> None:
         expect_type(self, "element of the ranks", element_of(self.remote.type), i32)
