@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.search.record import session
 
 AUTO = "auto"
 """The value of an option that leaves the choice to the pass."""
@@ -74,13 +73,12 @@ def run_passes(
     around: Around = _unobserved,
 ) -> None:
     """Run passes, and the parts of pipelines, each inside `around`."""
-    with session():
-        for each in passes:
-            with around(each, module):
-                if isinstance(each, Pipeline):
-                    run_passes(each.parts(ctx, module), ctx, module, around)
-                else:
-                    each.apply(ctx, module)
+    for each in passes:
+        with around(each, module):
+            if isinstance(each, Pipeline):
+                run_passes(each.parts(ctx, module), ctx, module, around)
+            else:
+                each.apply(ctx, module)
 
 
 def run_settled(

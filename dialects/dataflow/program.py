@@ -47,12 +47,10 @@ def _verify_types(
     op: Operation, what: str, found: Sequence[SSAValue], expected: Sequence[SSAValue]
 ) -> None:
     """Raise `VerifyException` unless both lists of values have the same types."""
-    types = [[str(value.type) for value in values] for values in (found, expected)]
+    types = [[value.type for value in values] for values in (found, expected)]
     if types[0] != types[1]:
-        raise VerifyException(
-            f"'{op.name}' op {what} ({', '.join(types[0])}), "
-            f"expected ({', '.join(types[1])})"
-        )
+        given, wanted = (", ".join(map(str, each)) for each in types)
+        raise VerifyException(f"'{op.name}' op {what} ({given}), expected ({wanted})")
 
 
 def _yielded(op: Operation, block: Block) -> Sequence[SSAValue]:

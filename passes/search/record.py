@@ -1,7 +1,8 @@
 """
 The records of searches: each choice, and the results of its candidates.
 
-`run_passes` opens one session for all passes that it runs.
+A choice and those made within its candidates are in one session; a session that is
+opened around several passes has the choices of all of them.
 """
 
 from __future__ import annotations

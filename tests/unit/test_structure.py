@@ -68,7 +68,7 @@ LATE = {
     "comet.tools.comet_cost:_module": FLAGS,
     "comet.tools.comet_cost:_price": FLAGS,
     "comet.tools.comet_cost:_print_files": FLAGS,
-    "comet.tools.comet_opt:_explain": "few runs ask for the tables",
+    "comet.tools.comet_opt:_explaining": "few runs ask for the tables",
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
 }
 """The functions that import something, and why they do so late."""

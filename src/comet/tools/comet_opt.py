@@ -1,9 +1,9 @@
 """comet-opt: runs passes on a module, then prints it or emits it for a target."""
 
 import gc
-import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from inspect import signature
 from io import StringIO
@@ -17,7 +17,6 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.passes.pipeline import run_settled
-from comet.passes.search.record import Choice, session
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.located_parser import LONG_NUMBER, LocatedParser
 from comet.tools.option_check import checked, unknown_name
@@ -129,13 +128,9 @@ class CometOptMain(xDSLOptMain):
         """Apply passes in order, with what the flags request around each."""
         watch = Watch(self._shown)
         watch.verify(prog)
-        with session() as searched:
-            try:
-                passes = self.pipeline.passes
-                self._done = run_settled(passes, self.ctx, prog, watch.around)
-            finally:
-                if self.args.explain:
-                    _explain(searched.choices, prog)
+        with _explaining(prog) if self.args.explain else nullcontext():
+            passes = self.pipeline.passes
+            self._done = run_settled(passes, self.ctx, prog, watch.around)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """Return what is printed: the passes that have run, or the program."""
@@ -180,10 +175,10 @@ def _read_comet(stream: IO[bytes]) -> ModuleOp:
     return read_stream(stream)
 
 
-def _explain(choices: Sequence[Choice], module: ModuleOp) -> None:
-    from comet.tools.explain import explained
+def _explaining(module: ModuleOp) -> AbstractContextManager[None]:
+    from comet.tools.explain import explaining
 
-    print(explained(choices, module), file=sys.stderr)
+    return explaining(module)
 
 
 def _check_numbers(flag: str, text: str) -> None:
@@ -200,11 +195,11 @@ def _reject_arguments(message: str) -> NoReturn:
 def main() -> None:
     """Run comet-opt on the arguments of the process."""
     # IR is large and linked: garbage collection would take more time than all the rest.
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
     with one_sentence_errors(TOOL):
         CometOptMain().run()
+    gc.freeze()  # The process ends: its last collection need not visit what is left.
 
 
 if __name__ == "__main__":

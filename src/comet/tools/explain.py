@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.arch import find_system
 from comet.passes.search.goal import Cost
-from comet.passes.search.record import Choice, Row
+from comet.passes.search.record import Choice, Row, session
+
+
+@contextmanager
+def explaining(module: ModuleOp) -> Generator[None]:
+    """Print on stderr the choices that passes make on `module`, even if one fails."""
+    with session() as searched:
+        try:
+            yield
+        finally:
+            print(explained(searched.choices, module), file=sys.stderr)
 
 
 def explained(choices: Iterable[Choice], module: ModuleOp) -> str:

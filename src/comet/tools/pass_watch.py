@@ -1,8 +1,9 @@
 """
-What comet-opt prints about running passes: IR before and after them, and times.
+What comet-opt does around running passes: it verifies, and prints IR and times.
 
-The parts of a pipeline are printed like other passes; passes that a search runs on
-copies are not. Dumps go to stderr in the form of mlir-opt; the output of xDSL's own
+Each pass of `-p` is verified, and with `--verify-each` each part of a pipeline. The
+parts of a pipeline are printed like other passes; passes that a search runs on copies
+are not. Dumps go to stderr in the form of mlir-opt; the output of xDSL's own
 flags goes to stdout, as in xDSL.
 """
 
@@ -28,7 +29,13 @@ DUMPS = ("before", "after")
 
 
 def add_flags(parser: ArgumentParser) -> None:
-    """Add the flags that select the IR to print."""
+    """Add the flags that select the IR to print and to verify."""
+    parser.add_argument(
+        "--verify-each",
+        action="store_true",
+        help="Verify the IR after each part of a pipeline too, not only after each "
+        "pass of -p",
+    )
     for when in DUMPS:
         parser.add_argument(
             f"--print-ir-{when}",
@@ -55,6 +62,7 @@ class Shown:
     between: bool
     times: bool
     verify: bool
+    verify_each: bool
 
     def has(self, when: str, each: ModulePass) -> bool:
         """Return whether the IR is printed before or after a pass."""
@@ -84,6 +92,7 @@ def shown(args: Namespace, known: Iterable[str]) -> Shown:
         args.print_between_passes,
         args.time_passes,
         not args.disable_verify,
+        args.verify_each,
     )
 
 
@@ -96,15 +105,19 @@ class Watch:
         """The pass that ran last."""
         self._inside = 0.0
         """Seconds of the passes inside the innermost running pipeline."""
+        self._depth = 0
+        """How many pipelines are around the pass that runs."""
 
     @contextmanager
     def around(self, each: ModulePass, module: ModuleOp) -> Generator[None]:
         """Do what is requested before and after a pass."""
         self._before(each, module)
         outside, self._inside = self._inside, 0.0
+        self._depth += 1
         start = perf_counter()
         yield
         took = perf_counter() - start
+        self._depth -= 1
         self._after(each, module, took)
         self._inside = outside + perf_counter() - start
 
@@ -136,6 +149,7 @@ class Watch:
             parts = f", {took - self._inside} of them outside its passes"
         else:
             parts, self._last = "", each
+        if self._depth == 0 or self._shown.verify_each:
             self.verify(module, each)
         if self._shown.times:
             print(f"Pass {each.name} took {took} seconds{parts}")

@@ -14,6 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
+from comet.passes.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,14 @@ class FailPass(ModulePass):
         if self.how == "pass":
             raise PassFailedException("nothing fits")
         raise KeyError("a mistake of ours")
+
+
+@dataclass(frozen=True)
+class FailingPipeline(Pipeline):
+    name = "failing-pipeline"
+
+    def parts(self, ctx: Context, module: ModuleOp):
+        yield FailPass("verify")
 """
 
 
@@ -106,6 +115,17 @@ def test_a_pass_that_breaks_the_ir_is_named(good: str, plugin: str):
     sentence = the_sentence(result)
     assert "the pass 'fail' made IR that does not verify: " in sentence
     assert sentence.startswith(f"{good}:1:1: error: ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"), [((), "failing-pipeline"), (("--verify-each",), "fail")]
+)
+def test_the_parts_of_a_pipeline_are_verified_on_request(
+    good: str, plugin: str, flags: tuple[str, ...], name: str
+):
+    plugged = "--load-pass-plugin", plugin, "-p", "failing-pipeline"
+    sentence = the_sentence(comet_opt(good, *plugged, *flags))
+    assert f"the pass '{name}' made IR that does not verify: " in sentence
 
 
 def test_a_mistake_in_a_plugin_is_the_plugins(
