@@ -11,13 +11,12 @@ from types import FrameType
 
 import numpy as np
 import torch
-from semantics import comet_context, random_inputs
+from semantics import comet_context, installed, random_inputs
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.traits import SymbolTable
-from xdsl.universe import Universe
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound.dims import element_type_of
@@ -83,7 +82,7 @@ def compiled(module: ModuleOp, pipeline: str, expected: Meaning) -> ModuleOp:
         if not isinstance(each, Pipeline) and (what := difference(expected, module)):
             raise OtherMeaning(f"after {each.name}: {what}")
 
-    known, copy = Universe.get_multiverse().all_passes, module.clone()
+    known, copy = installed().all_passes, module.clone()
     passes = PassPipeline.parse_spec(known, pipeline).passes
     run_passes(passes, comet_context().clone(), copy, watched)
     copy.verify()

@@ -1,22 +1,14 @@
-"""
-Runs programs over several ranks in a process that interprets Triton.
-
-`python rank_scenarios.py NAME ...` prints one JSON object for each; tests call `play`.
-"""
+"""Runs programs over several ranks in a process that interprets Triton."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+
+from interpreting import interpreted
 
 SEEDS = range(12)
-FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -156,38 +148,19 @@ def order_of(seed: int) -> float:
     return scheduler.run(programs.order, 2, seed=seed)[0]
 
 
-def outcome_of(scenario: Callable[[], list[float]]) -> dict[str, object]:
-    """Run a scenario; return the fields of its `Outcome`."""
+def outcome_of(scenario: Callable[[], list[float]]) -> Outcome:
+    """Run a scenario; return what became of it."""
     try:
-        return {"result": scenario(), "error": "", "message": ""}
+        return Outcome(scenario(), "", "")
     except Exception as error:
-        return {"result": [], "error": type(error).__name__, "message": str(error)}
+        return Outcome([], type(error).__name__, str(error))
 
 
 def play(names: Iterable[str]) -> dict[str, Outcome]:
     """Run scenarios in a process of their own; return what became of them."""
-    paths = [str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = dict(os.environ, TRITON_INTERPRET="1")
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
-    wanted = list(names)
-    done = subprocess.run(
-        [sys.executable, __file__, *wanted],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    outcomes = [Outcome(**json.loads(line)) for line in done.stdout.splitlines()]
-    return dict(zip(wanted, outcomes, strict=True))
+    return interpreted(_played, list(names))
 
 
-def main() -> None:
-    """Run the scenarios named on the command line, or all."""
+def _played(names: list[str]) -> dict[str, Outcome]:
     table = scenarios()
-    for name in sys.argv[1:] or table:
-        print(json.dumps(outcome_of(table[name])), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    return {name: outcome_of(table[name]) for name in names}

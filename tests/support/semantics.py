@@ -23,10 +23,16 @@ TOLERANCE = 1e-10
 
 
 @cache
+def installed() -> Universe:
+    """Return all dialects and passes that are installed."""
+    return Universe.get_multiverse()
+
+
+@cache
 def comet_context() -> Context:
     """Return a context that knows every dialect that is installed."""
     context = Context()
-    for name, factory in Universe.get_multiverse().all_dialects.items():
+    for name, factory in installed().all_dialects.items():
         context.register_dialect(name, factory)
     return context
 
@@ -43,8 +49,8 @@ def parse_module(text: str, verify: bool = True) -> ModuleOp:
 def run_passes(module: ModuleOp, pipeline: str) -> ModuleOp:
     """Return a verified clone of `module` after the passes of `pipeline`."""
     after = module.clone()
-    passes = Universe.get_multiverse().all_passes
-    PassPipeline.parse_spec(passes, pipeline).apply(comet_context().clone(), after)
+    passes = PassPipeline.parse_spec(installed().all_passes, pipeline)
+    passes.apply(comet_context().clone(), after)
     verify_definitions(after)
     after.verify()
     return after

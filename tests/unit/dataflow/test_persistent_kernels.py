@@ -1,26 +1,16 @@
 """Persistent kernels on ranks that do not keep step: with room for one program, too."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS
+from interpreting import reports
 from triton_modules import emitted
 
 from comet.runtime.request import Request
 
 ALL_TEXTS = {**TEXTS, **SHARED_TEXTS}
 SIZES = {"M": 5, "N": 7, "K": 6}
-REPORT = """
-import json, sys
-from comet.runtime.child import report
-from comet.runtime.request import request_of
-for text in sys.argv[1:]:
-    print(json.dumps(report(request_of(text))))
-"""
 KINDS = [
     ("softmax", 3),  # what the producer keeps is read beside what it sends
     ("ring_attention", 2),  # the kernel sends two inputs before it reads them
@@ -29,28 +19,16 @@ KINDS = [
 ]
 
 
-def reports(path: Path, ranks: int, rooms: list[int | None]) -> list[dict[str, object]]:
-    """Run a module on the scheduler, in a process of its own."""
-    requests = [
-        Request(str(path), "scheduler", seed, ranks, room)
-        for seed, room in enumerate(rooms)
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", REPORT, *(request.text() for request in requests)],
-        env=dict(os.environ, TRITON_INTERPRET="1"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 @pytest.mark.parametrize(("name", "ranks"), KINDS)
 def test_one_program_at_a_time_is_enough(name: str, ranks: int, tmp_path: Path) -> None:
     options = f"ranks={ranks} pattern=fused persistent=true"
     text = ALL_TEXTS[name].format(**SIZES)
     path = tmp_path / "module.py"
     path.write_text(emitted(text, f"{H200X8},triton-distributed{{{options}}}"))
-    found = reports(path, ranks, [1, None])
+    found = reports(
+        [
+            Request(str(path), "scheduler", seed, ranks, room)
+            for seed, room in enumerate((1, None))
+        ]
+    )
     assert all(report["ok"] for report in found), found

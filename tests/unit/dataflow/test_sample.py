@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
-from rank_runs import emitted, outcomes
+from rank_runs import outcomes
 from semantics import assert_close, parse_module, random_inputs, run_passes
+from triton_modules import to_triton
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.interpreter import run
@@ -35,7 +36,7 @@ def test_it_means_the_product(ranks: int):
 def test_it_runs(tmp_path: Path):
     lower = f"{HARDWARE},lower-channels,verify-sync"
     sources = {
-        f"ranks_{ranks}": emitted(run_passes(parse_module(on_ranks(ranks)), lower))
+        f"ranks_{ranks}": to_triton(run_passes(parse_module(on_ranks(ranks)), lower))
         for ranks in RANKS[:2]
     }
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from broken_sync import BROKEN, CUT, Broken
-from rank_runs import emitted, outcomes
+from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from shim_mutations import weakened
 from sync_programs import (
@@ -25,6 +25,7 @@ from sync_programs import (
     WAIT,
     edited,
 )
+from triton_modules import to_triton
 from xdsl.utils.exceptions import PassFailedException
 
 RIGHT = {
@@ -93,7 +94,7 @@ UNORDERED = {
 def test_what_cannot_move_into_a_node_is_not_written(name: str):
     reason = f"no node of kernel @.* does its dataflow.{UNORDERED[name]}; verify-sync"
     with pytest.raises(PassFailedException, match=reason):
-        emitted(parse_module(BROKEN[name].text))
+        to_triton(parse_module(BROKEN[name].text))
 
 
 def test_the_reasons_are_many():
@@ -111,7 +112,7 @@ def unverified(broken: Broken) -> str:
     """
     text = re.sub(ON_FLAGS.format("signal"), r"\1 release system fence", broken.text)
     text = re.sub(ON_FLAGS.format("wait"), r"\1 acquire system", text)
-    source = emitted(parse_module(text))
+    source = to_triton(parse_module(text))
     if broken.shim is None:
         return source
     return source.replace("comet.runtime.shim", module_name(broken.shim))
@@ -124,7 +125,7 @@ def module_name(name: str) -> str:
 
 def test_what_is_accepted_is_right_and_what_is_rejected_fails(tmp_path: Path):
     runnable = {name: broken for name, broken in BROKEN.items() if broken.kept != CUT}
-    sources = {name: emitted(parse_module(text)) for name, text in RIGHT.items()}
+    sources = {name: to_triton(parse_module(text)) for name, text in RIGHT.items()}
     sources |= {name: unverified(broken) for name, broken in runnable.items()}
     expected = dict.fromkeys(RIGHT, "right")
     expected |= {name: broken.outcome for name, broken in runnable.items()}

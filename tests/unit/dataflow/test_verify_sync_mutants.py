@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 from gpu_ranks import SHARED_TEXTS, on_ranks
-from rank_runs import emitted, outcomes
+from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from sync_mutations import mutants
 from tile_trees import tiled
+from triton_modules import to_triton
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
@@ -48,8 +49,8 @@ def test_a_mutant_is_rejected_or_right(kind: str, tmp_path: Path):
     found = dict(mutants(module))
     accepted = {name: mutant for name, mutant in found.items() if is_accepted(mutant)}
     assert 0 < len(accepted) < len(found)
-    by_text = {emitted(mutant): name for name, mutant in accepted.items()}
-    by_text[emitted(module)] = "the program itself"
+    by_text = {to_triton(mutant): name for name, mutant in accepted.items()}
+    by_text[to_triton(module)] = "the program itself"
     sources = {f"mutant_{index}": text for index, text in enumerate(by_text)}
     wrong = {
         by_text[sources[name]]: outcome

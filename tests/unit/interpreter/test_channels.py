@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from paths import ROOT
-from rank_runs import emitted, outcomes
+from rank_runs import outcomes
 from semantics import assert_close, parse_module, random_inputs, run_passes
+from triton_modules import to_triton
 
 from comet.interpreter import run
 from comet.interpreter.tensor import Array
@@ -153,5 +154,5 @@ def test_the_documented_example_is_verified_and_runs(tmp_path: Path):
     module = run_passes(parse_module(DOCUMENTED + REFERENCE), "verify-sync")
     (a,) = random_inputs(module, "main")
     assert_close(run(module, "main", [a]), [a.sum(axis=1)])
-    found = outcomes({"documented": emitted(module)}, tmp_path, seeds=1)
+    found = outcomes({"documented": to_triton(module)}, tmp_path, seeds=1)
     assert found == {"documented": "right"}

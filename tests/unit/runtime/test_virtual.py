@@ -1,16 +1,16 @@
 """All ranks in one launch: as on one GPU, interpreted; and what a GPU is asked for."""
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 import torch
 from gpu_ranks import H200X8, SHARED_TEXTS
+from interpreting import reports
 from triton_modules import emitted
 
 from comet.runtime.coresidency import waits_for_itself
@@ -43,32 +43,11 @@ TEXTS = {
         for name in ("ag_gemm", "gemm_all_reduce", "ring_attention", "expert_gemm")
     },
 }
-REPORT = """
-import json, sys
-from comet.runtime.child import report
-from comet.runtime.request import request_of
-for text in sys.argv[1:]:
-    print(json.dumps(report(request_of(text))))
-"""
 
 
 def module_text(name: str, pattern: str, ranks: int = 2) -> str:
     options = f"ranks={ranks} pattern={pattern}"
     return emitted(TEXTS[name], f"{H200X8},triton-distributed{{{options}}}")
-
-
-def reports(requests: Sequence[Request]) -> list[dict[str, object]]:
-    """Interpret modules in a process of their own."""
-    command = [sys.executable, "-c", REPORT, *(each.text() for each in requests)]
-    done = subprocess.run(
-        command,
-        env=dict(os.environ, TRITON_INTERPRET="1"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("name", TEXTS)

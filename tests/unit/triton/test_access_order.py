@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from paths import ROOT, SAMPLES
 from rank_matrix import PATTERNS
-from rank_runs import emitted
 from semantics import comet_context, parse_module, run_passes
+from triton_modules import to_triton
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
@@ -113,7 +113,7 @@ def test_the_ir_has_the_accesses_of_the_program_in_their_order(name: str):
             module = run_passes(kernels(name), f"bsp-to-dataflow{{{options}}},{PLACED}")
         except PassFailedException:  # the pattern does not apply
             continue
-        assert list(in_text(emitted(module))) == list(in_ir(module)), options
+        assert list(in_text(to_triton(module))) == list(in_ir(module)), options
         compared += 1
     assert compared >= 6
 
@@ -121,6 +121,6 @@ def test_the_ir_has_the_accesses_of_the_program_in_their_order(name: str):
 def test_a_program_with_channels_has_them_too():
     before = parse_module((SAMPLES / f"{CHANNELS}.mlir").read_text())
     module = run_passes(before, f"{HARDWARE},{PLACED}")
-    found = list(in_text(emitted(module)))
+    found = list(in_text(to_triton(module)))
     assert found == list(in_ir(module))
     assert {word for words in found for word in words} == set(CALLS.values())
