@@ -74,12 +74,13 @@ def node_states(root: NodeOp, states: States) -> States:
 
 def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State, ...]:
     """Return the states of the results of `op`, given those of its operands."""
-    axes = {} if op.init_args() else _axes(op, depth)
-    folded = _folded_axes(op, states) if op.init_args() else ()
+    repeats = bool(op.init_args())
+    axes = {} if repeats else _axes(op, depth)
+    folded = _folded_axes(op, states) if repeats else ()
     local: States = {}
     for outer, argument in op.sliced:
         local[argument] = _entered(_without(states[outer], folded), argument, axes)
-    for argument in op.region_iter_args:
+    for argument in op.region_iter_args if repeats else ():
         if local[argument].uniform:
             like = _like_operands(op, argument, states)
             local[argument] = _without(like, folded)
@@ -105,8 +106,9 @@ def _axes(op: NodeOp, depth: int) -> dict[str, str]:
 
 
 def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
-    own = {axis: dim for axis, dim in axes.items() if dim in names_of(tile)}
-    return replace(state, sharded={**state.sharded, **own})
+    names = names_of(tile) if axes else ()
+    own = {axis: dim for axis, dim in axes.items() if dim in names}
+    return replace(state, sharded={**state.sharded, **own}) if own else state
 
 
 def _like_operands(op: NodeOp, iter_arg: SSAValue, states: States) -> State:
@@ -131,6 +133,8 @@ def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:
 
 
 def _without(state: State, axes: Sequence[str]) -> State:
+    if not axes:
+        return state
     return State(
         {axis: dim for axis, dim in state.sharded.items() if axis not in axes},
         {axis: kind for axis, kind in state.partial.items() if axis not in axes},

@@ -139,13 +139,14 @@ class NodeOp(IRDLOperation, ABC):
     @property
     def sliced(self) -> tuple[tuple[SSAValue, SSAValue], ...]:
         """The operands that the loops slice, each with its tile in the body."""
-        tiles = (*self.tiles, *self.region_iter_args)
-        return tuple(zip((*self.ins, *self.init_args()), tiles, strict=True))
+        count = len(self.operands) - len(self.with_args)
+        tiles = self.body.block.args[:count]
+        return tuple(zip(self.operands[:count], tiles, strict=True))
 
     @property
     def region_with_args(self) -> tuple[BlockArgument, ...]:
         """The block arguments that are operands `with`, unsliced."""
-        return tuple(self.body.block.args[len(self.ins) + len(self.init_args()) :])
+        return tuple(self.body.block.args[len(self.operands) - len(self.with_args) :])
 
     def set_operands(
         self, ins: Sequence[SSAValue], with_args: Sequence[SSAValue]

@@ -292,9 +292,15 @@ class CometAcceleratorPass(Pipeline):
     def mapped(
         self, ctx: Context, module: ModuleOp, sharded: Trial, strategy: Strategy
     ) -> Found[Trial]:
-        """Map a copy of a sharded module; return the passes and the cost."""
+        """
+        Map a copy of a sharded module; return the passes and the cost.
+
+        Only the lowered mapping is priced, and not, before that, each node of the tree.
+        """
         copy = module.clone()
-        passes = (*sharded.passes, *run_settled(self.map(strategy), ctx, copy))
+        *first, annotate, lower = self.map(strategy)
+        *done, lower, annotate = run_settled((*first, lower, annotate), ctx, copy)
+        passes = (*sharded.passes, *done, annotate, lower)
         (mapping,) = (op for op in copy.body.block.ops if isinstance(op, MappingOp))
         figures = estimate_of(mapping)
         assert figures is not None

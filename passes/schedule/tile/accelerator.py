@@ -214,7 +214,8 @@ class _Factors:
         hardware = self.template.hardware
         try:
             problem = self.template.problem_for(plan)
-            check_tool(problem, hardware)
+            if self.goal.model != "tool":  # which checks it as well
+                check_tool(problem, hardware)
             return price(problem, hardware, self.goal.model)
         except CostError:
             return None
