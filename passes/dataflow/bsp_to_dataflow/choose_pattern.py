@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import starmap
 from math import inf
 from typing import Literal, TypeAlias
 
@@ -24,8 +25,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.program import machine_for, read_plan
-from comet.cost.gpu.launch_plan import Machine, in_place
+from comet.cost.gpu.launch_plan import Machine, Plan, in_place
 from comet.cost.gpu.taxes import Taxes, price_plan
+from comet.cost.gpu.timeline import least_seconds
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import extents_of
@@ -244,6 +246,8 @@ class _Prices:
         self._machines = [
             machine_for(program, system, graph=graph) for program in _programs(module)
         ]
+        self._least: dict[PatternOptions, float] = {}
+        """Seconds that a candidate takes at least, however its messages are cut."""
         self.taxes: dict[PatternOptions, Taxes] = {}
         self.refused: dict[PatternName, str] = {}
         self._reasons: dict[PatternOptions, str] = {}
@@ -258,8 +262,15 @@ class _Prices:
         return round(self.taxes[candidate].total * 1e9)
 
     def bound(self, candidate: PatternOptions) -> float:
-        """Return the nanoseconds that the slowest kernel with other tiles takes."""
-        return max((self._alone[each] * 1e9 for each in candidate.tiles), default=0.0)
+        """
+        Return the nanoseconds that a candidate takes at least.
+
+        That is the slowest kernel with other tiles, or what was found when the same
+        candidate was priced with messages that are not cut.
+        """
+        alone = max((self._alone[each] for each in candidate.tiles), default=0.0)
+        least = self._least.get(replace(candidate, blocks=()), 0.0)
+        return round(max(alone, least) * 1e9)
 
     def found(self, candidate: PatternOptions) -> Found[PatternOptions]:
         """Return the price of a candidate, or raise why it has none."""
@@ -267,8 +278,8 @@ class _Prices:
             raise PassFailedException(self._reasons[candidate])
         if candidate not in self.taxes:
             raise PassFailedException(
-                f"a kernel alone takes {self.bound(candidate) * 1e-3:,.3f} us with "
-                "these tiles, longer than another candidate"
+                f"takes at least {self.bound(candidate) * 1e-3:,.3f} us, longer than "
+                "another candidate"
             )
         taxes = self.taxes[candidate]
         return Found(candidate, Cost(round(taxes.total * 1e9) * 1e-9), taxes.largest)
@@ -290,10 +301,13 @@ class _Prices:
     def _price(self, candidate: PatternOptions) -> Taxes:
         """Return the sum over the programs of the module."""
         changed = _programs(with_pattern(self._module, candidate, self._fixed))
-        found = [
-            _taxes(program, machine, self._levels, self._resident)
+        plans = [
+            (_plan(program, machine, self._levels, self._resident), machine)
             for program, machine in zip(changed, self._machines, strict=True)
         ]
+        if not candidate.blocks:
+            self._least[candidate] = sum(starmap(least_seconds, plans))
+        found = list(starmap(price_plan, plans))
         return Taxes(
             sum(taxes.busy for taxes in found),
             sum(taxes.launch for taxes in found),
@@ -307,14 +321,14 @@ def program_cost(
 ) -> Taxes:
     """Return the taxes of a program; raises `CostError` if it cannot be priced."""
     machine = machine_for(program, system, graph=graph)
-    return _taxes(program, machine, gpu_levels(system), resident)
+    return price_plan(_plan(program, machine, gpu_levels(system), resident), machine)
 
 
-def _taxes(
+def _plan(
     program: ProgramOp, machine: Machine, levels: GpuLevels, resident: bool
-) -> Taxes:
+) -> Plan:
     plan = read_plan(program, machine.device, levels)
-    return price_plan(in_place(plan) if resident else plan, machine)
+    return in_place(plan) if resident else plan
 
 
 def with_pattern(
