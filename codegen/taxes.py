@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -24,6 +23,7 @@ from comet.cost.gpu.timeline import Timeline, play
 from comet.dialects.arch import SystemOp
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.schedule import CopyOp
+from comet.text_table import aligned
 
 COLUMNS = (
     "step",
@@ -97,7 +97,7 @@ class PricedPlan:
     def text(self) -> str:
         """The table, a line for each step, with the unit of every number."""
         latency = _microseconds(self.timeline.latency)
-        table = _aligned([COLUMNS, *self._rows()])
+        table = "\n".join(aligned([COLUMNS, *self._rows()]))
         return f"{self.title}: {latency}\n\n{table}\n\n{MODEL}\n"
 
     def _rows(self) -> list[tuple[str, ...]]:
@@ -186,14 +186,3 @@ def _kilobytes(size: float) -> str:
 
 def _part(number: float, whole: float) -> str:
     return f"{100 * number / whole:.1f} %" if whole else "0.0 %"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table: the first column left-aligned, the others right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines: list[str] = []
-    for first, *rest in rows:
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)

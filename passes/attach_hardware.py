@@ -21,7 +21,7 @@ from comet.dialects.arch import ArchError, LevelOp, Path, SystemOp, find_system
 from comet.dialects.arch.yaml import system_of_fields
 from comet.dialects.collective import MeshOp
 from comet.hardware_file import read_hardware_file
-from comet.passes.analysis.hardware_mesh import check_mesh, mesh_of
+from comet.passes.analysis.hardware_mesh import check_mesh, hardware_mesh
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
     """Return the machine's mesh, None if the module has it; the two must be equal."""
     if not system.axes:
         return None
-    mesh = mesh_of(system)
+    mesh = hardware_mesh(system)
     for op in module.ops:
         if isinstance(op, MeshOp) and op.sym_name == mesh.sym_name:
             check_mesh(op, system)

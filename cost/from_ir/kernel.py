@@ -14,7 +14,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from comet.cost.gpu.capacity import REGISTER
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.summary import KernelSummary, Term, power_of_two
+from comet.cost.gpu.summary import KernelSummary, Term
 from comet.dialects.arch.gpu import rate_name
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
@@ -36,7 +36,7 @@ from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.transfer import PullOp, ReadOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.attributes import Combiner, power_of_two
 from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores

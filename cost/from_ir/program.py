@@ -34,8 +34,7 @@ from comet.cost.reals import longest, product
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.collective.mesh import lookup_mesh
-from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
@@ -56,14 +55,6 @@ DEFAULT_LAUNCH = LaunchNumbers(4, 1)
 """Of a node that has none yet."""
 
 
-def ranks_of(program: ProgramOp) -> int:
-    """Return how many ranks run a program: the mesh of the SPMD region around it."""
-    parent = program.parent_op()
-    if not isinstance(parent, SpmdOp):
-        return 1
-    return prod(lookup_mesh(parent, parent.mesh.string_value()).axis_extents.values())
-
-
 def machine_for(
     program: ProgramOp, system: SystemOp, *, graph: bool = False
 ) -> Machine:
@@ -73,13 +64,13 @@ def machine_for(
     With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
     where the system has no GPU.
     """
-    return machine_of(system, ranks_of(program), graph=graph)
+    return machine_of(system, rank_count(program), graph=graph)
 
 
 def steps_of(program: ProgramOp) -> dict[str, KernelOp | BarrierOp]:
     """Return the kernels and barriers of a program by the names of their steps."""
     steps: dict[str, KernelOp | BarrierOp] = {}
-    meets = ranks_of(program) > 1
+    meets = rank_count(program) > 1
     for op in program.body.block.ops:
         if isinstance(op, KernelOp):
             steps[op.sym_name.data] = op
@@ -136,7 +127,7 @@ class _Reader:
             numbers = LaunchNumbers(launch.warps, launch.stages)
         traffic = tensor_traffic(summary, blocks, gpu)
         sends = tuple(_sends(kernel, node))
-        ranks = ranks_of(self.program)
+        ranks = rank_count(self.program)
         receives = tuple(_receives(kernel, node, summary, blocks, ranks))
         values = dict.fromkeys((*node.ins, *node.outs))
         copies = not summary.dots and not summary.vectors

@@ -21,11 +21,6 @@ Blocks: TypeAlias = "Mapping[str, Real]"
 """The block size (elements) of each dimension of a kernel; arrays for many choices."""
 
 
-def power_of_two(extent: int) -> int:
-    """Return the smallest power of two that is at least `extent`."""
-    return 1 << (extent - 1).bit_length()
-
-
 @dataclass(frozen=True)
 class Term:
     """A cost of each element of a tile, inside some loops."""

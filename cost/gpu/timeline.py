@@ -65,10 +65,6 @@ class Timeline:
     """Seconds until the last rank has finished."""
     segments: tuple[Segment, ...]
 
-    def of_rank(self, rank: int) -> Iterator[Segment]:
-        """Iterate over the segments of one rank, in order."""
-        return (segment for segment in self.segments if segment.rank == rank)
-
 
 @dataclass(frozen=True)
 class PartTime:

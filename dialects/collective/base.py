@@ -75,7 +75,7 @@ class CollectiveAxes(SymbolUserOpInterface):
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, CollectiveOp)
-        verify_axes(op, lookup_mesh(op, op.mesh.string_value()), op.axis_names)
+        verify_axes(op, lookup_mesh(op, op.mesh), op.axis_names)
         op.verify_shape()
         if isinstance(op, RootedOp):
             op.verify_root()
@@ -119,7 +119,7 @@ class CollectiveOp(IRDLOperation, ABC):
     @property
     def group_size(self) -> int:
         """The number of instances in a group."""
-        return lookup_mesh(self, self.mesh.string_value()).size(self.axis_names)
+        return lookup_mesh(self, self.mesh).size(self.axis_names)
 
     def verify_shape(self) -> None:
         """Check the result's type; by default it is the operand's."""

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     StringAttr,
     SymbolNameConstraint,
+    SymbolRefAttr,
     i64,
 )
 from xdsl.ir import Operation
@@ -160,13 +161,14 @@ def _parse_table(parser: Parser, parse_value: Callable[[], T]) -> dict[str, T]:
     return table
 
 
-def lookup_mesh(op: Operation, symbol: str) -> MeshOp:
+def lookup_mesh(op: Operation, name: str | SymbolRefAttr) -> MeshOp:
     """
-    Return the mesh named `symbol` that `op` sees.
+    Return the mesh of that name that `op` sees.
 
     Raises VerifyException if there is none, or if it is invalid: its users may be
     verified first.
     """
+    symbol = name if isinstance(name, str) else name.string_value()
     mesh = SymbolTable.lookup_symbol(op, symbol)
     if not isinstance(mesh, MeshOp):
         raise VerifyException(

@@ -71,7 +71,7 @@ class SpmdShardings(SymbolUserOpInterface):
     def verify(self, op: Operation) -> None:
         assert isinstance(op, SpmdOp)
         op.verify_counts()
-        mesh = lookup_mesh(op, op.mesh.string_value())
+        mesh = lookup_mesh(op, op.mesh)
         for outer, inner, sharding in op.boundary():
             verify_sharding(op, mesh, outer, inner, sharding)
         verify_spmd(op, mesh)
@@ -291,3 +291,14 @@ def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
         for axis in group:
             if root != 0 or axis in state.sharded or axis in state.partial:
                 reject_rooted(op, state, [axis])
+
+
+def rank_count(op: Operation) -> int:
+    """Return how many instances run `op`: those of its SPMD region, or one."""
+    above = op.parent_op()
+    while above is not None and not isinstance(above, SpmdOp):
+        above = above.parent_op()
+    if above is None:
+        return 1
+    mesh = lookup_mesh(above, above.mesh)
+    return mesh.size(mesh.axis_extents)

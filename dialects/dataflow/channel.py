@@ -195,7 +195,7 @@ class ChannelMesh(SymbolUserOpInterface):
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, ChannelOp | ReceiveBufferOp)
-        verify_axes(op, lookup_mesh(op, op.mesh.string_value()), op.axis_names)
+        verify_axes(op, lookup_mesh(op, op.mesh), op.axis_names)
         op.verify_shards()
 
 
@@ -220,7 +220,7 @@ class _GroupOp(IRDLOperation, ABC):
     @property
     def ranks(self) -> int:
         """The number of ranks of the group."""
-        return lookup_mesh(self, self.mesh.string_value()).size(self.axis_names)
+        return lookup_mesh(self, self.mesh).size(self.axis_names)
 
     @property
     def type(self) -> ChannelType:

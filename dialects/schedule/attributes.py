@@ -245,6 +245,11 @@ class LaunchAttr(ParametrizedAttribute):
             printer.print_string(", ".join(numbers))
 
 
+def power_of_two(extent: int) -> int:
+    """Return the smallest power of two that is at least `extent`."""
+    return 1 << (extent - 1).bit_length()
+
+
 @irdl_attr_definition
 class BlocksAttr(ParametrizedAttribute):
     """
@@ -278,7 +283,7 @@ class BlocksAttr(ParametrizedAttribute):
 
     def size(self, dim: str, tile: int) -> int:
         """Return the block of a tile, the smallest one if it is not listed."""
-        return self.sizes.get((dim, tile), 1 << (tile - 1).bit_length())
+        return self.sizes.get((dim, tile), power_of_two(tile))
 
     def verify(self) -> None:
         for (dim, tile), size in self.sizes.items():

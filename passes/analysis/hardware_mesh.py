@@ -8,14 +8,14 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.collective.mesh import MeshOp
 
 
-def mesh_of(system: SystemOp) -> MeshOp:
+def hardware_mesh(system: SystemOp) -> MeshOp:
     """Return the mesh of the hardware, which has the name of the hardware."""
     return MeshOp(system.system_name, system.axes, system.axis_levels)
 
 
 def check_mesh(mesh: MeshOp, system: SystemOp) -> None:
     """Raise PassFailedException if `mesh` is not the mesh of the hardware."""
-    spanned = mesh_of(system)
+    spanned = hardware_mesh(system)
     if mesh.properties != spanned.properties:
         raise PassFailedException(
             f"the module's mesh @{mesh.sym_name.data} is {_described(mesh)}, but the "

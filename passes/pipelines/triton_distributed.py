@@ -293,7 +293,7 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
         region = spmd_region(func)
         if region is None:
             continue
-        mesh = lookup_mesh(region, region.mesh.string_value())
+        mesh = lookup_mesh(region, region.mesh)
         if (written := mesh.size(mesh.axis_extents)) != ranks:
             raise PassFailedException(
                 f"triton-distributed: @{func.sym_name.data} is written for {written} "

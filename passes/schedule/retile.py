@@ -21,7 +21,7 @@ from comet.dialects.compound import FoldOp, RenameOp
 from comet.dialects.compound.dims import extents_of, joined_extents, with_extents
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.analysis import assign_combiners
-from comet.dialects.schedule.attributes import LoopAttr
+from comet.dialects.schedule.attributes import LoopAttr, power_of_two
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import compute_block
@@ -30,7 +30,7 @@ from comet.passes.analysis.levels import compute_block
 def aligned_tile(extent: int, factor: int) -> int:
     """Return the even tile, as a power of two if that keeps the factor."""
     tile = even_tile(extent, factor)
-    power = 1 << (tile - 1).bit_length()
+    power = power_of_two(tile)
     return power if factor > 1 and even_tile(extent, power) == factor else tile
 
 

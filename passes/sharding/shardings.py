@@ -22,7 +22,7 @@ from comet.dialects.compound import (
     MapOp,
     ReduceOp,
 )
-from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.dims import iteration_dims
 
 SHARD = "collective.shard"
 """The sharding of an op's iterations, or of an argument or result of a function."""
@@ -33,12 +33,9 @@ ITERATING = (CastOp, ContractOp, ExtentOp, FoldOp, MapOp, ReduceOp)
 """The ops that compute; fill and rename follow the ops around them."""
 
 
-def iteration_dims(op: Operation) -> tuple[str, ...]:
-    """Return the dimensions that an elementary op loops over; none for other ops."""
-    if not isinstance(op, ITERATING):
-        return ()
-    values = (*op.operands, *op.results)
-    return tuple(dict.fromkeys(name for value in values for name in names_of(value)))
+def shardable_dims(op: Operation) -> tuple[str, ...]:
+    """Return the dimensions that an op can be sharded in: it iterates over them."""
+    return iteration_dims(op) if isinstance(op, ITERATING) else ()
 
 
 def part_dim(axes: Sequence[str]) -> str:
@@ -71,7 +68,7 @@ def read_sharding(attribute: Attribute, where: str) -> Sharding:
 
 def shard_op(op: Operation, sharding: Sharding) -> None:
     """Annotate an elementary op with the part of a sharding for its dimensions."""
-    dims = iteration_dims(op)
+    dims = shardable_dims(op)
     if own := {dim: axes for dim, axes in sharding.items() if dim in dims}:
         op.attributes[SHARD] = sharding_attr({**sharding_of_op(op), **own})
 

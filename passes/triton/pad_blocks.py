@@ -18,7 +18,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from comet.cost.gpu.summary import power_of_two
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import (
     element_type_of,
@@ -28,7 +27,7 @@ from comet.dialects.compound.dims import (
     names_of,
 )
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import BlocksAttr
+from comet.dialects.schedule.attributes import BlocksAttr, power_of_two
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.analysis.grid import grid_nodes

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import gcd, prod
+from math import gcd
 from typing import Self
 
 from xdsl.ir import Operation
 
-from comet.dialects.collective.mesh import lookup_mesh
-from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
 from comet.dialects.schedule import SpatialOp
@@ -141,17 +140,6 @@ class Slice:
             whole=False,
             unit=gcd(self.unit, length),
         )
-
-
-def rank_count(op: Operation) -> int:
-    """Return the number of ranks that run an operation."""
-    above = op.parent_op()
-    while above is not None and not isinstance(above, SpmdOp):
-        above = above.parent_op()
-    if above is None:
-        return 1
-    mesh = lookup_mesh(above, above.mesh.string_value())
-    return prod(mesh.axis_extents.values())
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ FOLDERS = {"comet": ROOT / "src" / "comet"} | {
 }
 
 LAYERS = (
-    ("kinds", "op_table", "registry", "runtime"),
+    ("kinds", "op_table", "registry", "runtime", "text_table"),
     ("dialects",),
     ("yaml_file", "hardware_file"),
     ("cost",),
@@ -56,7 +56,7 @@ BACKEND = "a back end is loaded when it is asked for"
 
 LATE = {
     "comet.passes.annotate_cost:plan_estimates": MACHINE,
-    "comet.passes.schedule.fuse:machine_of": MACHINE,
+    "comet.passes.schedule.fuse:fusion_machine": MACHINE,
     "comet.passes.schedule.tile:chosen_plan": MACHINE,
     "comet.runtime.child:_report_of_one": TORCH,
     "comet.runtime.child:_report_of_ranks": TORCH,

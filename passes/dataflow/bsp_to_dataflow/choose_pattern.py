@@ -125,11 +125,6 @@ class PatternChoice:
     refused: Mapping[PatternName, str]
     """Patterns that apply with no tiles, and why not."""
 
-    def of_pattern(self, pattern: PatternName) -> tuple[PatternOptions, Taxes] | None:
-        """Return the cheapest candidate of one pattern, None if it does not apply."""
-        found = [(c, t) for c, t in self.costs.items() if c.pattern == pattern]
-        return min(found, key=lambda pair: pair[1].total, default=None)
-
 
 def choose_pattern(
     module: ModuleOp,

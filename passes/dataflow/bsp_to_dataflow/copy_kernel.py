@@ -44,9 +44,7 @@ def even_power(extent: int, most: int) -> int:
     That is, ceil(extent / ceil(extent / tile)) is the tile again. The extent itself
     fits if it is not larger than `most`.
     """
-    if extent <= most:
-        return extent
-    tile = 1 << (most.bit_length() - 1)
+    tile = _power_within(extent, most)
     while block_extent(extent, -(-extent // tile)) != tile:
         tile //= 2
     return tile

@@ -25,7 +25,7 @@ Ragged: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
 
 def ragged_extents(region: SpmdOp) -> Ragged:
     """Return the uneven dimensions of the operands and results of a region's ops."""
-    mesh = lookup_mesh(region, region.mesh.string_value())
+    mesh = lookup_mesh(region, region.mesh)
     wholes = global_extents(region)
     return {
         value: uneven

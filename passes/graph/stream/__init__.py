@@ -25,7 +25,7 @@ from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.form import Statistics, name_values
 from comet.passes.graph.stream.forms import FORMS
-from comet.passes.sharding.shardings import iteration_dims, shard_op, sharding_of_op
+from comet.passes.sharding.shardings import shard_op, shardable_dims, sharding_of_op
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class StreamPass(ModulePass):
         if self.dim is not None:
             _check_dim(functions, self.dim)
         for func in functions:
-            for dim in reduced_dims(func) if self.dim is None else (self.dim,):
+            for dim in dims_of_reductions(func) if self.dim is None else (self.dim,):
                 found = plan_folds(func, dim)
                 if self.dim is not None and not found:
                     _check_alone(func, dim)
@@ -52,7 +52,7 @@ class StreamPass(ModulePass):
 
 
 def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:
-    dims = {d for f in functions for op in f.body.walk() for d in iteration_dims(op)}
+    dims = {d for f in functions for op in f.body.walk() for d in shardable_dims(op)}
     if dim not in dims:
         raise PassFailedException(
             f"stream: no op has the dimension {dim}; the module's dimensions are "
@@ -60,7 +60,7 @@ def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:
         )
 
 
-def reduced_dims(func: FuncOp) -> tuple[str, ...]:
+def dims_of_reductions(func: FuncOp) -> tuple[str, ...]:
     """Return the dimensions that reductions of `func` reduce, in program order."""
     reductions = (op for op in func.body.block.ops if isinstance(op, ReduceOp))
     return tuple(dict.fromkeys(dim for op in reductions for dim in op.reduced))

@@ -75,7 +75,7 @@ class FusePass(ChoosingPass):
         system = attached_system(op)
         goal = Goal(self.model, self.objective)
         goal.check(self.name, on_gpu=system.gpu is not None)
-        machine = machine_of(system)
+        machine = fusion_machine(system)
         options = Options(self.strategy, self.chunks, self.between, goal)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             region_dce(func.body)
@@ -84,7 +84,7 @@ class FusePass(ChoosingPass):
             machine.fuse(func, options)
 
 
-def machine_of(system: SystemOp) -> Machine:
+def fusion_machine(system: SystemOp) -> Machine:
     """Return the kind of machine of the attached hardware."""
     if system.gpu is None:
         from comet.passes.schedule.fuse.accelerator import Accelerator

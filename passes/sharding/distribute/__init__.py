@@ -22,8 +22,8 @@ from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.sharding.shardings import (
     MESH,
     SHARD,
-    iteration_dims,
     select_mesh,
+    shardable_dims,
     sharding_of_op,
 )
 
@@ -90,7 +90,7 @@ def plan_distribution(
     Raises PassFailedException if no op has the dimension, or if one is already sharded
     in it or over one of the axes.
     """
-    ops = {op: iteration_dims(op) for op in func.body.block.ops}
+    ops = {op: shardable_dims(op) for op in func.body.block.ops}
     known = sorted({name for names in ops.values() for name in names})
     targets = [op for op, names in ops.items() if dim in names and chosen.has(op)]
     if not known:

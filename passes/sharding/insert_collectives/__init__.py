@@ -56,8 +56,8 @@ from comet.passes.sharding.shardings import (
     MESH,
     SHARD,
     check_sharding,
-    iteration_dims,
     select_mesh,
+    shardable_dims,
     sharding_of_op,
 )
 
@@ -181,7 +181,7 @@ def _follows(op: Operation) -> bool:
 
 
 def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:
-    dims = iteration_dims(op)
+    dims = shardable_dims(op)
     if not isinstance(op, ITERATING):
         raise PassFailedException(
             f"insert-collectives: '{op.name}' is no elementary op; run decompose first"

@@ -32,7 +32,7 @@ from comet.dialects.collective import (
     RootReduceOp,
 )
 from comet.dialects.collective.base import Algorithm, CollectiveOp
-from comet.dialects.collective.mesh import MeshOp, lookup_mesh
+from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp, region_states
 from comet.dialects.collective.state import States
 from comet.dialects.compound.dims import extents_of
@@ -106,7 +106,7 @@ class PlaceCollectivesPass(ChoosingPass):
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
                 for collective, steps in plan_levels(region, self):
-                    split_by_level(collective, steps, mesh_of(region))
+                    split_by_level(collective, steps, lookup_mesh(region, region.mesh))
                 for choice in plan_choices(region, self):
                     apply_choice(choice)
                 separate_gathered_dims(region)
@@ -151,11 +151,6 @@ class Placement:
     """The dimension to scatter, where there is one that no axis splits."""
 
 
-def mesh_of(region: SpmdOp) -> MeshOp:
-    """Return the mesh that a region runs on."""
-    return lookup_mesh(region, region.mesh.string_value())
-
-
 def plan_levels(
     region: SpmdOp, options: PlaceCollectivesPass
 ) -> list[tuple[CollectiveOp, tuple[LevelStep, ...]]]:
@@ -165,7 +160,7 @@ def plan_levels(
     Raises PassFailedException if no axis of the mesh lies at the level `at`.
     """
     hierarchical = options.algorithm == "hierarchical"
-    mesh = mesh_of(region)
+    mesh = lookup_mesh(region, region.mesh)
     return [
         (op, plan_steps(op, mesh, options.at, hierarchical=hierarchical))
         for op in region.body.block.ops

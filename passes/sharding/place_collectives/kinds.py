@@ -174,7 +174,7 @@ def root_suffices(region: SpmdOp, op: AllGatherOp) -> bool:
     It can where nothing behind exchanges along the same axes, or needs the shard of
     another instance.
     """
-    mesh = lookup_mesh(region, region.mesh.string_value())
+    mesh = lookup_mesh(region, region.mesh)
     try:
         states = region_states(region, {op.result: {op.axis_names: ROOT}})
         verify_results(region, mesh, states)

@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
-from comet.dialects.collective.spmd import SpmdOp, YieldOp
+from comet.dialects.collective.spmd import SpmdOp, YieldOp, rank_count
 from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.dialects.dataflow.channel import ChannelMode, ReceiveBufferOp
 from comet.dialects.dataflow.flags import FlagsOp
@@ -28,7 +28,6 @@ from comet.dialects.tl.plan import (
 )
 from comet.op_table import OpTable
 from comet.passes.triton.lower_to_triton.kernel import LoweredKernel
-from comet.passes.triton.slices import rank_count
 
 COUNTERS = TensorType(i32, [2])
 """The number of launches that have ended, and of programs that have."""

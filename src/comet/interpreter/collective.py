@@ -37,7 +37,7 @@ from comet.interpreter.tensor import Tensor
 
 @evaluate.register
 def _(op: SpmdOp, machine: Interpreter, args: Values) -> Values:
-    mesh = lookup_mesh(op, op.mesh.string_value())
+    mesh = lookup_mesh(op, op.mesh)
     boundary = op.boundary()
     inputs, outputs = boundary[: len(args)], boundary[len(args) :]
     local = [
@@ -80,7 +80,7 @@ def _whole(value: Tensor, outer: SSAValue, sharding: Sharding, mesh: MeshOp) -> 
 
 def _group(op: CollectiveOp) -> dict[str, int]:
     """Return the extents of the op's mesh axes, the first one major."""
-    extents = lookup_mesh(op, op.mesh.string_value()).axis_extents | _idle(op)
+    extents = lookup_mesh(op, op.mesh).axis_extents | _idle(op)
     return {axis: extents[axis] for axis in op.axis_names}
 
 

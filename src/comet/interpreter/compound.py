@@ -152,7 +152,7 @@ def _split_axes(op: IndexOp) -> dict[str, int]:
         region = region.parent_op()
     if region is None:
         raise InterpretationError(f"'{op.name}' op counts a shard outside of any mesh")
-    extents = lookup_mesh(region, region.mesh.string_value()).axis_extents
+    extents = lookup_mesh(region, region.mesh).axis_extents
     return {axis: extents[axis] for axis in op.axis_names}
 
 

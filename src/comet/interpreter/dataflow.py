@@ -92,7 +92,7 @@ def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:
     """Return what each rank reads after every rank has stored its `value`."""
     type_: ChannelType = channel.type
     extents = extents_of(type_.received)
-    mesh = lookup_mesh(channel, channel.mesh.string_value()).axis_extents
+    mesh = lookup_mesh(channel, channel.mesh).axis_extents
     group = {axis: mesh[axis] for axis in channel.axis_names}
     seen = join(value, type_.gather, group, extents[type_.gather])
     if type_.split is not None:

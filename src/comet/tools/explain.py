@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.dialects.arch import find_system
 from comet.passes.search.goal import Cost
 from comet.passes.search.record import Choice, Row, session
+from comet.text_table import aligned
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def _table(choice: Choice, on_gpu: bool) -> str:
         (f"{'*' if index == choice.chosen else ' '} {row.label}", *_cells(row, on_gpu))
         for index, row in enumerate(choice.rows)
     ]
-    lines = _aligned(texts)
+    lines = aligned(texts, left=(0, len(texts[0]) - 1))
     return "\n".join([f"{choice.name} for {choice.place}{within}", *lines, ""])
 
 
@@ -56,11 +57,3 @@ def _numbers(cost: Cost, on_gpu: bool) -> tuple[str, ...]:
     if on_gpu:
         return (f"{cost.latency * 1e6:,.3f}",)
     return f"{cost.latency:,.0f}", f"{cost.energy:,.0f}"
-
-
-def _aligned(texts: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield aligned lines: numbers to the right, first and last column to the left."""
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    for first, *numbers, last in texts:
-        right = (n.rjust(width) for n, width in zip(numbers, widths[1:], strict=False))
-        yield "  ".join((first.ljust(widths[0]), *right, last)).rstrip()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from comet.dialects.comet import CollectiveOp, OperationOp, TileOp
 from comet.dialects.cost import estimate_of
+from comet.text_table import aligned
 
 HEADER: tuple[str, ...] = ("node", "where", "factors", "moves or computes", "cycles")
 
@@ -63,12 +64,6 @@ def format_table(rows: Sequence[MappingRow]) -> str:
     """Format rows below the header; the first column is indented like the tree."""
     texts: list[tuple[str, ...]] = [HEADER]
     texts += [("  " * row.depth + row.cells[0], *row.cells[1:]) for row in rows]
-    widths = [max(len(text[i]) for text in texts) for i in range(len(HEADER))]
-    texts.insert(1, tuple("-" * width for width in widths))
-    return "\n".join(_line(text, widths) for text in texts)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    *texts, number = zip(cells, widths, strict=True)
-    left = "  ".join(cell.ljust(width) for cell, width in texts)
-    return f"{left}  {number[0].rjust(number[1])}".rstrip()
+    rule = tuple("-" * max(map(len, column)) for column in zip(*texts, strict=True))
+    texts.insert(1, rule)
+    return "\n".join(aligned(texts, left=range(len(HEADER) - 1)))

@@ -4,7 +4,7 @@ import pytest
 from rank_plans import hardware_pass, program_text
 from semantics import parse_module, run_passes
 
-from comet.cost.from_ir.program import plan_of, ranks_of
+from comet.cost.from_ir.program import plan_of
 from comet.cost.gpu.launch_plan import (
     Barrier,
     Launch,
@@ -16,6 +16,7 @@ from comet.cost.gpu.launch_plan import (
 )
 from comet.cost.gpu.taxes import Taxes
 from comet.dialects.arch import attached_system
+from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import ProgramOp
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import program_cost
 
@@ -26,7 +27,7 @@ def plan(pattern: str) -> Plan:
     module = run_passes(parse_module(program_text(pattern)), hardware_pass())
     system = attached_system(module)
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
-    assert ranks_of(program) == 2
+    assert rank_count(program) == 2
     return plan_of(program, system)
 
 

@@ -21,7 +21,7 @@ from comet.cost.gpu.launch_plan import (
     Send,
 )
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
-from comet.cost.gpu.timeline import part_time, play
+from comet.cost.gpu.timeline import Segment, Timeline, part_time, play
 
 GPU = replace(
     H200,
@@ -49,6 +49,11 @@ NODE = Machine(GPU, NET, 6e-6, skew=0.03)
 MESSAGE = 2.0**18
 WORK = KernelWork(224, 4e6, 0, 2e6, 1e6, 60e6, 128, "f16", 4)
 COPY = KernelWork(16, 0, 0, 0, 32768, 9 * MESSAGE, 1)
+
+
+def segments_of(timeline: Timeline, rank: int) -> list[Segment]:
+    """Return the segments of one rank, in order."""
+    return [segment for segment in timeline.segments if segment.rank == rank]
 
 
 def consumer(remote: bool, waits: bool) -> Launch:
@@ -133,7 +138,7 @@ def test_every_rank_is_always_doing_one_thing(machine: Machine, plan: Plan) -> N
     timeline = play(plan, machine)
     for rank in range(timeline.ranks):
         now = 0.0
-        for segment in timeline.of_rank(rank):
+        for segment in segments_of(timeline, rank):
             assert segment.start == pytest.approx(now, rel=1e-9, abs=1e-15)
             assert segment.seconds > 0
             now = segment.start + segment.seconds
@@ -170,7 +175,7 @@ def test_without_skew_nobody_is_slower_than_another(plan: Plan) -> None:
     even = price_plan(plan, replace(NODE, skew=0.0))
     assert even.total < price_plan(plan, NODE).total
     ends = {
-        max(s.start + s.seconds for s in play(plan, NODE).of_rank(rank))
+        max(s.start + s.seconds for s in segments_of(play(plan, NODE), rank))
         for rank in range(8)
     }
     assert max(ends) == pytest.approx(min(ends))
@@ -277,9 +282,9 @@ def test_the_own_share_needs_no_link() -> None:
     gemm = Part("gemm", replace(WORK, rounds=0), receives=(reader,))
     slow = with_net(replace(NODE, skew=0.0), bandwidth=7e9)
     timeline = play((Launch("f", (part, gemm)),), slow)
-    first = next(s for s in timeline.of_rank(0) if s.part == "gemm")
+    first = next(s for s in segments_of(timeline, 0) if s.part == "gemm")
     assert first.kind == "signal"
-    waits = [s for s in timeline.of_rank(0) if s.kind == "wait"]
+    waits = [s for s in segments_of(timeline, 0) if s.kind == "wait"]
     assert len(waits) == 1
     assert waits[0].start > first.start
 

@@ -17,10 +17,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.capacity import LaunchNumbers, fits
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.summary import KernelSummary, power_of_two
+from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price, rank
 from comet.cost.reals import Real
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.attributes import LaunchAttr, power_of_two
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.search import Candidate, Cost, Found
 
