@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -102,6 +103,11 @@ class _Reader:
     device: Device
     levels: GpuLevels
 
+    @cached_property
+    def ranks(self) -> int:
+        """How many ranks run the program."""
+        return rank_count(self.program)
+
     def steps(self) -> Iterator[Step]:
         """Yield what is launched, in order."""
         for name, op in steps_of(self.program).items():
@@ -127,8 +133,7 @@ class _Reader:
             numbers = LaunchNumbers(launch.warps, launch.stages)
         traffic = tensor_traffic(summary, blocks, gpu)
         sends = tuple(_sends(kernel, node))
-        ranks = rank_count(self.program)
-        receives = tuple(_receives(kernel, node, summary, blocks, ranks))
+        receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))
         values = dict.fromkeys((*node.ins, *node.outs))
         copies = not summary.dots and not summary.vectors
         kept = [

@@ -131,5 +131,6 @@ def _unscattered(op: AllGatherOp) -> SSAValue | None:
 
 def _retype(values: Sequence[SSAValue], extents: Mapping[str, int]) -> None:
     for value in values:
-        if (fitting := with_extents(value.type, extents)) != value.type:
+        if any(extents.get(dim, n) != n for dim, n in extents_of(value).items()):
+            fitting = with_extents(value.type, extents)
             Rewriter.replace_value_with_new_type(value, fitting)
