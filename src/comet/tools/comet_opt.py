@@ -196,7 +196,7 @@ def main() -> None:
     """Run comet-opt on the arguments of the process."""
     # IR is large and linked: garbage collection would take more time than all the rest.
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(500_000, 20, 100)
     with one_sentence_errors(TOOL):
         CometOptMain().run()
     gc.freeze()  # The process ends: its last collection need not visit what is left.
