@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from ctypes import CDLL
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias, TypeVar
@@ -26,6 +27,9 @@ Costs: TypeAlias = Callable[[Mappings, Hardware, Flows], tuple[Real, Real]]
 """Latency (cycles) and energy (pJ) of mappings whose flows are known."""
 
 ScalarT = TypeVar("ScalarT", np.float64, np.bool_)
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Options of `mallopt`, see its manual page: bytes."""
 
 AT_ONCE = 16000
 """How many mappings are priced at once: their arrays fit reused memory."""
@@ -104,11 +108,14 @@ def _joined(
 @cache
 def _keep_memory() -> None:
     """
-    Let the C library keep freed memory: memory that it returns is cleared when it comes
-    back. Freeing a large block makes glibc keep twice as much; elsewhere nothing
-    happens.
+    Let glibc keep freed memory: memory that it returns is cleared when it comes back.
+
+    Other C libraries have no `mallopt`, or ignore it.
     """
-    np.empty(31 << 20, np.uint8)
+    library = CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(M_MMAP_THRESHOLD, 1 << 25)
+        library.mallopt(M_TRIM_THRESHOLD, 1 << 30)
 
 
 def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:

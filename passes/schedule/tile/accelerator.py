@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from typing import TypeAlias
 
 import numpy as np
@@ -236,23 +236,30 @@ def samples(template: Template, plan: Plan) -> Values:
 
 
 def neighbours(template: Template, plan: Plan) -> Values:
-    """Return the plans that differ in one factor, or in two of one dimension or key."""
+    """
+    Return the plans that differ in one factor, or in two of one dimension or key.
+
+    Each is there once, and `plan` is not.
+    """
     current = factors_of(plan)
+    others = {
+        factor: [n for n in divisors(template.extent[factor]) if n != value]
+        for factor, value in current.items()
+    }
     moves = [(factor,) for factor in current] + [
-        pair
-        for pair in combinations(current, 2)
-        if pair[0][1] == pair[1][1] or pair[0][0] == pair[1][0]
+        (second, first)
+        for first, second in combinations(current, 2)
+        if first[1] == second[1] or first[0] == second[0]
     ]
-    choices = {factor: divisors(template.extent[factor]) for factor in current}
-    grids = [np.meshgrid(*(choices[factor] for factor in move)) for move in moves]
-    rows = sum(grid[0].size for grid in grids)
-    columns = {factor: np.full(rows, value) for factor, value in current.items()}
-    first = 0
-    for move, grid in zip(moves, grids, strict=True):
-        last = first + grid[0].size
-        for factor, axis in zip(move, grid, strict=True):
-            columns[factor][first:last] = axis.ravel()
-        first = last
+    changes = [
+        tuple(zip(move, values, strict=True))
+        for move in moves
+        for values in product(*(others[factor] for factor in move))
+    ]
+    columns = {factor: np.full(len(changes), n) for factor, n in current.items()}
+    for row, change in enumerate(changes):
+        for factor, value in change:
+            columns[factor][row] = value
     return columns
 
 

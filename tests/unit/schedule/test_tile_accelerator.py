@@ -15,7 +15,13 @@ from comet.cost.accelerator.problem import Problem
 from comet.dialects.arch import attached_system
 from comet.passes.annotate_cost.accelerator import lowered_estimate
 from comet.passes.schedule.plan_string import format_plan
-from comet.passes.schedule.tile.accelerator import divisors, factors_of, finest, search
+from comet.passes.schedule.tile.accelerator import (
+    divisors,
+    factors_of,
+    finest,
+    neighbours,
+    search,
+)
 from comet.passes.schedule.tile.template import Candidates, Template, make_template
 
 STRATEGIES = ("none", "isolate_contractions", "partial", "full")
@@ -52,6 +58,16 @@ def test_the_finest_tiles_cut_as_far_out_as_they_can():
 def test_row_reductions_are_not_cut_outside_of_what_they_feed():
     assert template_of("full").loops["DRAM", None] == ("M",)
     assert template_of("none").loops["DRAM", "contract"] == ("M", "K", "N")
+
+
+def test_a_neighbour_is_tried_once_and_differs():
+    template = template_of("none")
+    plan = finest(template)
+    columns = neighbours(template, plan)
+    tried = np.stack([*columns.values()], axis=1)
+    assert len(np.unique(tried, axis=0)) == len(tried)
+    changed = (tried != np.array([*factors_of(plan).values()])).sum(axis=1)
+    assert set(changed) == {1, 2}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
