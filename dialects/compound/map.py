@@ -1,8 +1,8 @@
 """
-The elementwise op `map`, and its canonicalization for neutral and absorbing operands.
+The elementwise op `map`, and its canonicalization for neutral operands.
 
-A fold whose dimension is one chunk starts from neutral iter_args; these patterns turn
-it into the plain form. They assume finite values, as neutral elements are finite:
+A fold whose dimension is one chunk starts from neutral iter_args; the pattern turns it
+into the plain form. It assumes finite values, as neutral elements are finite:
 max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0
 for x = inf or NaN.
 """
@@ -103,7 +103,7 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return DropNeutralOperand(), AbsorbZero()
+        return (DropNeutralOperand(),)
 
     def verify_(self) -> None:
         arity = MAP_ARITY[self.kind.data]
@@ -151,11 +151,25 @@ def neutral_operand(op: MapOp) -> SSAValue | None:
     """Return the operand that equals the result because the other is neutral."""
     neutral = _neutral(op)
     for kept, other in _pairs(op):
-        constant = constant_of(other)
-        known = constant is not None and constant == neutral
-        if known and kept.type == op.result.type:
+        known = is_zero(other) if neutral == 0 else constant_of(other) == neutral
+        if neutral is not None and known and kept.type == op.result.type:
             return kept
     return None
+
+
+def is_zero(value: SSAValue) -> bool:
+    """Return whether all elements are 0, also as 0 * x or 0 / x."""
+    seen, pending = set[SSAValue](), [value]
+    while pending:
+        factor = pending.pop()
+        if constant_of(factor) == 0:
+            return True
+        op = factor.owner
+        if factor not in seen and isinstance(op, MapOp):
+            absorbing = {MapKind.MULT: op.inputs, MapKind.DIV: op.inputs[:1]}
+            pending += absorbing.get(op.kind.data, ())
+        seen.add(factor)
+    return False
 
 
 def _pairs(op: MapOp) -> list[tuple[SSAValue, SSAValue]]:
@@ -182,19 +196,14 @@ def _neutral(op: MapOp) -> float | None:
 
 
 class DropNeutralOperand(RewritePattern):
-    """x + 0, x - 0, x * 1, x / 1, max(x, lowest) and min(x, highest finite) are x."""
+    """
+    x + 0, x - 0, x * 1, x / 1, max(x, lowest) and min(x, highest finite) are x.
+
+    So is x + 0 y. But 0 y alone stays: a constant would not have the dimensions of y to
+    loop over.
+    """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
         if (kept := neutral_operand(op)) is not None:
             rewriter.replace(op, (), (kept,))
-
-
-class AbsorbZero(RewritePattern):
-    """0 * x and 0 / x are 0."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
-        absorbing = {MapKind.MULT: op.inputs, MapKind.DIV: op.inputs[:1]}
-        if any(constant_of(v) == 0 for v in absorbing.get(op.kind.data, ())):
-            rewriter.replace(op, FillOp(0.0, op.result.type))

@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
@@ -78,7 +77,7 @@ class FusePass(ChoosingPass):
         machine = fusion_machine(system)
         options = Options(self.strategy, self.chunks, self.between, goal)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            region_dce(func.body)
+            machine.simplify(func)
             check_folds(func)
             check_constants(func, machine)
             machine.fuse(func, options)

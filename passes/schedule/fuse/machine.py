@@ -30,6 +30,10 @@ class Machine(Protocol):
     the border of a node.
     """
 
+    def simplify(self, func: FuncOp) -> None:
+        """Remove what the machine need not compute, before the ops are checked."""
+        ...
+
     def computes_in_place(self, op: Operation) -> bool:
         """Return whether nodes compute the constants of `op` without a loop."""
         ...

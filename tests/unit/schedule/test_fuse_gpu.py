@@ -148,3 +148,32 @@ def test_an_extent_is_the_same_in_a_loop_over_another_dimension():
     fuse = f"{H200},fuse{{strategy=partial between=recompute}}"
     for passes in (fuse, f"{fuse},tile"):
         assert_same_meaning(before, run_passes(before, passes), "f")
+
+
+ZEROED = """
+!n = tensor<6xf32, #compound.dims<N>>
+!s = tensor<f32, #compound.dims<>>
+func.func @f(%a: !n) -> !s {{
+  %zero = compound.fill 0.0 : !n
+  %five = compound.fill 5.0 : !n
+  %zeroed = compound.map mult %a, %zero : !n, !n -> !n
+  %shifted = compound.map add %five, %zeroed : !n, !n -> !n
+  %e = compound.map exp {of} : !n -> !n
+  %sum = compound.reduce add %e : !n -> !s
+  func.return %sum : !s
+}}
+"""
+"""Sums over a dimension that only an argument with the factor 0 has."""
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_factor_of_zero_leaves_a_dimension_to_loop_over(options: str) -> None:
+    before = run_passes(parse_module(ZEROED.format(of="%zeroed")), H200)
+    assert_same_meaning(before, run_passes(before, f"fuse{{{options}}}"), "f")
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_what_simplifying_makes_constant_is_checked(options: str) -> None:
+    before = run_passes(parse_module(ZEROED.format(of="%shifted")), H200)
+    with pytest.raises(PassFailedException, match="over N, which only constants have"):
+        run_passes(before, f"fuse{{{options}}}")

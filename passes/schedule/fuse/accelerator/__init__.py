@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+from xdsl.transforms.dead_code_elimination import region_dce
 
 from comet.dialects.arch import SystemOp
 from comet.passes.schedule.fuse.accelerator.auto import fuse_cheapest, open_strategies
@@ -18,6 +19,9 @@ class Accelerator(Machine):
     """A chain of memories: root, clusters, and cores with their own buffers."""
 
     system: SystemOp
+
+    def simplify(self, func: FuncOp) -> None:
+        region_dce(func.body)
 
     def computes_in_place(self, op: Operation) -> bool:
         return False

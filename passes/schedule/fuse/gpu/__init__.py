@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
+from comet.passes.schedule.fuse.gpu.trial import simplify
 from comet.passes.schedule.fuse.machine import Machine, Options
 
 
@@ -24,6 +25,9 @@ class Gpu(Machine):
     """Device memory, and multiprocessors with shared memory and registers."""
 
     system: SystemOp
+
+    def simplify(self, func: FuncOp) -> None:
+        simplify(func)
 
     def computes_in_place(self, op: Operation) -> bool:
         return all(

@@ -17,7 +17,6 @@ from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
@@ -57,7 +56,6 @@ def fuse_function(
     plan of `func`. Raises PassFailedException if an op alone does not fit or cannot be
     lowered, or is of another level.
     """
-    cse(func)
     trials, levels = Trials(system), gpu_levels(system)
     ranks = spmd_region(func) is not None
     candidates = [

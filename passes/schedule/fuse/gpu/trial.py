@@ -156,7 +156,7 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
 
 
 def simplify(func: FuncOp) -> None:
-    """Fold the first step of a fold on its neutral element, and remove duplicates."""
+    """Remove neutral operands, such as the init args of one step, and duplicates."""
     PatternRewriteWalker(
         CanonicalizationRewritePattern(), post_walk_func=region_dce
     ).rewrite_region(func.body)

@@ -17,17 +17,22 @@ func.func @neutral(%x: tensor<4xf16, #compound.dims<M>>) -> (tensor<4xf16, #comp
 
 // -----
 
-func.func @absorbing(%x: tensor<4xf32, #compound.dims<M>>) -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>) {
+// A term with the factor 0 is dropped; what is a factor 0 by itself keeps its dimensions.
+
+func.func @absorbing(%x: tensor<4xf32, #compound.dims<M>>, %y: tensor<4xf32, #compound.dims<M>>) -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>) {
   %zero = compound.fill 0.0 : tensor<f32, #compound.dims<>>
   %mult = compound.map mult %x, %zero : tensor<4xf32, #compound.dims<M>>, tensor<f32, #compound.dims<>> -> tensor<4xf32, #compound.dims<M>>
   %div = compound.map div %zero, %x : tensor<f32, #compound.dims<>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
-  func.return %mult, %div : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>
+  %more = compound.map mult %y, %mult : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %add = compound.map add %more, %y : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %sub = compound.map sub %y, %div : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %add, %sub, %mult : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>
 }
 
 // CHECK:      func.func @absorbing
-// CHECK-NEXT:   %mult = compound.fill 0.000000e+00 : tensor<4xf32, #compound.dims<M>>
-// CHECK-NEXT:   %div = compound.fill 0.000000e+00 : tensor<4xf32, #compound.dims<M>>
-// CHECK-NEXT:   func.return %mult, %div
+// CHECK-NEXT:   %zero = compound.fill
+// CHECK-NEXT:   %mult = compound.map mult %x, %zero
+// CHECK-NEXT:   func.return %y, %y, %mult
 
 // -----
 
