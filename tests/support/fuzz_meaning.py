@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -19,7 +19,9 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import InterpretationError
 
+from comet.dialects.compound import FoldOp
 from comet.dialects.compound.dims import element_type_of
+from comet.interpreter.chunking import FoldTree, Merge, Steps, whole
 from comet.interpreter.machine import Interpreter, dims_of, run
 from comet.interpreter.tensor import Array, Tensor
 from comet.passes.analysis.functions import compute_functions
@@ -90,9 +92,38 @@ def compiled(module: ModuleOp, pipeline: str, expected: Meaning) -> ModuleOp:
 
 
 def meaning_of(module: ModuleOp) -> Meaning:
-    """Return what each function computes on random inputs; nothing if one is large."""
+    """
+    Return what functions compute on random inputs; nothing if a value is large.
+
+    A function computes nothing definite if it depends on how its folds are cut.
+    """
     names = () if _largest(module) > LARGEST else _functions(module)
-    return Meaning(module, {name: _results(module, name) for name in names})
+    found = {name: _results(module, name) for name in names}
+    if any(isinstance(op, FoldOp) for op in module.walk()):
+        found = {name: r for name, r in found.items() if _is_lawful(module, name, r)}
+    return Meaning(module, found)
+
+
+def _steps(size: int) -> FoldTree:
+    return Steps((size,) if size else ())
+
+
+CUTS: tuple[Callable[[int], FoldTree], ...] = (
+    lambda extent: Steps((1,) * extent),
+    lambda extent: Merge(_steps(extent // 2), _steps(extent - extent // 2)),
+    lambda extent: Merge(_steps(extent), _steps(0)),
+    lambda extent: Merge(_steps(0), _steps(extent)),
+)
+"""Other ways to cut a fold: chunks of one element, halves, and all with nothing."""
+
+
+def _is_lawful(module: ModuleOp, name: str, expected: Sequence[Array]) -> bool:
+    """Whether a function computes the same however its folds are cut."""
+    try:
+        cuts = [_results(module, name, cut) for cut in CUTS]
+    except (InterpretationError, ValueError):
+        return False  # A step that computes on the whole extent takes no chunk.
+    return all(_largest_error(results, expected) <= TOLERANCE for results in cuts)
 
 
 def _functions(module: ModuleOp) -> list[str]:
@@ -104,9 +135,11 @@ def _functions(module: ModuleOp) -> list[str]:
     ]
 
 
-def _results(module: ModuleOp, name: str) -> list[Array]:
+def _results(
+    module: ModuleOp, name: str, chunks: Callable[[int], FoldTree] = whole
+) -> list[Array]:
     with np.errstate(all="ignore"):
-        return run(module, name, random_inputs(module, name))
+        return run(module, name, random_inputs(module, name), chunks)
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:

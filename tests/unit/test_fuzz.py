@@ -88,3 +88,35 @@ def test_roundings_do_not_move_a_mask() -> None:
     }}"""
     module = run_passes(parse_module(text), "decompose")
     assert sensitivity(module, "main", [random_inputs(module, "main")]) < 0.05
+
+
+MAXIMUM = """
+!x = tensor<4x6xf32, #compound.dims<M, K>>
+!m = tensor<4xf32, #compound.dims<M>>
+func.func @main(%x: !x) -> !m {{
+  %low = compound.fill -1.0e+30 : !m
+  %m = compound.fold over "K" ins(%x : !x) init(%low : !m) step {{
+  ^bb0(%c: !x, %old: !m):
+    %top = compound.reduce max %c : !x -> !m
+    %now = compound.map max %old, %top : !m, !m -> !m
+    compound.yield %now : !m
+  }} merge {{
+  ^bb1(%one: !m, %other: !m):
+    %both = compound.map {merge} %one, %other : !m, !m -> !m
+    compound.yield {yielded} : !m
+  }} -> !m
+  func.return %m : !m
+}}
+"""
+"""A running maximum, if its merge is one."""
+
+
+@pytest.mark.parametrize(
+    ("merge", "yielded", "lawful"),
+    [("max", "%both", True), ("max", "%other", False), ("add", "%both", False)],
+)
+def test_a_fold_that_depends_on_its_cut_has_no_meaning(
+    merge: str, yielded: str, lawful: bool
+) -> None:
+    module = parse_module(MAXIMUM.format(merge=merge, yielded=yielded))
+    assert ("main" in meaning_of(module).results) is lawful
