@@ -1,5 +1,7 @@
 """The dimensions that `comet-accelerator` shares if it is free to choose."""
 
+from functools import cache
+
 import pytest
 from paths import HARDWARE
 from programs import graph_text
@@ -23,8 +25,16 @@ TEXTS = {
     "odd rows": graph_text("gemm_layernorm", (30, 16, 64)),
     "two products": GEMM_GEMM,
 }
+STRATEGIES = {
+    "softmax": "auto",
+    "few rows": "full",
+    "odd rows": "partial",
+    "two products": "auto",
+}
+"""What the choice of dimensions is made under: with `auto` both are chosen together."""
 
 
+@cache
 def mapping_of(text: str, hardware: str, options: str = "") -> MappingOp:
     passes = f'attach-hardware{{path="{HARDWARE}/{hardware}.yaml"}}'
     module = run_passes(
@@ -32,6 +42,12 @@ def mapping_of(text: str, hardware: str, options: str = "") -> MappingOp:
     )
     (mapping,) = [op for op in module.walk() if isinstance(op, MappingOp)]
     return mapping
+
+
+def sharded(case: str, dims: str) -> MappingOp:
+    """Return the mapping of a case with these dimensions over the cores."""
+    options = f"dim={dims} strategy={STRATEGIES[case]}"
+    return mapping_of(TEXTS[case], "edge", options)
 
 
 def latency(mapping: MappingOp) -> float:
@@ -51,9 +67,9 @@ def decomposed(text: str) -> ModuleOp:
 
 @pytest.mark.parametrize("case", TEXTS)
 def test_the_cheaper_dimension_is_shared_and_noted(case: str) -> None:
-    found = mapping_of(TEXTS[case], "edge")
+    found = sharded(case, "auto")
     ways = {
-        dims: latency(mapping_of(TEXTS[case], "edge", f"dim={dims}"))
+        dims: latency(sharded(case, dims))
         for dims in ("N", ",".join(candidates(decomposed(TEXTS[case]))[1]))
     }
     dims = chosen(found)
@@ -63,8 +79,13 @@ def test_the_cheaper_dimension_is_shared_and_noted(case: str) -> None:
 
 
 def test_there_is_something_to_choose() -> None:
-    found = {chosen(mapping_of(text, "edge")) for text in TEXTS.values()}
+    found = {chosen(sharded(case, "auto")) for case in TEXTS}
     assert len(found) > 1
+
+
+def test_where_nothing_is_given_there_is_a_choice() -> None:
+    found = chosen(mapping_of(TEXTS["two products"], "edge"))
+    assert found == chosen(sharded("two products", "auto"))
 
 
 @pytest.mark.parametrize(
