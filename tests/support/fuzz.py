@@ -29,7 +29,7 @@ from typing import Self
 from fuzz_case import ROOT, Case, Result, Verdict, general
 from fuzz_families import FAMILIES, SHARES, case_of
 from fuzz_worker import REDUCING, Task
-from rank_matrix import CHILD
+from interpreting import SETTINGS
 
 LONGEST = 180.0
 """Seconds of processor time after which a worker that does not answer is ended."""
@@ -98,7 +98,7 @@ def processor_time(process: int) -> float:
 def _child() -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("fuzz_worker.py"))],
-        env={**os.environ, **CHILD},
+        env={**os.environ, **SETTINGS, "PYTHONWARNINGS": "error::RuntimeWarning"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -12,6 +12,7 @@ from functools import cache
 from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from threading import Lock
 from typing import ParamSpec, TypeVar
 
 import pytest
@@ -29,8 +30,11 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONWARNINGS": "error::RuntimeWarning",
 }
-"""One thread is enough for small tensors."""
+"""One thread is enough for small tensors, and numpy has nothing to warn of."""
+STARTING = Lock()
+"""The settings are in the environment of this process for a moment."""
 
 
 @cache
@@ -45,6 +49,12 @@ def _context() -> ForkServerContext:
     return context
 
 
+def process() -> ProcessPoolExecutor:
+    """Return an executor of one process that interprets Triton."""
+    with STARTING:
+        return ProcessPoolExecutor(1, _context())
+
+
 def interpreted(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """
     Call a function in a new process that interprets Triton; return its result.
@@ -52,7 +62,7 @@ def interpreted(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     The function is in a module that can be imported; it raises here what it raises
     there.
     """
-    with ProcessPoolExecutor(1, _context()) as pool:
+    with process() as pool:
         return pool.submit(work, *args, **kwargs).result()
 
 

@@ -8,15 +8,13 @@ another amount of room and other data; with processes ranks are concurrent.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from queue import SimpleQueue
@@ -26,7 +24,8 @@ from typing import Self
 
 from gpu_graphs import LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS
-from rank_matrix_runs import Runs
+from interpreting import process
+from rank_matrix_runs import Runs, failures
 from triton_modules import emitted
 from xdsl.utils.exceptions import PassFailedException
 
@@ -80,14 +79,6 @@ SIZES = {
 """Ranks have short shards of all but the first, and some of eight have none."""
 CONCURRENT = 4
 """With more ranks, there are no runs with processes."""
-CHILD = {
-    "TRITON_INTERPRET": "1",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "PYTHONWARNINGS": "error::RuntimeWarning",
-}
-"""The environment of runs: one thread is enough, and numpy has nothing to warn of."""
 COMPILING = Lock()
 """The builders of xDSL know of one thread only."""
 
@@ -141,44 +132,27 @@ class Verdict:
         return f"{len(self.wrong)} WRONG" if self.wrong else str(self.right)
 
 
-def _child() -> subprocess.Popen[str]:
-    script = Path(__file__).with_name("rank_matrix_runs.py")
-    return subprocess.Popen(
-        [sys.executable, str(script)],
-        env={**os.environ, **CHILD},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 class Runner:
-    """A child process that runs modules in Triton's interpreter."""
+    """A process that runs modules in Triton's interpreter, and another if it dies."""
 
     def __init__(self) -> None:
-        self._child = _child()
+        self._process = process()
 
     def __enter__(self) -> Self:
         """Start with the first module."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Let the child end."""
-        self._child.communicate()
+        """Let the process end."""
+        self._process.shutdown()
 
     def failures(self, runs: Runs) -> list[str]:
         """Run a module; return a sentence for each run that failed."""
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        self._child.stdin.write(json.dumps(asdict(runs)) + "\n")
-        self._child.stdin.flush()
-        answer = self._child.stdout.readline()
-        if answer:
-            return json.loads(answer)
-        self._child.communicate()
-        reason = f"{runs.backend}: the process died with code {self._child.returncode}"
-        self._child = _child()
-        return [reason] * len(runs.seeds)
+        try:
+            return self._process.submit(failures, runs).result()
+        except BrokenProcessPool:
+            self._process = process()
+            return [f"{runs.backend}: the process died"] * len(runs.seeds)
 
 
 @dataclass(frozen=True)

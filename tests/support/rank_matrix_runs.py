@@ -1,15 +1,12 @@
 """
-Runs modules in Triton's interpreter: the child process of `rank_matrix`.
+Runs modules in Triton's interpreter: what the processes of `rank_matrix` do.
 
-For each line of the input, the fields of `Runs`, it prints one: a list of what failed.
 Every process of a run imports this file, so it imports little.
 """
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 from dataclasses import dataclass
 
 from comet.runtime.child import report
@@ -45,13 +42,6 @@ def failure(runs: Runs, seed: int) -> str:
     return f"{runs.backend}, seed {seed}, resident {room}: {reason}"
 
 
-def main() -> None:
-    """Answer until the input ends."""
-    for line in sys.stdin:
-        runs = Runs(**json.loads(line))
-        failures = [failure(runs, seed) for seed in runs.seeds]
-        print(json.dumps([text for text in failures if text]), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def failures(runs: Runs) -> list[str]:
+    """Run a module with every seed; return what failed."""
+    return [text for seed in runs.seeds if (text := failure(runs, seed))]

@@ -111,7 +111,7 @@ def test_wrong_result_fails(
     report = json.loads(done.stdout)
     assert report["ok"] is False
     assert isinstance(report["max_error"], error)
-    assert run(path).stdout.startswith("WRONG: ")
+    assert as_text(report).startswith("WRONG: ")
 
 
 @pytest.mark.parametrize(
