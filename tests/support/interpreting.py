@@ -30,9 +30,8 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    "PYTHONWARNINGS": "error::RuntimeWarning",
 }
-"""One thread is enough for small tensors, and numpy has nothing to warn of."""
+"""One thread is enough for small tensors."""
 STARTING = Lock()
 """The settings are in the environment of this process for a moment."""
 

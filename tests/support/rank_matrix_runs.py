@@ -7,6 +7,7 @@ Every process of a run imports this file, so it imports little.
 from __future__ import annotations
 
 import random
+import warnings
 from dataclasses import dataclass
 
 from comet.runtime.child import report
@@ -43,5 +44,6 @@ def failure(runs: Runs, seed: int) -> str:
 
 
 def failures(runs: Runs) -> list[str]:
-    """Run a module with every seed; return what failed."""
+    """Run a module with every seed; return what failed: warnings of numpy, too."""
+    warnings.simplefilter("error", RuntimeWarning)
     return [text for seed in runs.seeds if (text := failure(runs, seed))]
