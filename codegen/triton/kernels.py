@@ -197,11 +197,11 @@ class KernelPrinter:
         self._lines.append("")
 
     def _loop(self, op: tl.ForOp, indent: str) -> None:
-        index, *carried = op.body.block.args
+        index, *iter_args = op.body.block.args
         self._lines.append("")
         if (comment := comment_of(op)) is not None:
             self._lines.append(f"{indent}# {comment}")
-        for init, argument in zip(op.inits, carried, strict=True):
+        for init, argument in zip(op.inits, iter_args, strict=True):
             text = self._read(init).text
             self._emit(f"{self._bind(argument)} = {text}", None, indent)
         bounds = ", ".join(self._read(v).text for v in (op.lower, op.upper, op.step))
@@ -212,7 +212,7 @@ class KernelPrinter:
         self._block(op.body.block, indent + INDENT)
         self._names.release(self._bound[outside:])
         del self._bound[outside:]
-        for argument, result in zip(carried, op.results, strict=True):
+        for argument, result in zip(iter_args, op.results, strict=True):
             self._variables[result] = self._variables[argument]
         self._lines.append("")
 

@@ -64,7 +64,7 @@ class RankPlanPrinter:
         arguments = self.plan.body.block.args
         if not arguments:
             raise DiagnosticException(
-                f"@{name} takes no tensor, so that ranks have nothing to share"
+                f"@{name} takes no tensor, so that there is nothing to split over ranks"
             )
         lines = [
             f"class {class_name(self.function)}:",

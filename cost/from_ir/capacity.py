@@ -138,13 +138,13 @@ class _Walk:
         if (end := _result_of_init_arg(result)) is not None:
             return self.result(end)
         node, size_of = result.owner, self.sizes.bytes_of
-        share = node.yielded[result.index] if isinstance(node, NodeOp) else result
-        if share is result or level_of(share) != level_of(result):
+        inner = node.yielded[result.index] if isinstance(node, NodeOp) else result
+        if inner is result or level_of(inner) != level_of(result):
             return size_of(result)
         if isinstance(node, SpatialOp):
-            return self.result(share) if isinstance(share, OpResult) else size_of(share)
-        if isinstance(share, OpResult) and isinstance(share.owner, SpatialOp):
-            return size_of(result) // np.maximum(size_of(share), 1) * self.result(share)
+            return self.result(inner) if isinstance(inner, OpResult) else size_of(inner)
+        if isinstance(inner, OpResult) and isinstance(inner.owner, SpatialOp):
+            return size_of(result) // np.maximum(size_of(inner), 1) * self.result(inner)
         return size_of(result)
 
 

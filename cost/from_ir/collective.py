@@ -152,13 +152,13 @@ class ByFiles:
         """Return the price; none for a collective that the files cannot express."""
         if (named := IN_FILES.get(kind)) is None:
             return Price(None, None)
-        share = payload.bytes / self.ranks
+        shard = payload.bytes / self.ranks
         gathers = named in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER)
         scatters = named is CollectiveKind.SCATTER
         exchange = CollectiveTraffic(
             named,
-            share if gathers else payload.bytes,
-            share if scatters else payload.bytes,
+            shard if gathers else payload.bytes,
+            shard if scatters else payload.bytes,
             self.ranks,
             self.ranks,
             self.ranks,

@@ -311,21 +311,21 @@ class ForOp(IRDLOperation):
         return op
 
     def verify_(self) -> None:
-        index, *carried = self.body.block.args
+        index, *iter_args = self.body.block.args
         expect_type(self, "loop variable", index.type, i32)
         for bound in (self.lower, self.upper, self.step):
             expect_type(self, "bound", element_of(bound.type), i32)
         yielded = self.body.block.last_op
         assert isinstance(yielded, YieldOp)
-        groups = (carried, yielded.arguments, self.results_)
+        groups = (iter_args, yielded.arguments, self.results_)
         if any(len(group) != len(self.inits) for group in groups):
             raise VerifyException(
-                f"'{self.name}' op carries {len(self.inits)} values but has "
-                f"{len(carried)} block arguments and yields {len(yielded.arguments)}"
+                f"'{self.name}' op has {len(self.inits)} first values but "
+                f"{len(iter_args)} iter_args and yields {len(yielded.arguments)}"
             )
         for group in groups:
             for value, init in zip(group, self.inits, strict=True):
-                expect_type(self, "carried value", value.type, init.type)
+                expect_type(self, "iter_arg", value.type, init.type)
 
 
 @irdl_op_definition

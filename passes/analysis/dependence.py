@@ -77,13 +77,13 @@ def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
     """Return the values that `value` is computed from, also through folds."""
     if isinstance(value, OpResult):
         if isinstance(value.op, FoldOp):
-            return _carried(value.op, value.index)
+            return _through_fold(value.op, value.index)
         return tuple(value.op.operands)
     assert isinstance(value, BlockArgument)
     return _entering(value.block, value.index)
 
 
-def _carried(op: FoldOp, index: int) -> tuple[SSAValue, ...]:
+def _through_fold(op: FoldOp, index: int) -> tuple[SSAValue, ...]:
     """Return the init arg and the next value of the iter_arg at `index`."""
     terminator = op.step.block.last_op
     assert terminator is not None
@@ -97,4 +97,4 @@ def _entering(block: Block, index: int) -> tuple[SSAValue, ...]:
         return ()
     if index < len(op.ins):
         return (op.ins[index],)
-    return _carried(op, index - len(op.ins))
+    return _through_fold(op, index - len(op.ins))

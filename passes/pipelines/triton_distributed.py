@@ -178,7 +178,7 @@ class TritonDistributedPass(Pipeline):
             ]
             way_out = f"use {' or '.join(others)}" if others else "use one rank"
             raise PassFailedException(
-                f"{self.name}: ranks that share {' and '.join(d for d, _ in sharded)} "
+                f"{self.name}: ranks that split {' and '.join(d for d, _ in sharded)} "
                 f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
                 f"GPUs do not carry out; {way_out}, or say the shards of each op by "
                 "collective.shard"
@@ -252,7 +252,8 @@ def unsupported_collective(
     """
     Return a collective that `sharded` would need and GPUs do not execute, if any.
 
-    GPUs move data between ranks, and reduce it locally.
+    GPUs move data between ranks, and reduce it locally. A copy of `module` is tried, so
+    that the error, which `fuse` would raise too, can name dimensions that work.
     """
     carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
     trial = module.clone()

@@ -223,10 +223,10 @@ class InsertionScope:
         """Return the empty scope of a node's body."""
         return InsertionScope(block, node, self.levels, self.aliases)
 
-    def add(self, value: SSAValue, stands: SSAValue) -> None:
-        """Record `stands` as new value of `value`, at its level."""
-        self.values.setdefault(value, {})[level_of(stands) or ""] = stands
-        stands.name_hint = stands.name_hint or value.name_hint
+    def add(self, value: SSAValue, new: SSAValue) -> None:
+        """Record `new` as new value of `value`, at its level."""
+        self.values.setdefault(value, {})[level_of(new) or ""] = new
+        new.name_hint = new.name_hint or value.name_hint
 
     def at(self, value: SSAValue, level: str) -> SSAValue:
         """Return the new value of `value`, at `level` if there is one."""

@@ -102,7 +102,7 @@ def _enter_iter_args(op: NodeOp, values: Values) -> None:
     for start in op.init_args():
         if not isinstance(start.owner, FillOp):
             raise PassFailedException(
-                f"lower-to-comet: a loop carries on from {start.type}, which is no "
+                f"lower-to-comet: an iter_arg starts from {start.type}, which is no "
                 "constant, and the COMET files only say what a loop updates; start "
                 "from a compound.fill"
             )

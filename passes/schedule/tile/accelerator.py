@@ -302,7 +302,7 @@ def _failure(template: Template, plan: Plan) -> PassFailedException:
     if (found := overflow(block, template.system, sizes)) is not None:
         return PassFailedException(
             "tile: no valid mapping; with the finest tiles, "
-            f"{describe_overflow(found, template.system)}: fuse less, share another "
+            f"{describe_overflow(found, template.system)}: fuse less, shard another "
             "dimension, or stream"
         )
     problem = template.problem_for(plan)

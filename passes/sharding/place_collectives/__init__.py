@@ -230,7 +230,7 @@ def _move(
     """
     Return the form of a collective that reduces nothing.
 
-    An all-gather behind which the root can do all `alone` may be a gather to it.
+    An all-gather after which the root can do all `alone` may be a gather to it.
     """
     own = form_of_op(op, pricer)
     if not alone or options.kind not in ("gather", "auto"):
@@ -264,7 +264,7 @@ def separate_gathered_dims(region: SpmdOp) -> None:
     """
     Give what explicit gathers make whole names of its own, on accelerators.
 
-    Not what a reduce-scatter has split: there nothing but the collectives sees shares.
+    Not what a reduce-scatter has split: there nothing but the collectives sees shards.
     """
     system = find_system(region)
     if system is not None and system.gpu is not None:

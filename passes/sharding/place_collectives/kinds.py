@@ -171,7 +171,7 @@ def root_suffices(region: SpmdOp, op: AllGatherOp) -> bool:
     """
     Say whether the root can do alone all that follows `op` in the region.
 
-    It can where nothing behind exchanges along the same axes, or needs the shard of
+    It can where nothing later exchanges along the same axes, or needs the shard of
     another instance.
     """
     mesh = lookup_mesh(region, region.mesh)

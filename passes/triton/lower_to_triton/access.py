@@ -33,7 +33,7 @@ def load(
     hint: str,
     comment: str,
 ) -> Tile:
-    """Read the current slice of a buffer; `neutral` stands where it is masked."""
+    """Read the current slice of a buffer; `neutral` is read where it is masked."""
     check_size(buffer.dims, scope)
     axes = scope.axes(buffer.dims)
     pointers, mask = addresses(scope, buffer, axes, masked)
@@ -181,7 +181,7 @@ def steps_along(
 def _divided(
     scope: Scope, gathered: Gathered, offsets: SSAValue, kind: BinaryKind
 ) -> SSAValue:
-    """Return the source of each element, or its place among what that one has."""
+    """Return the source of each element, or its index among what that one has."""
     if gathered.shard == 1:
         return offsets
     shard = scope.constexprs.extent(gathered.stored, gathered.shard)

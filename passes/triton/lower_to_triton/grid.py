@@ -50,7 +50,7 @@ def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None
     Return whether the program is the one to store a result that several have.
 
     None where the programs' results are parts of one. Programs that stored the same to
-    one place would race.
+    one address would race.
     """
     lost = [loop.dim for loop in loop_slices(node) if loop.dim not in names_of(value)]
     first: SSAValue | None = None
@@ -69,8 +69,8 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
     """Give every program its slices."""
     assert node.programs is not None
     loops = loop_slices(node)
-    rows = zip(node.loops, node.programs.counts, node.programs.axes, strict=True)
-    sliced = [(count, axis) for loop, count, axis in rows if loop.factor > 1]
+    triples = zip(node.loops, node.programs.counts, node.programs.axes, strict=True)
+    sliced = [(count, axis) for loop, count, axis in triples if loop.factor > 1]
     counts, axes = [count for count, _ in sliced], [axis for _, axis in sliced]
     indices = _indices(counts, axes, scope)
     if node.programs.swizzle > 1:

@@ -294,7 +294,7 @@ def _order_parameters(kernel: tl.KernelOp, dims: list[str]) -> None:
     """
     old = kernel.body.block
 
-    def place(argument: SSAValue) -> tuple[int, int, str]:
+    def order(argument: SSAValue) -> tuple[int, int, str]:
         name = argument.name_hint or ""
         if argument.type in (BASES, i32):
             return (1, int(argument.type == BASES), "")
@@ -305,7 +305,7 @@ def _order_parameters(kernel: tl.KernelOp, dims: list[str]) -> None:
         stem = name.split("_")[0]
         return (2, dims.index(stem), name) if stem in dims else (3, 0, name)
 
-    arguments = sorted(old.args, key=place)
+    arguments = sorted(old.args, key=order)
     arguments = [
         arg for arg in arguments if arg.uses or isinstance(arg.type, tl.PtrType)
     ]

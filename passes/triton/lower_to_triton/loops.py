@@ -2,7 +2,7 @@
 How `lower-to-triton` writes the loops of the tile tree.
 
 Every temporal loop of several iterations becomes one in Triton. A result that lacks the
-loop's dimension is carried through it; one that has it lies in device memory, where
+loop's dimension is an iter_arg; one that has it lies in device memory, where
 copies in the body store it.
 """
 
@@ -162,15 +162,15 @@ class TemporalLowering:
             scope.values |= outer
             return self._innermost(scope, accumulators)
         loop = self._loops[depth]
-        carried = [
+        iter_args = [
             index
             for index, result in enumerate(self._results)
             if loop.dim in result.lost
         ]
-        for index in carried:
+        for index in iter_args:
             if index not in accumulators:
                 accumulators[index] = self._neutral(self._results[index], scope)
-        starts = [accumulators[index] for index in carried]
+        starts = [accumulators[index] for index in iter_args]
         made, inner = self._open(loop, scope, starts, depth)
         if loop.dim in inner.owners and loop.dim not in scope.owners:
             outer = {
@@ -180,11 +180,11 @@ class TemporalLowering:
         arguments = made.body.block.args[1:]
         inside = accumulators | {
             index: Tile(argument, start.dims)
-            for index, argument, start in zip(carried, arguments, starts, strict=True)
+            for index, argument, start in zip(iter_args, arguments, starts, strict=True)
         }
         values = self._loop(depth + 1, inner, outer, inside)
-        self._close(made, inner, carried, values)
-        return self._after(made, carried, values)
+        self._close(made, inner, iter_args, values)
+        return self._after(made, iter_args, values)
 
     def _neutral(self, result: _Result, scope: Scope) -> Tile:
         if result.combiner is Combiner.SAME:
@@ -280,11 +280,11 @@ class TemporalLowering:
         self,
         made: tl.ForOp,
         inner: Scope,
-        carried: Sequence[int],
+        iter_args: Sequence[int],
         values: Sequence[Tile | Buffer],
     ) -> None:
-        """Yield what the loop carries."""
-        tiles = [values[index] for index in carried]
+        """Yield the next values of the iter_args."""
+        tiles = [values[index] for index in iter_args]
         yielded = [tile.value for tile in tiles if isinstance(tile, Tile)]
         terminator = made.body.block.last_op
         assert terminator is not None
@@ -293,11 +293,11 @@ class TemporalLowering:
         terminator.erase()
 
     def _after(
-        self, made: tl.ForOp, carried: Sequence[int], values: Sequence[Tile | Buffer]
+        self, made: tl.ForOp, iter_args: Sequence[int], values: Sequence[Tile | Buffer]
     ) -> list[Tile | Buffer]:
         """Return the results as they come after the loop."""
         after = list(values)
-        for position, index in enumerate(carried):
+        for position, index in enumerate(iter_args):
             value, result = values[index], made.results_[position]
             assert isinstance(value, Tile)
             hint = self._results[index].outer.name_hint
@@ -313,7 +313,7 @@ def describe(node: NodeOp) -> str:
         f"{f'{loop.axis}: ' if loop.axis else ''}{loop.dim} = {loop.factor}"
         for loop in node.loops
     )
-    place = " on grid" if isinstance(node, SpatialOp) else ""
+    grid = " on grid" if isinstance(node, SpatialOp) else ""
     kinds = [str(kind) for kind in node.combiners if kind is not Combiner.NONE]
     suffix = f" combine {', '.join(kinds)}" if kinds else ""
-    return f"{node.name}{place} [{loops}]{suffix}"
+    return f"{node.name}{grid} [{loops}]{suffix}"

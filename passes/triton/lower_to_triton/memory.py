@@ -81,7 +81,7 @@ class KernelMemory:
         return pointer if self.ranks is None else self.ranks.symmetric_address(pointer)
 
     def _tensors(self) -> dict[SSAValue, Buffer]:
-        """Return the memory behind every tensor that enters or leaves."""
+        """Return the memory of every tensor that enters or leaves."""
         buffers = {
             value: buffer_at(self._pointers[value], extents_of(value))
             for value in pointed(self._kernel)

@@ -42,9 +42,9 @@ class Prologue:
         """
         Return the insertion point after all that was added here, and all that will be.
         """
-        place = Prologue(self.block)
-        place._last = self._last
-        return place
+        point = Prologue(self.block)
+        point._last = self._last
+        return point
 
 
 @dataclass

@@ -114,13 +114,13 @@ def add_parameter(kernel: tl.KernelOp, type: Attribute, name: str) -> SSAValue:
 def rank_parameters(
     kernel: tl.KernelOp, world: int, home: Prologue, constexprs: Constexprs
 ) -> RankParameters:
-    """Add the parameters of a kernel that runs on `world` ranks; place its programs."""
+    """Add the parameters of a kernel that runs on `world` ranks, and the ids."""
     rank = add_parameter(kernel, i32, "rank")
     bases = add_parameter(kernel, BASES, "heap_bases")
     programs = add_parameter(kernel, tl.ProgramsType(), "PROGRAMS")
-    place = tl.RankAndProgramIdOp(rank, programs)
-    home.add(place, "rank")
-    place.program.name_hint = "pid"
+    ids = tl.RankAndProgramIdOp(rank, programs)
+    home.add(ids, "rank")
+    ids.program.name_hint = "pid"
     return RankParameters(
-        world, kernel, home, constexprs, place.rank_id, place.program, bases, programs
+        world, kernel, home, constexprs, ids.rank_id, ids.program, bases, programs
     )

@@ -79,8 +79,8 @@ def typed_start(scope: Scope, start: SSAValue, like: SSAValue) -> SSAValue:
     """
     Return what a scalar accumulator starts from, with the type of `like`.
 
-    A Python number is f32 or an integer to Triton, which rejects a loop that carries it
-    on as another type.
+    A Python number is f32 or an integer to Triton, which rejects a loop whose
+    iter_arg starts with it and has another type afterwards.
     """
     number, element = literal(start), element_type_of(like)
     if number is None or element == f32 or isinstance(element, IntegerType):

@@ -1,4 +1,4 @@
-"""The reference interpreter on tile trees: every combiner, carries, ragged tiles."""
+"""The reference interpreter on tile trees: every combiner, iter_args, ragged tiles."""
 
 import re
 

@@ -218,7 +218,7 @@ def test_an_op_that_lacks_the_sharding_of_its_result_is_named(name: str) -> None
     bare = text.replace(line, re.sub(r" \{collective.shard = .*?\}\}", "", line))
     match = (
         r"every rank computes all of %\w+ and keeps its shard in M; say on the op that "
-        r"makes it that ranks share M, as in %y = compound.gemm %a, %b "
+        r"makes it that M is split over ranks, as in %y = compound.gemm %a, %b "
         r'{collective.shard = {M = \["rank"\]}}'
     )
     with pytest.raises(PassFailedException, match=match):

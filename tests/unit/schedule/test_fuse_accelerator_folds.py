@@ -54,7 +54,7 @@ def flash(
 
 
 def loop_of(module: ModuleOp) -> TemporalOp:
-    """Return the one node with carries."""
+    """Return the one node with iter_args."""
     (loop,) = (node for node in ops_of(module, TemporalOp) if node.iter_args)
     return loop
 

@@ -167,7 +167,7 @@ def test_ranks_share_the_first_dimension_that_they_divide(
 def test_a_dimension_that_ranks_would_scatter_is_rejected_with_others(name: str):
     pipeline = f"{H200X8},triton-distributed{{ranks=2}}"
     message = (
-        "ranks that share N need collective.scatter of %h1, which GPUs do not carry "
+        "ranks that split N need collective.scatter of %h1, which GPUs do not carry "
         "out; use dim=M or dim=D or dim=H"
     )
     with pytest.raises(PassFailedException, match=message):

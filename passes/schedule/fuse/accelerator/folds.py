@@ -82,13 +82,13 @@ def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:
         seen.add(value)
         for user in users_of(value, aliases):
             if isinstance(user, YieldOp) and isinstance(user.parent_op(), FoldOp):
-                waiting.extend(_carried(user, value, aliases))
+                waiting.extend(_through_fold(user, value, aliases))
             else:
                 readers.add(user)
     return readers
 
 
-def _carried(
+def _through_fold(
     terminator: YieldOp, value: SSAValue, aliases: Aliases
 ) -> Iterator[SSAValue]:
     """Yield the iter_args and the results that `value` becomes after the step."""

@@ -62,9 +62,9 @@ def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
     return (
         f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out: "
         f"every rank computes all of %{name} and keeps its shard in {dim}; say on the "
-        f"op that makes it that ranks share {dim}, as in %y = compound.gemm %a, %b "
-        f"{shard}, and where a dimension is split, take equally many parts for each "
-        "rank"
+        f"op that makes it that {dim} is split over ranks, as in %y = compound.gemm "
+        f"%a, %b {shard}, and where a dimension is split, take equally many parts for "
+        "each rank"
     )
 
 

@@ -138,7 +138,7 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
     """
     Return why `lower-to-triton` rejects a kernel with its tiles, empty if it does not.
 
-    The kernel is lowered by the same code where it stands, alone in its function.
+    The kernel is lowered by the same code, in place, alone in its function.
     """
     func = node.parent_op()
     assert isinstance(func, FuncOp)

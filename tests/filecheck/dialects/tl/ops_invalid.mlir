@@ -187,7 +187,7 @@ tl.store %p, %x : tensor<16x!tl.ptr<f32>>, tensor<16xf16>
 %r = tl.for %k : i32 = %z : i32 to %B : !tl.constexpr<4> step %B : !tl.constexpr<4> iter_args(%a = %x) -> (tensor<16xf32>) {
   tl.yield %k : i32
 }
-// CHECK: 'tl.for' op carried value is i32, expected tensor<16xf32>
+// CHECK: 'tl.for' op iter_arg is i32, expected tensor<16xf32>
 
 // -----
 
@@ -195,7 +195,7 @@ tl.store %p, %x : tensor<16x!tl.ptr<f32>>, tensor<16xf16>
 tl.for %k : i32 = %z : i32 to %B : !tl.constexpr<4> step %B : !tl.constexpr<4> {
   tl.yield %k : i32
 }
-// CHECK: 'tl.for' op carries 0 values but has 0 block arguments and yields 1
+// CHECK: 'tl.for' op has 0 first values but 0 iter_args and yields 1
 
 // -----
 

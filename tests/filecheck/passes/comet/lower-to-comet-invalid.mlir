@@ -133,7 +133,7 @@ func.func @f(%a : !D) -> !D {
 !T = tensor<16x8xf16, #compound.dims<M, N @DRAM>>
 
 func.func @f(%a : !D, %z : !S) -> !S {
-  // CHECK: lower-to-comet: a loop carries on from tensor<16xf16, #compound.dims<M @DRAM>>, which is no constant, and the COMET files only say what a loop updates; start from a compound.fill
+  // CHECK: lower-to-comet: an iter_arg starts from tensor<16xf16, #compound.dims<M @DRAM>>, which is no constant, and the COMET files only say what a loop updates; start from a compound.fill
   %h = schedule.temporal [N = 4] ins(%a : !D) iter_args(%z : !S) outs(!S) combine ["fold"] {
   ^bb0(%a1 : !T, %old : !S):
     %now = compound.reduce max %a1 : !T -> !S
