@@ -118,6 +118,10 @@ class ReferencePrinter:
                 return f"{self._variables[op.input]}.reshape({shape})"
             case compound.CastOp() | compound.RenameOp():
                 return self._variables[op.input]
+            case compound.PadOp():
+                return _padded(op, self._variables[op.input])
+            case compound.SliceOp():
+                return f"{self._variables[op.input]}{_first(extents_of(op.result))}"
             case compound.FillOp():
                 return _filled(op)
             case compound.IndexOp():
@@ -166,9 +170,26 @@ def _is_cut(op: Operation) -> bool:
     return isinstance(op, compound.RenameOp) and op.cut is not None
 
 
+def _padded(op: compound.PadOp, operand: str) -> str:
+    """Return an expression of the true positions, and padding up to the extents."""
+    extents = extents_of(op.result)
+    true = extents | op.extents
+    widths = [(0, extents[dim] - true[dim]) for dim in extents]
+    number = _number(op.number)
+    return f"np.pad({operand}{_first(true)}, {widths}, constant_values={number})"
+
+
+def _first(extents: Mapping[str, int]) -> str:
+    """Return the index of the first positions along every axis."""
+    return f"[{', '.join(f':{extent}' for extent in extents.values())}]"
+
+
+def _number(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
 def _filled(op: compound.FillOp) -> str:
-    value = op.value.value.data
-    number = repr(value) if math.isfinite(value) else f'float("{value}")'
+    number = _number(op.value.value.data)
     extents = tuple(extents_of(op.result).values())
     return f"np.full({extents}, {number})" if extents else number
 

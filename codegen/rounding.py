@@ -23,7 +23,13 @@ from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
 from comet.dialects.compound.dims import element_type_of, extents_of
 
-EXACT = (compound.ExtentOp, compound.IndexOp, compound.RenameOp)
+EXACT = (
+    compound.ExtentOp,
+    compound.IndexOp,
+    compound.PadOp,
+    compound.RenameOp,
+    compound.SliceOp,
+)
 """Operations that do not round."""
 CHOICES = (MapKind.MAX, MapKind.MIN, MapKind.NEG)
 """Functions that return an operand, except for its sign."""

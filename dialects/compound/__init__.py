@@ -24,6 +24,7 @@ from comet.dialects.compound.fold import FoldOp, YieldOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MAP_ARITY, MapKind, MapKindAttr, MapOp
 from comet.dialects.compound.named import named_ops
+from comet.dialects.compound.pad import PaddingAttr, PadOp, SliceOp
 from comet.dialects.compound.rename import RenameOp
 
 __all__ = [
@@ -37,10 +38,12 @@ __all__ = [
     "IndexOp",
     "MapKind",
     "MapOp",
+    "PadOp",
     "ReduceKind",
     "ReduceKindAttr",
     "ReduceOp",
     "RenameOp",
+    "SliceOp",
     "YieldOp",
 ]
 
@@ -53,11 +56,13 @@ Compound = Dialect(
         MapOp,
         CastOp,
         RenameOp,
+        PadOp,
+        SliceOp,
         FillOp,
         ExtentOp,
         IndexOp,
         FoldOp,
         YieldOp,
     ],
-    [DimsAttr, MapKindAttr, ReduceKindAttr],
+    [DimsAttr, MapKindAttr, PaddingAttr, ReduceKindAttr],
 )

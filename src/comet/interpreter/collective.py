@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.collective import (
@@ -117,7 +119,7 @@ def _(op: AllGatherOp, machine: Interpreter, args: Values) -> Values:
 def _gathered(op: CollectiveOp, value: Tensor, dim: str) -> Tensor:
     whole = join(value, dim, _group(op), _shard(op, dim))
     dims = tuple(extents_of(op.results[0]))
-    return Tensor(whole.axes, dims, whole.view(whole.axes, dims), whole.lengths)
+    return replace(whole, dims=dims, data=whole.view(whole.axes, dims))
 
 
 @evaluate.register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -20,15 +21,17 @@ from comet.dialects.compound import (
     FoldOp,
     MapKind,
     MapOp,
+    PadOp,
     ReduceOp,
     RenameOp,
+    SliceOp,
 )
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.named import CompoundOp
 from comet.interpreter import formulas
 from comet.interpreter.chunking import FoldTree, Steps, elements
-from comet.interpreter.instances import chunk, split
+from comet.interpreter.instances import chunk, resized, split
 from comet.interpreter.machine import Interpreter, Values, dims_of, evaluate
 from comet.interpreter.tensor import (
     Array,
@@ -36,9 +39,11 @@ from comet.interpreter.tensor import (
     contracted,
     joined_axes,
     joined_lengths,
+    joined_starts,
     reduced,
     scalar,
     selected,
+    with_padding,
 )
 
 
@@ -90,14 +95,15 @@ def _(op: ReduceOp, machine: Interpreter, args: Values) -> Values:
 
 def _ordered(value: Tensor, op: ReduceOp) -> Tensor:
     dims = names_of(op.result)
-    return Tensor(value.axes, dims, value.view(value.axes, dims), value.lengths)
+    return replace(value, dims=dims, data=value.view(value.axes, dims))
 
 
 @evaluate.register
 def _(op: MapOp, machine: Interpreter, args: Values) -> Values:
     axes, dims = joined_axes(args), names_of(op.result)
     data = MAP[op.kind.data](*(value.view(axes, dims) for value in args))
-    return (Tensor(axes, dims, data, joined_lengths(args, dims)),)
+    lengths, starts = joined_lengths(args, dims), joined_starts(args, dims)
+    return (Tensor(axes, dims, data, lengths, starts),)
 
 
 @evaluate.register
@@ -110,8 +116,9 @@ def _(op: CastOp, machine: Interpreter, args: Values) -> Values:
 def _(op: RenameOp, machine: Interpreter, args: Values) -> Values:
     (value,), names = args, op.renaming
     lengths = {names[dim]: length for dim, length in value.lengths.items()}
+    starts = {names[dim]: start for dim, start in value.starts.items()}
     data = value.data if op.cut is None else _in_parts(op, value)
-    return (Tensor(value.axes, names_of(op.result), data, lengths),)
+    return (Tensor(value.axes, names_of(op.result), data, lengths, starts),)
 
 
 def _in_parts(op: RenameOp, value: Tensor) -> Array:
@@ -122,6 +129,30 @@ def _in_parts(op: RenameOp, value: Tensor) -> Array:
         )
     extents = tuple(extents_of(op.result).values())
     return value.data.reshape(*value.data.shape[: len(value.axes)], *extents)
+
+
+@evaluate.register
+def _(op: PadOp, machine: Interpreter, args: Values) -> Values:
+    (value,) = args
+    return (with_padding(_resized(op, value), op.extents, op.number),)
+
+
+@evaluate.register
+def _(op: SliceOp, machine: Interpreter, args: Values) -> Values:
+    return (_resized(op, args[0]),)
+
+
+def _resized(op: PadOp | SliceOp, value: Tensor) -> Tensor:
+    """Return `value` with the extents of the result, what is new undefined."""
+    before, after = extents_of(op.input), extents_of(op.result)
+    for dim in [dim for dim in before if before[dim] != after[dim]]:
+        if np.any(value.start(dim).data):
+            raise InterpretationError(
+                f"'{op.name}' op resizes {dim}, of which an instance has only a shard"
+            )
+        data = resized(value.data, value.position(dim), after[dim])
+        value = replace(value, data=data)
+    return value
 
 
 @evaluate.register

@@ -8,6 +8,8 @@ that the synchronization is sufficient without lockstep.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from comet.dialects.collective.mesh import lookup_mesh
@@ -98,7 +100,7 @@ def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:
     if type_.split is not None:
         seen = split(seen, type_.split, group, extents[type_.split])
     dims = tuple(extents)
-    return Tensor(seen.axes, dims, seen.view(seen.axes, dims), seen.lengths)
+    return replace(seen, dims=dims, data=seen.view(seen.axes, dims))
 
 
 @evaluate.register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -46,7 +47,8 @@ def split(value: Tensor, dim: str, axes: Mapping[str, int], tile: int) -> Tensor
     starts = tile * np.arange(prod(axes.values()), dtype=np.float64)
     start = Tensor(tuple(axes), (), starts.reshape(*axes.values()))
     lengths = _sliced(value, dim, start, tile, tile)
-    return Tensor((*value.axes, *axes), value.dims, data, lengths)
+    begins = _moved(value, dim, start)
+    return Tensor((*value.axes, *axes), value.dims, data, lengths, begins)
 
 
 def chunk(value: Tensor, dim: str, start: int, size: int, extent: int) -> Tensor:
@@ -55,7 +57,8 @@ def chunk(value: Tensor, dim: str, start: int, size: int, extent: int) -> Tensor
     stop = min(start + size, value.extent(dim))
     data = value.data.take(range(start, stop), axis=position)
     lengths = _sliced(value, dim, scalar(start), size, extent)
-    return Tensor(value.axes, value.dims, resized(data, position, extent), lengths)
+    begins, data = _moved(value, dim, scalar(start)), resized(data, position, extent)
+    return Tensor(value.axes, value.dims, data, lengths, begins)
 
 
 def resized(data: Array, position: int, extent: int) -> Array:
@@ -79,6 +82,14 @@ def _sliced(
     return kept | ragged(dim, length, extent)
 
 
+def _moved(value: Tensor, dim: str, start: Tensor) -> dict[str, Tensor]:
+    """Return where the dimensions of a slice from `start` of `dim` on begin."""
+    before = value.start(dim)
+    axes = joined_axes((before, start))
+    begin = Tensor(axes, (), before.view(axes, ()) + start.view(axes, ()))
+    return {**value.starts, dim: begin}
+
+
 def spread(value: Tensor, axes: Mapping[str, int]) -> Tensor:
     """Return `value` with an array axis for each of `axes`, these last in order."""
     others = tuple(axis for axis in value.axes if axis not in axes)
@@ -86,7 +97,7 @@ def spread(value: Tensor, axes: Mapping[str, int]) -> Tensor:
     tail = view.shape[len(others) + len(axes) :]
     shape = (*view.shape[: len(others)], *axes.values(), *tail)
     data = np.broadcast_to(view, shape)
-    return Tensor((*others, *axes), value.dims, data, value.lengths)
+    return replace(value, axes=(*others, *axes), data=data)
 
 
 def join(value: Tensor, dim: str, axes: Mapping[str, int], extent: int) -> Tensor:
@@ -103,12 +114,12 @@ def join(value: Tensor, dim: str, axes: Mapping[str, int], extent: int) -> Tenso
         real = _side_by_side(real_elements(value, dim), dim, axes)
         whole = _compacted(whole, dim, real, extent)
     data = resized(whole.data, whole.position(dim), extent)
-    return Tensor(whole.axes, whole.dims, data, whole.lengths)
+    return replace(whole, data=data)
 
 
 def _with_dim(value: Tensor, dim: str) -> Tensor:
     dims = (dim, *value.dims)
-    return Tensor(value.axes, dims, value.view(value.axes, dims), value.lengths)
+    return replace(value, dims=dims, data=value.view(value.axes, dims))
 
 
 def _side_by_side(value: Tensor, dim: str, axes: Mapping[str, int]) -> Tensor:
@@ -125,7 +136,8 @@ def _side_by_side(value: Tensor, dim: str, axes: Mapping[str, int]) -> Tensor:
     data = data.reshape(*before, prod(axes.values()) * value.extent(dim), *after)
     others = {d: n for d, n in value.lengths.items() if d != dim}
     lengths = {d: _uniform(n, d, axes) for d, n in others.items()}
-    return Tensor(copies.axes[:first], value.dims, data, lengths)
+    starts = {d: instance(n, axes, 0) for d, n in value.starts.items()}
+    return Tensor(copies.axes[:first], value.dims, data, lengths, starts)
 
 
 def _compacted(value: Tensor, dim: str, real: Tensor, extent: int) -> Tensor:
@@ -140,7 +152,7 @@ def _compacted(value: Tensor, dim: str, real: Tensor, extent: int) -> Tensor:
     index = named.view(value.axes, value.dims).astype(np.intp)
     data = np.take_along_axis(value.data, index, axis=value.position(dim))
     lengths = {**value.lengths, **ragged(dim, total, extent)}
-    return Tensor(value.axes, value.dims, data, lengths)
+    return replace(value, data=data, lengths=lengths)
 
 
 def _uniform(length: Tensor, dim: str, axes: Iterable[str]) -> Tensor:
@@ -169,7 +181,8 @@ def at(value: Tensor, axis: str, index: int) -> Tensor:
     data = value.data.take(index, axis=value.axes.index(axis))
     axes = tuple(other for other in value.axes if other != axis)
     lengths = {dim: at(n, axis, index) for dim, n in value.lengths.items()}
-    return Tensor(axes, value.dims, np.asarray(data), lengths)
+    starts = {dim: at(n, axis, index) for dim, n in value.starts.items()}
+    return Tensor(axes, value.dims, np.asarray(data), lengths, starts)
 
 
 def instance(value: Tensor, axes: Mapping[str, int], index: int) -> Tensor:
@@ -186,8 +199,7 @@ def only_at_root(value: Tensor, axes: Mapping[str, int], root: int) -> Tensor:
     others = np.arange(prod(axes.values())).reshape(*axes.values()) != root
     hidden = Tensor(tuple(axes), (), others.astype(np.float64))
     view = hidden.view(copies.axes, copies.dims)
-    data = np.where(view != 0.0, np.nan, copies.data)
-    return Tensor(copies.axes, copies.dims, data, copies.lengths)
+    return replace(copies, data=np.where(view != 0.0, np.nan, copies.data))
 
 
 def reduced_over(value: Tensor, kind: ReduceKind, axes: Mapping[str, int]) -> Tensor:
@@ -197,7 +209,8 @@ def reduced_over(value: Tensor, kind: ReduceKind, axes: Mapping[str, int]) -> Te
     where = tuple(range(first, len(copies.axes)))
     data = REDUCE[kind].reduce(copies.data, axis=where, initial=NEUTRAL[kind])
     lengths = {d: _uniform(n, d, axes) for d, n in value.lengths.items()}
-    return Tensor(copies.axes[:first], value.dims, np.asarray(data), lengths)
+    starts = {d: instance(n, axes, 0) for d, n in value.starts.items()}
+    return Tensor(copies.axes[:first], value.dims, np.asarray(data), lengths, starts)
 
 
 def shifted(value: Tensor, axis: str, count: int, offset: int, wrap: bool) -> Tensor:
@@ -210,7 +223,9 @@ def shifted(value: Tensor, axis: str, count: int, offset: int, wrap: bool) -> Te
         lost = Tensor((axis,), (), ((source < 0) | (source >= count)).astype(float))
         data = np.where(lost.view(copies.axes, copies.dims) != 0.0, 0.0, data)
     lengths = {d: shifted(n, axis, count, offset, True) for d, n in old.items()}
-    return Tensor(copies.axes, copies.dims, data, lengths)
+    begins = value.starts.items()
+    starts = {d: shifted(n, axis, count, offset, True) for d, n in begins}
+    return Tensor(copies.axes, copies.dims, data, lengths, starts)
 
 
 def stacked(values: Sequence[Tensor], axes: Mapping[str, int]) -> Tensor:
@@ -224,7 +239,10 @@ def stacked(values: Sequence[Tensor], axes: Mapping[str, int]) -> Tensor:
     lengths: dict[str, Tensor] = {}
     for dim in dict.fromkeys(dim for value in values for dim in value.lengths):
         lengths[dim] = stacked([value.length(dim) for value in values], axes)
-    return Tensor((*old, *axes), dims, data.reshape(shape), lengths)
+    starts: dict[str, Tensor] = {}
+    for dim in dict.fromkeys(dim for value in values for dim in value.starts):
+        starts[dim] = stacked([value.start(dim) for value in values], axes)
+    return Tensor((*old, *axes), dims, data.reshape(shape), lengths, starts)
 
 
 def agreed(value: Tensor, axes: Iterable[str]) -> Tensor:
@@ -235,7 +253,7 @@ def agreed(value: Tensor, axes: Iterable[str]) -> Tensor:
         one = at(value, axis, 0)
         same = np.all(_close(one, value), axis=value.axes.index(axis))
         data = np.where(same, one.data, np.nan)
-        value = Tensor(one.axes, one.dims, data, one.lengths)
+        value = replace(one, data=data)
     return value
 
 

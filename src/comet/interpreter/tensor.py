@@ -7,13 +7,14 @@ of the tensor. Ops work on all instances in lockstep.
 
 If a size does not divide, some instances have fewer real elements. Arrays keep the
 extent that the type says; `lengths` is the number of real elements of each instance.
-The others are never used: a reduction reads its neutral element there.
+The others are never used: a reduction reads its neutral element there. Slices of a
+dimension remember in `starts` where in the whole dimension they begin, for masks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import ascii_letters
 
 import numpy as np
@@ -42,6 +43,8 @@ class Tensor:
     data: Array
     lengths: Mapping[str, Tensor] = field(default_factory=dict[str, "Tensor"])
     """Real elements along a ragged dimension, for each instance; absent = all."""
+    starts: Mapping[str, Tensor] = field(default_factory=dict[str, "Tensor"])
+    """The first position along a sliced dimension, for each instance; absent = 0."""
 
     def position(self, dim: str) -> int:
         """Return the index of the axis of `data` that holds the dimension."""
@@ -62,6 +65,16 @@ class Tensor:
     def length(self, dim: str) -> Tensor:
         """Return the number of real elements along `dim`, for each instance."""
         return self.lengths.get(dim) or scalar(self.extent(dim))
+
+    def start(self, dim: str) -> Tensor:
+        """Return the first position along `dim`, for each instance."""
+        return self.starts.get(dim) or scalar(0)
+
+    def positions(self, dim: str) -> Tensor:
+        """Return the position of each element along `dim` in the whole dimension."""
+        start = self.start(dim)
+        counted = start.data[..., None] + np.arange(self.extent(dim))
+        return Tensor(start.axes, (dim,), counted)
 
 
 def scalar(value: float) -> Tensor:
@@ -87,6 +100,14 @@ def joined_lengths(values: Sequence[Tensor], dims: Iterable[str]) -> dict[str, T
             if (length := value.lengths.get(dim)) is not None:
                 _check_equal(lengths.setdefault(dim, length), length, dim)
     return lengths
+
+
+def joined_starts(values: Iterable[Tensor], dims: Sequence[str]) -> dict[str, Tensor]:
+    """Return where `dims` begin in a result computed from `values`."""
+    starts: dict[str, Tensor] = {}
+    for value in values:
+        starts = {d: s for d, s in value.starts.items() if d in dims} | starts
+    return starts
 
 
 def _check_equal(one: Tensor, other: Tensor, dim: str) -> None:
@@ -117,7 +138,18 @@ def masked(value: Tensor, dims: Iterable[str], fill: float) -> Tensor:
             real = real_elements(value, dim).view(value.axes, value.dims)
             data = np.where(real != 0.0, data, fill)
     kept = {dim: n for dim, n in value.lengths.items() if dim not in wanted}
-    return Tensor(value.axes, value.dims, data, kept)
+    return replace(value, data=data, lengths=kept)
+
+
+def with_padding(value: Tensor, extents: Mapping[str, int], number: float) -> Tensor:
+    """Return `value` with `number` from the position of `extents` on."""
+    for dim, extent in extents.items():
+        positions = value.positions(dim)
+        axes, dims = joined_axes((value, positions)), value.dims
+        beyond = positions.view(axes, dims) >= extent
+        data = np.where(beyond, number, value.view(axes, dims))
+        value = replace(value, axes=axes, data=data)
+    return value
 
 
 def reduced(value: Tensor, kind: ReduceKind, dims: Sequence[str]) -> Tensor:
@@ -126,7 +158,8 @@ def reduced(value: Tensor, kind: ReduceKind, dims: Sequence[str]) -> Tensor:
     where = tuple(value.position(dim) for dim in dims)
     kept = tuple(dim for dim in value.dims if dim not in dims)
     data = REDUCE[kind].reduce(whole.data, axis=where, initial=NEUTRAL[kind])
-    return Tensor(value.axes, kept, np.asarray(data), whole.lengths)
+    starts = joined_starts((value,), kept)
+    return Tensor(value.axes, kept, np.asarray(data), whole.lengths, starts)
 
 
 def contracted(lhs: Tensor, rhs: Tensor, dims: Sequence[str]) -> Tensor:
@@ -147,7 +180,9 @@ def contracted(lhs: Tensor, rhs: Tensor, dims: Sequence[str]) -> Tensor:
         *(value.data for value in factors),
         optimize=True,
     )
-    return Tensor(axes, tuple(dims), data, joined_lengths((lhs, rhs), dims))
+    both = (lhs, rhs)
+    lengths, starts = joined_lengths(both, dims), joined_starts(both, dims)
+    return Tensor(axes, tuple(dims), data, lengths, starts)
 
 
 def selected(condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
@@ -158,4 +193,6 @@ def selected(condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
         yes.view(axes, yes.dims),
         no.view(axes, yes.dims),
     )
-    return Tensor(axes, yes.dims, data, joined_lengths((yes, no), yes.dims))
+    both = (yes, no)
+    lengths, starts = joined_lengths(both, yes.dims), joined_starts(both, yes.dims)
+    return Tensor(axes, yes.dims, data, lengths, starts)

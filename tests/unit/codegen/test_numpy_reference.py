@@ -27,6 +27,8 @@ TYPES = """
 !MN = tensor<3x5xf64, #compound.dims<M, N>>
 !MP = tensor<3x5xf64, #compound.dims<M, P>>
 !M = tensor<3xf64, #compound.dims<M>>
+!LARGE = tensor<4x8xf64, #compound.dims<M, N>>
+!LONG = tensor<4xf64, #compound.dims<M>>
 !one = tensor<f64, #compound.dims<>>
 """
 
@@ -74,6 +76,18 @@ FUNCTIONS = {
         %b = compound.reduce add %x : !MN -> !one
         %c = compound.rename %x : !MN -> !MP
         func.return %a, %b, %c : !M, !one, !MP
+      }""",
+    "padding": """
+      func.func @f(%x: !MN) -> (!M, !MN) {
+        %a = compound.pad %x <0.0 from M = 3, N = 5> : !MN -> !LARGE
+        %b = compound.pad %a <-inf from N = 5> : !LARGE -> !LARGE
+        %top = compound.reduce max %b : !LARGE -> !LONG
+        %sum = compound.reduce add %a : !LARGE -> !LONG
+        %e = compound.map exp %b : !LARGE -> !LARGE
+        %c = compound.map mult %top, %sum : !LONG, !LONG -> !LONG
+        %d = compound.slice %c : !LONG -> !M
+        %f = compound.slice %e : !LARGE -> !MN
+        func.return %d, %f : !M, !MN
       }""",
     "fold": """
       func.func @f(%x: !MN) -> !M {
