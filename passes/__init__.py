@@ -13,6 +13,7 @@ PASSES = {
     "comet-accelerator": "pipelines.comet_accelerator:CometAcceleratorPass",
     "triton-distributed": "pipelines.triton_distributed:TritonDistributedPass",
     "decompose": "graph.decompose:DecomposePass",
+    "pad": "graph.pad:PadPass",
     "stream": "graph.stream:StreamPass",
     "split": "graph.split:SplitPass",
     "select-ranks": "sharding.select_ranks:SelectRanksPass",

@@ -1,0 +1,159 @@
+"""The extents that `pad` makes: those of its option, and those that suit a mesh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from operator import mul
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.compound import RenameOp
+from comet.dialects.compound.dims import extents_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.sharding.distribute.auto import candidates
+
+Extents: TypeAlias = Mapping[str, int]
+"""The extent (elements) of each of some dimensions."""
+
+MOST_PADDING = 0.25
+"""The most padding that is tried, as a part of the true extent."""
+
+LARGEST_PRIME = 64
+"""A dimension whose extent has a larger prime factor has too few tiles."""
+
+_ENTRY = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([1-9]\d*)\s*")
+
+
+def parse_extents(text: str) -> dict[str, int]:
+    """
+    Return the extents of an option such as `N=272,K=128`.
+
+    Raises PassFailedException for text that is no such entry, and for a dimension that
+    is named twice.
+    """
+    extents: dict[str, int] = {}
+    for word in text.split(","):
+        if (entry := _ENTRY.fullmatch(word)) is None:
+            raise PassFailedException(
+                f"pad: '{word.strip()}' is not of the form DIM=EXTENT, as in "
+                '"N=272,K=128"'
+            )
+        if entry[1] in extents:
+            raise PassFailedException(f"pad: {entry[1]} has two extents; name it once")
+        extents[entry[1]] = int(entry[2])
+    return extents
+
+
+def format_extents(extents: Extents) -> str:
+    """Return the option for `extents`."""
+    return ",".join(f"{dim}={extent}" for dim, extent in extents.items())
+
+
+def true_extents(func: FuncOp) -> dict[str, tuple[int, ...]]:
+    """Return the different extents of each dimension of the values of a function."""
+    found: dict[str, dict[int, None]] = {}
+    results = [result for op in func.body.block.ops for result in op.results]
+    for value in (*func.body.block.args, *results):
+        for dim, extent in extents_of(value).items():
+            found.setdefault(dim, {})[extent] = None
+    return {dim: tuple(extents) for dim, extents in found.items()}
+
+
+def check_extents(module: ModuleOp, wanted: Extents) -> None:
+    """Raise PassFailedException for a dimension that no function of `module` has."""
+    known = {d for func in compute_functions(module) for d in true_extents(func)}
+    for dim in wanted:
+        if dim not in known:
+            raise PassFailedException(
+                f"pad: no value has the dimension {dim}; the dimensions of the module "
+                f"are {', '.join(sorted(known)) or 'not named, run decompose first'}"
+            )
+
+
+def new_extents(func: FuncOp, wanted: Extents) -> tuple[Extents, Extents]:
+    """
+    Return the true and the padded extents of the dimensions that become larger.
+
+    A renamed dimension is as large by its other name. Raises PassFailedException for
+    extents that are smaller than the true ones, or that contradict each other.
+    """
+    name, known = func.sym_name.data, true_extents(func)
+    padded = {dim: extent for dim, extent in wanted.items() if dim in known}
+    renames = [op for op in func.body.block.ops if isinstance(op, RenameOp)]
+    views = [pair for op in renames for pair in op.renaming.items() if op.cut is None]
+    for old, new in (*views, *reversed(views)):
+        for dim, other in ((old, new), (new, old)):
+            if dim in padded and padded.setdefault(other, padded[dim]) != padded[dim]:
+                raise PassFailedException(
+                    f"pad: {dim} and {other} of @{name} are one dimension by two names "
+                    f"and cannot be {padded[dim]} and {padded[other]}; name one of them"
+                )
+    true = {dim: known[dim][0] for dim in padded}
+    for dim, extent in padded.items():
+        if len(known[dim]) > 1 or extent < true[dim]:
+            has = " and ".join(map(str, known[dim]))
+            raise PassFailedException(
+                f"pad: {dim} = {has} of @{name} cannot be padded to {extent}; choose "
+                "an extent that is as large, of a dimension that has one"
+            )
+    larger = {dim: extent for dim, extent in padded.items() if extent > true[dim]}
+    return {dim: true[dim] for dim in larger}, larger
+
+
+def suitable_extents(module: ModuleOp, system: SystemOp) -> tuple[Extents, ...]:
+    """
+    Return larger extents to try, the ones with the most common divisors first.
+
+    Only for dimensions that may be sharded and that the instances do not divide, and
+    for those with a large prime factor. They become multiples of twice the instances,
+    of all, or of those along the outer axes, with little padding.
+    """
+    sizes = [*accumulate(system.axes.values(), mul)][::-1] or [1]
+    sharded = {dim for dims in candidates(module) for dim in dims}
+    extents = {
+        dim: found[0]
+        for func in compute_functions(module)
+        for dim, found in true_extents(func).items()
+        if len(found) == 1 and found[0] > 1
+    }
+    uneven = {
+        dim: extent
+        for dim, extent in extents.items()
+        if _largest_prime(extent) > LARGEST_PRIME
+        or (dim in sharded and extent % sizes[0])
+    }
+    tried: dict[tuple[tuple[str, int], ...], Extents] = {}
+    for first in (2 * sizes[0], *sizes[:1]):
+        found = {d: _rounded(n, (first, *sizes)) for d, n in uneven.items()}
+        larger = {dim: n for dim, n in found.items() if n > extents[dim]}
+        if larger:
+            tried[*larger.items(),] = larger
+    return tuple(tried.values())
+
+
+def _rounded(extent: int, sizes: tuple[int, ...]) -> int:
+    """Return the next multiple of the first of `sizes` that needs little padding."""
+    most = extent * (1 + MOST_PADDING)
+    multiples = (-(-extent // size) * size for size in sizes)
+    return next((n for n in multiples if n <= most), extent)
+
+
+def _largest_prime(number: int) -> int:
+    return max(_primes(number), default=1)
+
+
+def _primes(number: int) -> Iterator[int]:
+    divisor = 2
+    while divisor * divisor <= number:
+        while number % divisor == 0:
+            yield divisor
+            number //= divisor
+        divisor += 1
+    if number > 1:
+        yield number

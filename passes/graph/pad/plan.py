@@ -1,0 +1,146 @@
+"""The plan of `pad`: what padding holds, decided by the ops that reduce it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    IndexOp,
+    MapOp,
+    ReduceOp,
+    RenameOp,
+)
+from comet.dialects.compound.dims import names_of
+from comet.passes.graph.pad.held import NEUTRAL, Held, result_holds
+
+PADDED = (
+    CastOp,
+    ContractOp,
+    ExtentOp,
+    FillOp,
+    IndexOp,
+    MapOp,
+    ReduceOp,
+    RenameOp,
+    ReturnOp,
+)
+"""The ops that may have a padded dimension."""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A number that the padding of a value holds from one of its readers on."""
+
+    reader: Operation
+    operand: int
+    number: float
+    dims: tuple[str, ...]
+
+    @property
+    def value(self) -> SSAValue:
+        """What the reader reads."""
+        return self.reader.operands[self.operand]
+
+
+@dataclass(frozen=True)
+class PadPlan:
+    """The larger extents of a function, and what the padding of its values holds."""
+
+    true: Mapping[str, int]
+    """The extent (elements) of each padded dimension in the signature."""
+    padded: Mapping[str, int]
+    """Its extent in the body."""
+    arguments: Mapping[SSAValue, float]
+    """The number in the padding of each argument that has such a dimension."""
+    masks: tuple[Mask, ...]
+
+
+def plan_padding(
+    func: FuncOp, true: Mapping[str, int], padded: Mapping[str, int]
+) -> PadPlan:
+    """
+    Choose what the padding of each value of a function holds.
+
+    An argument that is reduced as it is holds the neutral element of its first
+    reduction, others 0. Raises PassFailedException for an op that no padded dimension
+    may have.
+    """
+    block = func.body.block
+    for op in block.ops:
+        _check_op(func, op, padded)
+    arguments: dict[SSAValue, float] = {
+        value: 0.0 for value in block.args if padded.keys() & set(names_of(value))
+    }
+    for mask in reversed(tuple(_masks(block, padded, arguments))):
+        if mask.value in arguments:
+            arguments[mask.value] = mask.number
+    masks = tuple(_masks(block, padded, arguments))
+    return PadPlan(true, padded, arguments, masks)
+
+
+def _check_op(func: FuncOp, op: Operation, padded: Mapping[str, int]) -> None:
+    values = [v for each in op.walk() for v in (*each.operands, *each.results)]
+    having = padded.keys() & {name for value in values for name in names_of(value)}
+    cut = isinstance(op, RenameOp) and op.cut in padded
+    if having and (cut or not isinstance(op, PADDED)):
+        raise PassFailedException(
+            f"pad: '{op.name}' of @{func.sym_name.data} has the dimension "
+            f"{min(having)}, and what its padding would hold is not known; pad before "
+            "stream and split, or other dimensions"
+        )
+
+
+def _masks(
+    block: Block, padded: Mapping[str, int], arguments: Mapping[SSAValue, float]
+) -> Iterator[Mask]:
+    """Yield the masks that a function needs, given the numbers in its arguments."""
+    held: dict[SSAValue, Held] = {
+        value: {dim: arguments[value] for dim in names_of(value) if dim in padded}
+        for value in block.args
+    }
+    for op in list(block.ops)[:-1]:
+        for value, (number, dims) in _needs(op, padded, held).items():
+            held[value] = {
+                dim: number if dim in dims or own == number else None
+                for dim, own in held[value].items()
+            }
+            yield Mask(op, op.operands.index(value), number, dims)
+        held[op.results[0]] = result_holds(op, padded, held)
+
+
+def _needs(
+    op: Operation, padded: Mapping[str, int], held: Mapping[SSAValue, Held]
+) -> dict[SSAValue, tuple[float, tuple[str, ...]]]:
+    """Return the operands of `op` whose padding has to hold a number, with the dims."""
+    needs: dict[SSAValue, tuple[float, tuple[str, ...]]] = {}
+    if isinstance(op, ReduceOp):
+        number, now = NEUTRAL[op.kind.data], held[op.input]
+        dims = tuple(d for d in op.reduced if d in padded and now[d] != number)
+        if dims:
+            needs[op.input] = number, dims
+    if isinstance(op, ContractOp):
+        for dim in (dim for dim in op.contracted if dim in padded):
+            for value in _not_summable(op, dim, held):
+                _, dims = needs.get(value, (0.0, ()))
+                needs[value] = 0.0, (*dims, dim)
+    return needs
+
+
+def _not_summable(
+    op: ContractOp, dim: str, held: Mapping[SSAValue, Held]
+) -> Iterator[SSAValue]:
+    """Yield the operands that must hold 0 so that products along `dim` add nothing."""
+    numbers = {value: held[value][dim] for value in op.operands}
+    unknown = [v for v, n in numbers.items() if n is None or not isfinite(n)]
+    if unknown or 0.0 not in numbers.values():
+        yield from unknown or (op.lhs,)
