@@ -57,12 +57,18 @@ def write_problem(op: ProblemOp) -> str:
         f"    outs: {_joined(op.outs)}",
         f"  dimensions: {_list(dim for dim, _ in instance)}",
         "  instance:",
-        *(f"    {_scalar(dim)}: {size}" for dim, size in instance),
+        *(f"    {_size_text(op, dim, size)}" for dim, size in instance),
         "  operations:",
     ]
     for declaration in op.declarations:
         lines.extend(_indented(_item(_declaration_lines(declaration)), 2))
     return _text(lines)
+
+
+def _size_text(op: ProblemOp, dim: str, size: int) -> str:
+    """Return a size, with a comment that gives the program's if it is padded."""
+    true = op.true_sizes.get(dim)
+    return f"{_scalar(dim)}: {size}" + (f"  # padded from {true}" if true else "")
 
 
 def write_mapping(op: MappingOp) -> str:

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of
+from comet.dialects.compound.pad import unmasked
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.iter_args import folds, in_place
 from comet.dialects.schedule.liveness import alive_before
@@ -125,7 +126,8 @@ class _Walk:
         for op, alive in alive_before(block, block.args):
             made = [r for r in op.results if r not in viewed and not _overwritten(r)]
             own |= {result: self.result(result) for result in made}
-            held = outer | {v: own[v] for v in (*alive, *op.results) if v in own}
+            stored = map(unmasked, (*alive, *op.results))
+            held = outer | {v: own[v] for v in stored if v in own}
             if isinstance(op, NodeOp):
                 inner = buffers
                 if not isinstance(op, SpatialOp):

@@ -17,7 +17,7 @@ from comet.dialects import compound
 from comet.dialects.collective import ops
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.state import FOLD, State, States
-from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.dims import extents_of, names_of
 
 
 def forgotten(kind: str) -> str:
@@ -181,6 +181,29 @@ def _reduced(state: State, dims: tuple[str, ...], kind: str) -> State:
 @transfer.register
 def _(op: compound.CastOp, states: States) -> State:
     return states[op.input]
+
+
+@transfer.register
+def _(op: compound.PadOp, states: States) -> State:
+    return _resized(op, states)
+
+
+@transfer.register
+def _(op: compound.SliceOp, states: States) -> State:
+    return _resized(op, states)
+
+
+def _resized(op: compound.PadOp | compound.SliceOp, states: States) -> State:
+    """Return the state of `op`, which other extents do not change."""
+    _reject_partials(op, states)
+    state, after = states[op.input], extents_of(op.result)
+    for axis, dim in state.sharded.items():
+        if extents_of(op.input)[dim] != after[dim]:
+            raise VerifyException(
+                f"'{op.name}' op resizes {dim}, which is split over axis '{axis}'; "
+                "resize the whole value"
+            )
+    return replace(state, uniform=False)
 
 
 @transfer.register

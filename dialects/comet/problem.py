@@ -16,6 +16,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     lazy_traits_def,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -147,6 +148,9 @@ class ProblemOp(IRDLOperation):
     comet.problem ins ["A", "B"] outs ["H"] instance <M = 256, N = 64, K = 128> {
       comet.declare ...
     }
+    comet.problem ins ["A"] outs ["B"] instance <M = 256> padded_from <M = 250> {
+      comet.declare ...
+    }
     ```
     """
 
@@ -155,25 +159,39 @@ class ProblemOp(IRDLOperation):
     ins = prop_def(ArrayAttr[StringAttr])
     outs = prop_def(ArrayAttr[StringAttr])
     instance = prop_def(SizesAttr)
+    true = opt_prop_def(SizesAttr)
+    """The sizes of the program in dimensions that the files have padded."""
     body = region_def("single_block")
 
     traits = traits_def(NoTerminator())
 
     assembly_format = (
-        "`ins` $ins `outs` $outs `instance` $instance attr-dict-with-keyword $body"
+        "`ins` $ins `outs` $outs `instance` $instance (`padded_from` $true^)? "
+        "attr-dict-with-keyword $body"
     )
 
     def __init__(
-        self, ins: Sequence[str], outs: Sequence[str], instance: Sizes, body: Region
+        self,
+        ins: Sequence[str],
+        outs: Sequence[str],
+        instance: Sizes,
+        body: Region,
+        true: Sizes = (),
     ):
         super().__init__(
             properties={
                 "ins": names_attr(ins),
                 "outs": names_attr(outs),
                 "instance": SizesAttr(instance),
+                "true": SizesAttr(true) if true else None,
             },
             regions=[body],
         )
+
+    @property
+    def true_sizes(self) -> dict[str, int]:
+        """The sizes of the program in dimensions that the files have padded."""
+        return {} if self.true is None else dict(self.true.data)
 
     @property
     def declarations(self) -> tuple[DeclareOp, ...]:
@@ -191,7 +209,13 @@ class ProblemOp(IRDLOperation):
             f"'{self.name}' op operations",
             (declaration.operation.data for declaration in self.declarations),
         )
-        dims = {dim for dim, _ in self.instance.data}
+        dims = dict(self.instance.data)
+        for dim, size in self.true_sizes.items():
+            if size >= dims.get(dim, 0):
+                raise VerifyException(
+                    f"'{self.name}' op pads {dim} = {size} to {dims.get(dim)}; padding "
+                    "makes a dimension of the instance larger"
+                )
         for declaration in self.declarations:
             for dim in declaration.dimensions:
                 if dim.data not in dims:

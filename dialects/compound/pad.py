@@ -55,6 +55,12 @@ class PaddingAttr(ParametrizedAttribute):
         names = (name.data for name in self.names)
         return dict(zip(names, (n.data for n in self.counts), strict=True))
 
+    def renamed(self, old: str, new: str) -> PaddingAttr:
+        """Return the padding with another name for a dimension."""
+        extents = self.extents.items()
+        names = {new if dim == old else dim: extent for dim, extent in extents}
+        return PaddingAttr(self.number.data, names)
+
     def verify(self) -> None:
         if not self.names.data or len(self.extents) != len(self.names.data):
             raise VerifyException(f"'{self.name}' names dimensions, each once")
@@ -189,6 +195,13 @@ class SliceOp(IRDLOperation):
                     f"'{self.name}' op takes {after[dim]} of {extent} positions along "
                     f"{dim}; compound.pad makes a dimension larger"
                 )
+
+
+def unmasked(value: SSAValue) -> SSAValue:
+    """Return the value below a chain of masks, whose memory they are in."""
+    while isinstance(value.owner, PadOp) and value.owner.is_mask:
+        value = value.owner.input
+    return value
 
 
 def _resized(

@@ -11,6 +11,7 @@ from comet.dialects.compound import (
     FillOp,
     FoldOp,
     MapOp,
+    PadOp,
     ReduceOp,
     RenameOp,
 )
@@ -43,7 +44,9 @@ def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
             names = frozenset(names_of(result))
             if isinstance(op, FillOp) or (isinstance(op, RenameOp) and not operands):
                 names = frozenset[str]()
-            elif isinstance(op, MapOp | CastOp | ReduceOp | ContractOp | FoldOp):
+            elif isinstance(
+                op, MapOp | CastOp | ReduceOp | ContractOp | FoldOp | PadOp
+            ):
                 names &= operands
             loaded[result] = names
     return loaded

@@ -17,7 +17,7 @@ from comet.dialects.collective import (
     ReduceScatterOp,
     ScatterOp,
 )
-from comet.dialects.compound import FoldOp, RenameOp
+from comet.dialects.compound import FoldOp, PadOp, RenameOp
 from comet.dialects.compound.dims import extents_of, joined_extents, with_extents
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.analysis import assign_combiners
@@ -57,7 +57,8 @@ def retile_node(op: NodeOp) -> None:
     block = op.parent
     assert block is not None
     # A node that reads nothing has its extents only in its results.
-    scope = joined_extents(block.args if op.operands else op.results)
+    pads = (other.result for other in block.ops if isinstance(other, PadOp))
+    scope = joined_extents((*block.args, *pads) if op.operands else op.results)
     _retile_node(op, scope)
     assign_combiners(op)
 

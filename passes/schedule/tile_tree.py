@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from comet.dialects.compound import FillOp, FoldOp
+from comet.dialects.compound import FillOp, FoldOp, PadOp
 from comet.dialects.compound.dims import level_of, names_of, with_level
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
@@ -74,8 +74,8 @@ Tree: TypeAlias = Leaf | Node
 
 Aliases: TypeAlias = Mapping[SSAValue, SSAValue]
 """
-From values to the values they are replaced by: results of dissolved reductions, and
-the chunks that the step of a fold reads.
+From values to the values they are replaced by: results of dissolved reductions, the
+chunks that the step of a fold reads, masks, and what crosses the border of a region.
 """
 
 
@@ -153,6 +153,11 @@ def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
         if isinstance(fold, FoldOp)
         for value, chunk in zip(fold.ins, fold.step.block.args, strict=False)
     }
+
+
+def masks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
+    """Return the results of masks, and what they are masks of."""
+    return {op.result: op.input for op in ops if isinstance(op, PadOp) and op.is_mask}
 
 
 def resolve(value: SSAValue, aliases: Aliases) -> SSAValue:
@@ -236,12 +241,28 @@ class InsertionScope:
         found = self.values[value]
         return found[level] if level in found else next(iter(found.values()))
 
+    def read(self, value: SSAValue, level: str) -> SSAValue:
+        """Return the new value of an operand, behind copies of its masks."""
+        masks: list[PadOp] = []
+        inner = value
+        while inner in self.aliases:
+            if isinstance(inner.owner, PadOp):
+                masks.append(inner.owner)
+            inner = self.aliases[inner]
+        found = self.at(value, level)
+        for mask in reversed(masks):
+            copy = PadOp(found, mask.number, mask.extents, found.type)
+            self.block.add_op(copy)
+            found = copy.result
+            found.name_hint = mask.result.name_hint
+        return found
+
     def insert(self, op: Operation) -> None:
         """Insert a copy of `op`; of a fold, one step on the present chunks."""
         if isinstance(op, FoldOp):
             self._insert_step(op)
             return
-        read = {v: self.at(v, self._operand_level(v, op)) for v in op.operands}
+        read = {v: self.read(v, self._operand_level(v, op)) for v in op.operands}
         clone = op.clone(value_mapper=read)
         clone.attributes.pop(SHARD, None)
         self.block.add_op(clone)

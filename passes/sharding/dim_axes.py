@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.padding import is_border, unsliced
 
 ShardedDim: TypeAlias = tuple[str, tuple[str, ...]]
 """A dimension, and the mesh axes that it is sharded over."""
@@ -152,5 +153,6 @@ def values_of(module: ModuleOp) -> list[SSAValue]:
         value
         for func in compute_functions(module)
         for op in func.body.block.ops
-        for value in (*op.operands, *op.results)
+        if not is_border(op)
+        for value in (*map(unsliced, op.operands), *op.results)
     ]

@@ -20,22 +20,25 @@ from comet.dialects.compound import (
     ExtentOp,
     FoldOp,
     MapOp,
+    PadOp,
     ReduceOp,
 )
 from comet.dialects.compound.dims import iteration_dims
+from comet.passes.analysis.padding import is_border
 
 SHARD = "collective.shard"
 """The sharding of an op's iterations, or of an argument or result of a function."""
 MESH = "collective.on"
 """The mesh of the shardings in a function."""
 
-ITERATING = (CastOp, ContractOp, ExtentOp, FoldOp, MapOp, ReduceOp)
+ITERATING = (CastOp, ContractOp, ExtentOp, FoldOp, MapOp, PadOp, ReduceOp)
 """The ops that compute; fill and rename follow the ops around them."""
 
 
 def shardable_dims(op: Operation) -> tuple[str, ...]:
     """Return the dimensions that an op can be sharded in: it iterates over them."""
-    return iteration_dims(op) if isinstance(op, ITERATING) else ()
+    shardable = isinstance(op, ITERATING) and not is_border(op)
+    return iteration_dims(op) if shardable else ()
 
 
 def part_dim(axes: Sequence[str]) -> str:

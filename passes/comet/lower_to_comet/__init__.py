@@ -17,6 +17,7 @@ from comet.dialects.comet import ConstantsOp
 from comet.dialects.compound.dims import joined_extents
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.padding import is_border, true_extents
 from comet.passes.comet.lower_to_comet.build import (
     MappingPlan,
     build_mapping,
@@ -104,6 +105,7 @@ def plan_lowering(
         inputs=tuple(arg for arg in func.args if arg in tensors),
         outputs=_outputs(func, values),
         idle=idle,
+        true=true_extents(func),
         absorb=absorb,
     )
 
@@ -115,7 +117,7 @@ def _check_level(func: FuncOp) -> None:
             "say how something is computed; return what an op computes"
         )
     for op in func.body.block.ops:
-        if not isinstance(op, NodeOp | CollectiveOp | ReturnOp):
+        if not isinstance(op, NodeOp | CollectiveOp | ReturnOp) and not is_border(op):
             raise PassFailedException(
                 f"lower-to-comet: '{op.name}' is outside of the tile tree; run "
                 "fuse and tile first"
@@ -136,8 +138,11 @@ def _outputs(func: FuncOp, values: Values) -> tuple[SSAValue, ...]:
 
 def _outer_extents(func: FuncOp) -> dict[str, int]:
     """Return the extents of the values outside of the tree: those of the problem."""
-    results = (result for op in func.body.block.ops for result in op.results)
-    return joined_extents((*func.args, *results))
+    ops = [op for op in func.body.block.ops if not is_border(op)]
+    results = (result for op in ops for result in op.results)
+    return joined_extents(
+        (*func.args, *(v for op in ops for v in op.operands), *results)
+    )
 
 
 def lower_function(func: FuncOp, plan: MappingPlan) -> None:

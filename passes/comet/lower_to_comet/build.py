@@ -68,6 +68,8 @@ class MappingPlan:
     inputs: tuple[SSAValue, ...]
     outputs: tuple[SSAValue, ...]
     idle: Idle
+    true: Factors
+    """The extents of padded dimensions in the signature of the function."""
     absorb: bool = True
     """Whether to merge nodes that the COMET tool cannot price separately."""
 
@@ -118,6 +120,7 @@ def build_problem(plan: MappingPlan) -> ProblemOp:
         [plan.tensor(value) for value in plan.outputs],
         plan.sizes(plan.extents.sizes),
         Region(Block(declarations)),
+        plan.sizes(plan.true, [dim for dim in plan.dims if dim in plan.true]),
     )
 
 

@@ -99,8 +99,8 @@ def extents_for(paths: Mapping[ComputeOp, Factors], known: Factors) -> Extents:
 
 def _uneven(op: ComputeOp, dim: str, tiles: str, sizes: Factors) -> PassFailedException:
     return PassFailedException(
-        f"lower-to-comet: '{op.name}' cuts {dim} = {sizes[dim]} into {tiles}; on an "
-        "accelerator nothing is padded, choose factors that divide"
+        f"lower-to-comet: '{op.name}' cuts {dim} = {sizes[dim]} into {tiles}; choose "
+        "factors that divide, or pad the dimension"
     )
 
 

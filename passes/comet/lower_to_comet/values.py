@@ -9,7 +9,14 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound import CastOp, ExtentOp, FillOp, RenameOp
+from comet.dialects.compound import (
+    CastOp,
+    ExtentOp,
+    FillOp,
+    PadOp,
+    RenameOp,
+    SliceOp,
+)
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.iter_args import in_place
@@ -20,8 +27,8 @@ from comet.dialects.schedule.node import NodeOp
 class Values:
     """
     The tensors of a function: block arguments, yields, results of nodes and in-place
-    collectives of one value are one tensor; so are a value and its cast or renaming,
-    and an iter_arg and its next value where that overwrites it.
+    collectives of one value are one tensor; so are a value and its cast, renaming,
+    padding or slice, and an iter_arg and its next value where that overwrites it.
     """
 
     parents: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -70,7 +77,7 @@ def _enter(op: Operation, values: Values) -> None:
         case CastOp():
             _check_cast(op)
             join(op.result, op.input)
-        case RenameOp():
+        case RenameOp() | PadOp() | SliceOp():
             join(op.result, op.input)
         case CollectiveOp() if op.results:
             join(op.results[0], op.input)

@@ -69,8 +69,8 @@ class PadPass(ModulePass):
             pad_function(func, plan_padding(func, true, padded))
 
     def extents(self, module: ModuleOp) -> Extents:
-        """Return the extents of the option, or for `auto` the ones that divide best."""
+        """Return the extents of the option; for `auto` those with the least padding."""
         if self.to != AUTO:
             return parse_extents(self.to)
         found = suitable_extents(module, attached_system(module))
-        return found[-1] if found else {}
+        return found[0] if found else {}

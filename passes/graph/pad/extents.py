@@ -108,11 +108,11 @@ def new_extents(func: FuncOp, wanted: Extents) -> tuple[Extents, Extents]:
 
 def suitable_extents(module: ModuleOp, system: SystemOp) -> tuple[Extents, ...]:
     """
-    Return larger extents to try, the ones with the most common divisors first.
+    Return larger extents to try, those with the least padding first.
 
     Only for dimensions that may be sharded and that the instances do not divide, and
-    for those with a large prime factor. They become multiples of twice the instances,
-    of all, or of those along the outer axes, with little padding.
+    for those with a large prime factor. They become multiples of all instances, or of
+    twice as many; where that is much padding, of the instances along outer axes.
     """
     sizes = [*accumulate(system.axes.values(), mul)][::-1] or [1]
     sharded = {dim for dims in candidates(module) for dim in dims}
@@ -129,8 +129,8 @@ def suitable_extents(module: ModuleOp, system: SystemOp) -> tuple[Extents, ...]:
         or (dim in sharded and extent % sizes[0])
     }
     tried: dict[tuple[tuple[str, int], ...], Extents] = {}
-    for first in (2 * sizes[0], *sizes[:1]):
-        found = {d: _rounded(n, (first, *sizes)) for d, n in uneven.items()}
+    for tiles in (1, 2):
+        found = {d: _rounded(n, (tiles * sizes[0], *sizes)) for d, n in uneven.items()}
         larger = {dim: n for dim, n in found.items() if n > extents[dim]}
         if larger:
             tried[*larger.items(),] = larger

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -27,20 +27,20 @@ NEUTRAL: Mapping[ReduceKind, float] = {ReduceKind.ADD: 0.0, ReduceKind.MAX: -mat
 """The numbers that reductions may read from padding."""
 
 _FUNCTIONS: Mapping[MapKind, Callable[..., float]] = {
-    MapKind.ADD: lambda x, y: x + y,
-    MapKind.SUB: lambda x, y: x - y,
-    MapKind.MULT: lambda x, y: x * y,
-    MapKind.DIV: lambda x, y: x / y,
+    MapKind.ADD: float.__add__,
+    MapKind.SUB: float.__sub__,
+    MapKind.MULT: float.__mul__,
+    MapKind.DIV: float.__truediv__,
     MapKind.MAX: max,
     MapKind.MIN: min,
     MapKind.EXP: math.exp,
     MapKind.LOG: math.log,
     MapKind.SQRT: math.sqrt,
-    MapKind.RSQRT: lambda x: 1.0 / math.sqrt(x),
-    MapKind.NEG: lambda x: -x,
+    MapKind.NEG: float.__neg__,
     MapKind.TANH: math.tanh,
     MapKind.ERF: math.erf,
 }
+"""Of the others nothing is known."""
 
 _ELEMENTS = (1e300, -1e300)
 """
@@ -52,7 +52,7 @@ give one number, all numbers between them do.
 
 
 def result_holds(
-    op: Operation, dims: Sequence[str], held: Mapping[SSAValue, Held]
+    op: Operation, dims: Collection[str], held: Mapping[SSAValue, Held]
 ) -> Held:
     """
     Return what the padding of the result of `op` along each of `dims` holds.
@@ -82,9 +82,9 @@ def result_holds(
 def _mapped(op: MapOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:
     """Return the number of a map along `dim` if it does not depend on elements."""
     operands = [_choices(value, dim, held) for value in op.inputs]
-    if any(not choices for choices in operands):
+    function = _FUNCTIONS.get(op.kind.data)
+    if function is None or any(not choices for choices in operands):
         return None
-    function = _FUNCTIONS[op.kind.data]
     found = {
         _computed(function, [choices[i % len(choices)] for choices in operands])
         for i in range(len(_ELEMENTS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -14,10 +14,12 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.spmd import SpmdOp, sharding_of, state_of_sharding
 from comet.dialects.collective.state import REPLICATED, States
+from comet.dialects.compound import PadOp, SliceOp
 from comet.passes.analysis.levels import spmd_region
+from comet.passes.analysis.padding import is_border, unsliced
 from comet.passes.analysis.reduction_loops import without_constants
 
-Inputs: TypeAlias = Mapping[SSAValue, SSAValue]
+Crossing: TypeAlias = Mapping[SSAValue, SSAValue]
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,37 @@ class Program:
     region: SpmdOp | None
     """The region of the ops; None if they are in the function itself."""
     ops: tuple[Operation, ...]
-    inputs: Inputs
-    """From local values to the function's arguments that they are shards of."""
-    outputs: tuple[SSAValue, ...]
-    """The local values of the function's results, in order."""
+    inputs: Crossing
+    """From local values to the arguments, padded or not, that they are shards of."""
+    leaving: Crossing
+    """From results of the region to the local values that they are made of."""
+
+    @property
+    def outputs(self) -> tuple[SSAValue, ...]:
+        """The local values of the function's results, before slices, in order."""
+        values = map(unsliced, self.returned.operands)
+        return tuple(self.leaving.get(value, value) for value in values)
+
+    @property
+    def returned(self) -> ReturnOp:
+        """What ends the function."""
+        returned = self.func.body.block.last_op
+        assert isinstance(returned, ReturnOp)
+        return returned
+
+    @property
+    def pads(self) -> tuple[Operation, ...]:
+        """What pads arguments."""
+        return tuple(op for op in self._borders if isinstance(op, PadOp))
+
+    @property
+    def slices(self) -> tuple[Operation, ...]:
+        """What slices results."""
+        return tuple(op for op in self._borders if isinstance(op, SliceOp))
+
+    @property
+    def _borders(self) -> Sequence[Operation]:
+        return [op for op in self.func.body.block.ops if is_border(op)]
 
     @cached_property
     def states(self) -> States:
@@ -55,11 +84,12 @@ def read_program(func: FuncOp) -> Program:
     *body, returned = func.body.block.ops
     if not isinstance(returned, ReturnOp):
         raise PassFailedException(f"function @{func.sym_name.data} does not return")
-    region = spmd_region(func)
+    region, inner = spmd_region(func), [op for op in body if not is_border(op)]
     if region is None:
-        inputs: Inputs = {argument: argument for argument in func.body.block.args}
-        return Program(func, None, tuple(body), inputs, tuple(returned.operands))
-    for op in without_constants(body):
+        pads = (op.results[0] for op in body if isinstance(op, PadOp) and is_border(op))
+        inputs: Crossing = {value: value for value in (*func.body.block.args, *pads)}
+        return Program(func, None, tuple(inner), inputs, {})
+    for op in without_constants(inner):
         if op is not region:
             raise PassFailedException(
                 f"fuse: @{func.sym_name.data} has {op.name} beside its {region.name}; "
@@ -68,5 +98,4 @@ def read_program(func: FuncOp) -> Program:
     *ops, yielded = region.body.block.ops
     inputs = dict(zip(region.body.block.args, region.ins, strict=True))
     local = dict[SSAValue, SSAValue](zip(region.outs, yielded.operands, strict=True))
-    outputs = tuple(local.get(value, value) for value in returned.operands)
-    return Program(func, region, tuple(ops), inputs, outputs)
+    return Program(func, region, tuple(ops), inputs, local)

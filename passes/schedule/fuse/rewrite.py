@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
@@ -27,10 +26,6 @@ class FusionPlan:
     """What the block returns or yields."""
     levels: Levels
     aliases: Aliases
-    inputs: Mapping[SSAValue, SSAValue] = field(
-        default_factory=dict[SSAValue, SSAValue]
-    )
-    """From values to the block arguments that they replace."""
 
 
 def rewrite(func: FuncOp, plan: FusionPlan) -> None:
@@ -42,8 +37,6 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
     scope = InsertionScope(block, None, plan.levels, plan.aliases)
     for argument, made in zip(old.args, block.args, strict=True):
         scope.add(argument, made)
-    for value, argument in plan.inputs.items():
-        scope.values[value] = scope.values[argument]
     for tree in plan.trees:
         build(tree, scope)
     terminator = old.last_op

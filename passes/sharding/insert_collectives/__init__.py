@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue, Use
+from xdsl.ir import Block, Operation, Region, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -36,9 +36,11 @@ from comet.dialects.compound import (
     IndexOp,
     MapOp,
     RenameOp,
+    SliceOp,
 )
 from comet.passes.analysis.dependence import is_constant, loaded_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.padding import argument_of, is_border, unsliced
 from comet.passes.sharding.boundary import (
     boundary_of,
     check_boundary,
@@ -118,11 +120,12 @@ def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
     boundary = boundary_of(func)
     held = zip(func.body.block.args, boundary.arguments, strict=True)
     own = _own_shardings(func.body.block, computing)
+    computed = map(unsliced, terminator.operands)
     return RegionPlan(
         mesh,
         _shardings_of(own, boundary.results),
         {argument: sharding for argument, sharding in held if sharding},
-        _returned(list(zip(terminator.operands, boundary.results, strict=True))),
+        _returned(list(zip(computed, boundary.results, strict=True))),
     )
 
 
@@ -170,13 +173,13 @@ def _returned(
     return tuple(
         Returned(*result, tuple(i for i, r in enumerate(results) if r == result))
         for index, result in enumerate(results)
-        if not isinstance(result[0], BlockArgument) and results.index(result) == index
+        if argument_of(result[0]) is None and results.index(result) == index
     )
 
 
 def _follows(op: Operation) -> bool:
-    """Return whether `op` is copied to its uses, in the sharding of each use."""
-    follow = isinstance(op, FillOp | IndexOp | RenameOp)
+    """Return whether `op` is copied to its uses, or stays outside of the region."""
+    follow = isinstance(op, FillOp | IndexOp | RenameOp) or is_border(op)
     return follow or any(map(is_constant, op.results))
 
 
@@ -236,18 +239,18 @@ def _localise(body: LocalBody, op: Operation, sharding: Sharding) -> None:
 
 
 def _replace_ops(func: FuncOp, spmd: SpmdOp, returned: Sequence[Returned]) -> None:
-    """Insert the region before the return, and erase what it replaces."""
-    terminator = func.body.block.last_op
-    assert terminator is not None
-    Rewriter.insert_op(spmd, InsertPoint.before(terminator))
-    results = list(terminator.operands)
+    """Insert the region before the slices, and erase what it replaces."""
+    *ops, terminator = func.body.block.ops
+    end = next((op for op in ops if isinstance(op, SliceOp)), terminator)
+    Rewriter.insert_op(spmd, InsertPoint.before(end))
     for old, new in zip(returned, spmd.outs, strict=True):
         new.name_hint = old.value.name_hint
         for position in old.positions:
-            results[position] = new
-    Rewriter.replace_op(terminator, ReturnOp(*results))
-    for op in reversed(list(func.body.block.ops)):
-        if not isinstance(op, SpmdOp | ReturnOp):
+            result = terminator.operands[position].owner
+            reader = result if isinstance(result, SliceOp) else terminator
+            reader.operands[0 if reader is result else position] = new
+    for op in reversed(ops):
+        if not is_border(op):
             Rewriter.erase_op(op, safe_erase=False)
     func.attributes.pop(MESH, None)
     drop_boundary(func)

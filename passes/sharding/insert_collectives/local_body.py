@@ -28,13 +28,14 @@ from comet.dialects.collective.state import State, States
 from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
 from comet.dialects.compound.dims import extents_of, names_of, with_extents
 from comet.passes.analysis.dependence import is_constant
+from comet.passes.analysis.padding import argument_of
 
 Held = tuple[tuple[str, tuple[str, ...]], ...]
 """A sharding that can be a key."""
 Key = tuple[SSAValue, Held]
 """A global value and a sharding of it."""
-Input = tuple[BlockArgument, Held]
-"""An argument of the function and its sharding in the region."""
+Input = tuple[SSAValue, Held]
+"""An argument of the function, padded or not, and its sharding in the region."""
 
 
 def sharding_of_state(state: State) -> Sharding:
@@ -156,9 +157,9 @@ class LocalBody:
         )
 
     def _input(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
-        assert isinstance(outer, BlockArgument)
         type_ = local_type(outer.type, wanted, self.mesh)
-        before = [value for value, _ in self.inputs if value.index <= outer.index]
+        index = _argument_index(outer)
+        before = [value for value, _ in self.inputs if _argument_index(value) <= index]
         argument = self.block.insert_arg(type_, len(before))
         argument.name_hint = outer.name_hint
         self.states[argument] = state_of_sharding(wanted)
@@ -238,6 +239,12 @@ class LocalBody:
             type_ = local_type(value.type, sharding, self.mesh)
             Rewriter.replace_value_with_new_type(value, type_)
         return local
+
+
+def _argument_index(value: SSAValue) -> int:
+    argument = argument_of(value)
+    assert argument is not None
+    return argument.index
 
 
 def captured_values(region: Region) -> list[SSAValue]:

@@ -36,6 +36,7 @@ from comet.dialects.compound import (
     ContractOp,
     FillOp,
     MapOp,
+    PadOp,
     ReduceOp,
     RenameOp,
 )
@@ -47,6 +48,7 @@ from comet.dialects.compound.dims import (
     tensor,
     unused,
 )
+from comet.passes.analysis.padding import argument_of, is_border
 
 Gather: TypeAlias = AllGatherOp | GatherOp
 
@@ -55,6 +57,7 @@ KNOWN = (
     MapOp,
     ReduceOp,
     CastOp,
+    PadOp,
     AllReduceOp,
     AllGatherOp,
     ReduceScatterOp,
@@ -110,6 +113,7 @@ def plan_names(region: SpmdOp, gather: Gather) -> NamePlan | None:
             chosen.add(op)
     users = [op for op in ops if op in chosen and not isinstance(op, FillOp)]
     outside = [use.operation for out in region.outs for use in out.uses]
+    outside = [op for op in outside if not is_border(op)]
     known = all(isinstance(op, KNOWN) for op in users)
     if old not in names_of(gather.input) or not known:
         return None
@@ -151,6 +155,13 @@ def _use_name(op: Operation, plan: NamePlan, renamed: dict[SSAValue, SSAValue]) 
     dim = op.properties.get("dim")
     if isinstance(dim, StringAttr) and dim.data == plan.old:
         op.properties["dim"] = StringAttr(plan.new)
+    _rename_result(op, plan)
+
+
+def _rename_result(op: Operation, plan: NamePlan) -> None:
+    """Give the results of `op`, and its padding, the new name."""
+    if isinstance(op, PadOp):
+        op.padding = op.padding.renamed(plan.old, plan.new)
     for result in op.results:
         if plan.old in names_of(result):
             Rewriter.replace_value_with_new_type(result, _type(result, plan))
@@ -163,9 +174,13 @@ def _rename_inputs(region: SpmdOp, plan: NamePlan) -> None:
         zip(region.ins, region.body.block.args, strict=True)
     ):
         users = {use.operation for use in inner.uses}
-        free = isinstance(outer, BlockArgument) and outer.has_one_use()
+        argument = argument_of(outer) or outer
+        free = isinstance(argument, BlockArgument) and argument.has_one_use()
+        free = free and outer.has_one_use()
         if plan.old in names_of(inner) and free and users <= set(plan.users):
-            for value in (outer, inner):
+            if isinstance(outer.owner, PadOp):
+                _rename_result(outer.owner, plan)
+            for value in (argument, inner):
                 Rewriter.replace_value_with_new_type(value, _type(value, plan))
             shardings[index] = _sharding(shardings[index], plan)
     region.in_shardings = ArrayAttr(map(sharding_attr, shardings))
@@ -176,6 +191,8 @@ def _rename_results(region: SpmdOp, plan: NamePlan) -> None:
     shardings: list[Sharding] = []
     for out, local, sharding in region.boundary()[len(region.ins) :]:
         if plan.new in names_of(local):
+            for op in [use.operation for use in out.uses if is_border(use.operation)]:
+                _rename_result(op, plan)
             Rewriter.replace_value_with_new_type(out, _type(out, plan))
         new = plan.new in names_of(local)
         shardings.append(_sharding(sharding, plan) if new else sharding)

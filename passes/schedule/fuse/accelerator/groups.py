@@ -18,8 +18,10 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.state import States
-from comet.dialects.compound import CastOp, ContractOp, FillOp, FoldOp
+from comet.dialects.compound import CastOp, ContractOp, FoldOp
 from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.pad import unmasked
+from comet.passes.analysis.padding import is_copied, readers_of
 from comet.passes.schedule.fuse.accelerator.borders import follows_gather
 from comet.passes.schedule.fuse.strategy import Name, begins_nest
 
@@ -31,11 +33,11 @@ def units_of(ops: Sequence[Operation]) -> Iterator[Unit]:
     """
     Group each op with the casts of its result, and a gather with its renaming.
 
-    Constants are copied to their uses.
+    Constants and masks are copied to their uses.
     """
     unit: list[Operation] = []
     for op in ops:
-        if isinstance(op, FillOp):
+        if is_copied(op):
             continue
         made = unit and not isinstance(unit[-1], FoldOp)
         joins = isinstance(op, CastOp) or follows_gather(op)
@@ -72,7 +74,8 @@ def nest_groups(
     groups: list[list[Unit]] = []
     home: dict[SSAValue, list[Unit]] = {}
     for unit in _exchanged_early(units_of(ops)):
-        made = [home[value] for value in unit[0].operands if value in home]
+        read = map(unmasked, unit[0].operands)
+        made = [home[value] for value in read if value in home]
         after = bool(groups) and has_contraction(groups[-1][0][0])
         if isinstance(unit[0], CollectiveOp) or _at_root(unit, states):
             group = (made or groups or [[]])[-1]
@@ -132,7 +135,7 @@ def _absorbed(fold: FoldOp, units: Sequence[Unit]) -> list[Unit]:
     taken: list[Unit] = []
     for unit in reversed(units):
         results = [result for op in unit for result in op.results]
-        users = {use.operation for result in results for use in result.uses}
+        users = {op for result in results for op in readers_of(result)}
         looped = all(fold.dim.data in names_of(result) for result in results)
         if looped and users <= {*inside, *unit} and not _exchanges(unit):
             inside |= set(unit)

@@ -18,6 +18,7 @@ from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.state import States
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.pad import unmasked
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.memory_chain import MemoryChain
 from comet.passes.schedule.fuse.accelerator.borders import needs_axes
@@ -104,7 +105,8 @@ class NestBuilder:
 
     def _ends_before(self, unit: Unit, stage: Sequence[Unit], segment: Segment) -> bool:
         made = {result for u in stage for op in u for result in op.results}
-        waits = any(self.dissolved.get(v) in made for op in unit for v in op.operands)
+        read = {unmasked(value) for op in unit for value in op.operands}
+        waits = any(self.dissolved.get(value) in made for value in read)
         after = segment.fold is None and isinstance(stage[0][0], ContractOp)
         completes = isinstance(unit[0], CollectiveOp) and unit[0].operands[0] in made
         return waits or ((isinstance(unit[0], ContractOp) or after) and not completes)

@@ -12,6 +12,7 @@ from comet.dialects.compound import FillOp, IndexOp, RenameOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.analysis.padding import is_border, is_resizing
 from comet.passes.schedule.fuse.accelerator.borders import (
     dissolved_collectives,
     follows_gather,
@@ -29,7 +30,7 @@ from comet.passes.schedule.fuse.program import Program, read_program
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.node_names import name_nodes
-from comet.passes.schedule.tile_tree import chunks_of
+from comet.passes.schedule.tile_tree import Leaf, chunks_of, masks_of
 
 
 def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
@@ -54,7 +55,9 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPla
     builder = NestBuilder(chain, mesh, states, dissolved, strategy)
     groups = nest_groups(program.ops, states, strategy.name)
     trees = tuple(map(builder.nest, groups))
-    aliases = dissolved | chunks_of(program.ops)
+    inputs = {local: v for local, v in program.inputs.items() if local is not v}
+    aliases = dissolved | chunks_of(program.ops) | masks_of(program.ops)
+    aliases |= {**inputs, **program.leaving}
     completed = frozenset(dissolved.values())
     spills = strategy.name == "partial"
     kept = resident_values(trees, chain.out, aliases, program, completed, spills=spills)
@@ -63,7 +66,11 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPla
         check_iter_args(program, resident)
     levels = ChainLevels(chain, resident, aliases)
     return FusionPlan(
-        func.body.block, trees, program.outputs, levels, aliases, program.inputs
+        func.body.block,
+        (Leaf(program.pads), *trees, Leaf(program.slices)),
+        tuple(program.returned.operands),
+        levels,
+        aliases,
     )
 
 
@@ -84,6 +91,12 @@ def _check_ops(func: FuncOp) -> None:
                 f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators "
                 "do not compute the position of an element; causal masks and scans "
                 "need a GPU"
+            )
+        if is_resizing(op) and not (is_border(op) and op.parent_op() is func):
+            raise PassFailedException(
+                f"fuse: '{op.name}' of @{func.sym_name.data} changes the extents of a "
+                "value inside the function, and accelerators read and write whole "
+                "tensors; pad arguments and slice results only"
             )
         if isinstance(op, RenameOp) and not follows_gather(op):
             name = op.result.name_hint or "a value"

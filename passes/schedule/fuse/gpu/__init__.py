@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
+from comet.dialects.compound import PadOp, SliceOp
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
 from comet.passes.schedule.fuse.gpu.trial import simplify
@@ -41,4 +42,10 @@ class Gpu(Machine):
                 "fuse: strategy=isolate_contractions is for accelerators; use none, "
                 "which gives each product a kernel of its own, on GPUs"
             )
+        for op in func.walk():
+            if isinstance(op, PadOp | SliceOp):
+                raise PassFailedException(
+                    f"fuse: @{func.sym_name.data} has '{op.name}', and the kernels of "
+                    "GPUs mask the ends of dimensions themselves; leave pad out"
+                )
         fuse_function(func, self.system, options.strategy, options.between)

@@ -14,6 +14,12 @@ comet.problem ins ["A", "B"] outs ["C"] instance <M = 256, N = 64, K = 128> {
     tensors <A[M, K], B[K + M, N], C[M, N] read_write>
 }
 
+// CHECK: comet.problem ins ["A"] outs ["C"] instance <M = 256, N = 64> padded_from <M = 250> {
+// CHECK-GENERIC: true = #comet.sizes<M = 250>
+comet.problem ins ["A"] outs ["C"] instance <M = 256, N = 64> padded_from <M = 250> {
+  comet.declare "EXP" ins ["A"] out "C" dimensions ["M"] tensors <A[M], C[M]>
+}
+
 // CHECK: comet.mapping {
 comet.mapping {
   // CHECK-NEXT: comet.tile temporal permutation "MNK" <

@@ -202,3 +202,10 @@ comet.mapping {
     comet.collective gather "c" at "GB" in "A" out "A" src [] dest ["GB"] precision 8
   }
 }
+
+// -----
+
+// CHECK: 'comet.problem' op pads M = 4 to 4; padding makes a dimension of the instance larger
+comet.problem ins ["A"] outs ["C"] instance <M = 4> padded_from <M = 4> {
+  comet.declare "EXP" ins ["A"] out "C" dimensions ["M"] tensors <A[M], C[M]>
+}

@@ -204,7 +204,7 @@ func.func @f(%a : !D) -> !D {
 collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
 
 func.func @f(%a : !D) -> !D {
-  // CHECK: lower-to-comet: 'compound.map' cuts N = 30 into 16 tiles of 2; on an accelerator nothing is padded, choose factors that divide
+  // CHECK: lower-to-comet: 'compound.map' cuts N = 30 into 16 tiles of 2; choose factors that divide, or pad the dimension
   %h = schedule.spatial on @edge [cx: N = 2, cy: N = 2] ins(%a : !D) outs(!D) {
   ^bb0(%a1 : !G):
     %h1 = schedule.spatial on @edge [kx: N = 2, ky: N = 2] ins(%a1 : !G) outs(!G) {

@@ -1,0 +1,71 @@
+"""
+Where a padded function begins and ends: the pads of arguments, the slices of results.
+
+They stay outside of regions and nodes. Masks, the other pads, say what an op reads from
+padding; like constants they are copied to their readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from comet.dialects.compound import FillOp, PadOp, SliceOp
+from comet.dialects.compound.dims import extents_of
+
+
+def is_border(op: Operation) -> bool:
+    """Return whether `op` pads an argument of its block or slices a result of it."""
+    if isinstance(op, PadOp):
+        return isinstance(op.input, BlockArgument) and is_resizing(op)
+    if isinstance(op, SliceOp):
+        return all(isinstance(use.operation, ReturnOp) for use in op.result.uses)
+    return False
+
+
+def is_resizing(op: Operation) -> bool:
+    """Return whether `op` changes extents: a pad that is no mask, or a slice."""
+    return isinstance(op, SliceOp) or (isinstance(op, PadOp) and not op.is_mask)
+
+
+def is_copied(op: Operation) -> bool:
+    """Return whether `op` is copied to each of its readers: a constant or a mask."""
+    return isinstance(op, FillOp) or (isinstance(op, PadOp) and op.is_mask)
+
+
+def argument_of(value: SSAValue) -> BlockArgument | None:
+    """Return the argument that `value` is, padded or not; None for other values."""
+    if isinstance(value.owner, PadOp) and is_border(value.owner):
+        value = value.owner.input
+    return value if isinstance(value, BlockArgument) else None
+
+
+def unsliced(value: SSAValue) -> SSAValue:
+    """Return what a result of a function is a slice of, or `value`."""
+    return value.owner.input if isinstance(value.owner, SliceOp) else value
+
+
+def readers_of(value: SSAValue) -> Iterator[Operation]:
+    """Yield the ops that read `value`, as it is or through masks."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, PadOp) and op.is_mask:
+            yield from readers_of(op.result)
+        else:
+            yield op
+
+
+def true_extents(func: FuncOp) -> dict[str, int]:
+    """Return the extents of the padded dimensions in the signature of a function."""
+    borders = [op for op in func.body.block.ops if is_border(op)]
+    true: dict[str, int] = {}
+    for op in borders:
+        assert isinstance(op, PadOp | SliceOp)
+        outer, inner = op.input, op.result
+        if isinstance(op, SliceOp):
+            outer, inner = inner, outer
+        larger = extents_of(inner)
+        true |= {d: n for d, n in extents_of(outer).items() if n != larger[d]}
+    return true
