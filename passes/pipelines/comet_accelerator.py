@@ -27,8 +27,14 @@ from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.pad import PadPass
+from comet.passes.graph.pad.extents import (
+    format_extents,
+    parse_extents,
+    suitable_extents,
+)
 from comet.passes.graph.stream import StreamPass
-from comet.passes.pipeline import Pipeline, run_settled
+from comet.passes.pipeline import AUTO, Pipeline, run_settled
 from comet.passes.schedule.bind import BindPass
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.accelerator.auto import (
@@ -51,18 +57,26 @@ from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.levels import explicit_level
 
+PAD = "comet.pad"
+"""The attribute of a mapping for the padded extents, if they were chosen."""
+
 STREAM = "comet.stream"
 """The attribute of a mapping for whether it is streamed, if that was chosen."""
 
-AUTO = ("auto",)
+AUTO_DIM = (AUTO,)
+
+UNPADDED = "none"
+"""The option `pad` for the true extents."""
 
 Dims: TypeAlias = tuple[DimAxes, ...]
 
 
 @dataclass(frozen=True)
 class ShardingConfig:
-    """Whether statistics are streamed, and which dimensions are sharded."""
+    """What is padded, whether statistics are streamed, which dimensions are sharded."""
 
+    pad: str | None
+    """The padded extents, as `pad` takes them; None for the true ones."""
     stream: bool
     dims: Dims
     notes: Mapping[str, Attribute]
@@ -72,7 +86,8 @@ class ShardingConfig:
     def label(self) -> str:
         """The config as options."""
         stream = "true" if self.stream else "false"
-        return f"stream={stream} dim={','.join(each.dim for each in self.dims)}"
+        pad = "" if self.pad is None else f"pad={self.pad} "
+        return f"{pad}stream={stream} dim={','.join(each.dim for each in self.dims)}"
 
 
 @dataclass(frozen=True)
@@ -117,6 +132,13 @@ class CometAcceleratorPass(Pipeline):
     it, and keeps the cheaper one.
     """
 
+    pad: str = AUTO
+    """
+    The padded extents, as in "N=272,K=128", or `none`; `auto` compiles a program whose
+    extents have few divisors with and without padding, and keeps the cheapest one,
+    unless `factors` are set.
+    """
+
     at: str | None = None
     """The level of the explicit collectives; by default that of the shared buffer."""
 
@@ -152,8 +174,10 @@ class CometAcceleratorPass(Pipeline):
     def __post_init__(self) -> None:
         """Check the options that are text, like the passes that take them."""
         _ = tuple(self.map())
-        if self.dim is not None and self.dim != AUTO:
+        if self.dim is not None and self.dim != AUTO_DIM:
             _ = parse_dims(self.dim)
+        if self.pad not in (AUTO, UNPADDED):
+            _ = parse_extents(self.pad)
 
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
@@ -179,18 +203,38 @@ class CometAcceleratorPass(Pipeline):
 
     def configs(self, ctx: Context, module: ModuleOp) -> Iterator[ShardingConfig]:
         """Yield the configs that options leave open, at least one; changes nothing."""
-        forms = tuple(self.forms(ctx, module))
-        for stream, form in forms:
+        forms = [
+            (pad, stream, form)
+            for pad, padded in self.paddings(ctx, module)
+            for stream, form in self.forms(ctx, padded)
+        ]
+        streams = {stream for _, stream, _ in forms}
+        for pad, stream, form in forms:
             open_dims = self.open_dims(form)
             for dims in open_dims:
                 notes: dict[str, Attribute] = {}
-                if len(forms) > 1:
+                if pad not in (None, self.pad):
+                    notes[PAD] = StringAttr(pad)
+                if len(streams) > 1:
                     notes[STREAM] = BoolAttr.from_bool(stream)
                 if len(open_dims) > 1:
                     notes[SHARDED_DIMS] = StringAttr(
                         ",".join(each.dim for each in dims)
                     )
-                yield ShardingConfig(stream, dims, notes)
+                yield ShardingConfig(pad, stream, dims, notes)
+
+    def paddings(
+        self, ctx: Context, module: ModuleOp
+    ) -> Iterator[tuple[str | None, ModuleOp]]:
+        """Yield the module as `pad` says; for `auto` padded, then as it is."""
+        if self.pad not in (AUTO, UNPADDED):
+            yield self.pad, padded_copy(ctx, module, self.pad)
+            return
+        if self.pad == AUTO and self.factors == AUTO:
+            system = attached_system(module)
+            for extents in map(format_extents, suitable_extents(module, system)):
+                yield extents, padded_copy(ctx, module, extents)
+        yield None, module
 
     def forms(self, ctx: Context, module: ModuleOp) -> Iterator[tuple[bool, ModuleOp]]:
         """Yield the module as it is, and streamed if `stream` changes it."""
@@ -205,7 +249,7 @@ class CometAcceleratorPass(Pipeline):
 
     def open_dims(self, module: ModuleOp) -> Sequence[Dims]:
         """Return the dimensions that may be sharded, at least one choice of them."""
-        if self.dim is not None and self.dim != AUTO:
+        if self.dim is not None and self.dim != AUTO_DIM:
             return (parse_dims(self.dim),)
         found = [tuple(map(DimAxes, names)) for names in candidates(module)] or [()]
         return found[:1] if self.dim is None and self.is_pinned() else found
@@ -217,7 +261,7 @@ class CometAcceleratorPass(Pipeline):
         Return the passes of the only config, or those of the cheapest one.
 
         Raises PassFailedException if none has a mapping, with a reason that is one of
-        the program as it was written, not of its streamed form.
+        the program as it was written, not of its padded or streamed form.
         """
         if len(configs) == 1:
             (config,) = configs
@@ -225,7 +269,8 @@ class CometAcceleratorPass(Pipeline):
         try:
             return self.cheapest(ctx, module, configs)
         except PassFailedException:
-            written = [config for config in configs if not config.stream]
+            pad = configs[-1].pad
+            written = [each for each in configs if each.pad == pad and not each.stream]
             if len(written) in (0, len(configs)):
                 raise
             return self.chosen(ctx, module, written)
@@ -252,7 +297,7 @@ class CometAcceleratorPass(Pipeline):
         """Yield the fusion strategies for a config of `module`, with its bound."""
         copy = module.clone()
         system = attached_system(copy)
-        spread = self.spread(copy, system, config.dims, stream=config.stream)
+        spread = self.spread(copy, system, config)
         try:
             with session() as current, current.trying(f"sharding {config.label}", None):
                 passes = run_settled(spread, ctx, copy)
@@ -311,18 +356,19 @@ class CometAcceleratorPass(Pipeline):
         self, module: ModuleOp, config: ShardingConfig
     ) -> tuple[ModulePass, ...]:
         """Return the passes after `decompose`."""
-        system, stream = attached_system(module), config.stream
-        spread = self.spread(module, system, config.dims, stream=stream)
+        spread = self.spread(module, attached_system(module), config)
         return (*spread, *self.map())
 
     def spread(
-        self, module: ModuleOp, system: SystemOp, dims: Dims, *, stream: bool
+        self, module: ModuleOp, system: SystemOp, config: ShardingConfig
     ) -> Iterator[ModulePass]:
-        """Yield the passes after `decompose` that shard `dims` over instances."""
-        if stream:
+        """Yield the passes after `decompose` that shard a module over instances."""
+        if config.pad is not None:
+            yield PadPass(config.pad)
+        if config.stream:
             yield StreamPass()
         mesh = MeshOp(system.system_name, system.axes)
-        for dim, axes in assign_axes(self.name, module, mesh, dims):
+        for dim, axes in assign_axes(self.name, module, mesh, config.dims):
             yield DistributePass(dim=dim, axes=axes, op=self.op)
             cores = tuple(a for a in axes if a in memory_chain(system).core_axes)
             if self.op is not None and cores:
@@ -352,6 +398,13 @@ class CometAcceleratorPass(Pipeline):
         unset = self.op is None and self.at is None
         open_ = self.kind == self.strategy == self.factors == "auto"
         return not (unset and open_)
+
+
+def padded_copy(ctx: Context, module: ModuleOp, extents: str) -> ModuleOp:
+    """Return a copy of `module` with larger extents."""
+    copy = module.clone()
+    PadPass(extents).apply(ctx, copy)
+    return copy
 
 
 def function_names(module: ModuleOp) -> str:

@@ -15,7 +15,10 @@ from comet.dialects.comet import CollectiveOp, TileOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.kinds import CollectiveKind
-from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
+from comet.passes.pipelines.comet_accelerator import (
+    CometAcceleratorPass,
+    ShardingConfig,
+)
 from comet.passes.sharding.dim_axes import DimAxes
 
 STRATEGIES = {
@@ -47,8 +50,8 @@ def attach(op: str, hardware: str) -> ModuleOp:
 
 def stages(options: CometAcceleratorPass, module: ModuleOp) -> list[str]:
     """Return the passes of the pipeline after `decompose`."""
-    system, dims = attached_system(module), (DimAxes("N"),)
-    spread = options.spread(module, system, dims, stream=False)
+    config = ShardingConfig(None, False, (DimAxes("N"),), {})
+    spread = options.spread(module, attached_system(module), config)
     return [str(part) for part in (*spread, *options.map())]
 
 
