@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.comet-installed
 
-.PHONY: help venv demo test matrix fuzz oracle pytest filecheck lint format types typing coverage clean
+.PHONY: help venv demo test checks matrix fuzz oracle pytest filecheck lint format types typing coverage clean
 
 help:
 	@echo "make demo   compile a sample to COMET files and to a Triton kernel, and run it"
@@ -27,7 +27,11 @@ $(STAMP): pyproject.toml setup.py
 demo: venv
 	$(BIN)/python -m comet.tools.demo
 
-test: lint types filecheck pytest
+test: lint checks pytest
+
+# Types are checked by one process, so lit has the other processor.
+checks: venv
+	$(MAKE) --jobs=2 types filecheck
 
 # MATRIX names a part of it: make matrix MATRIX='--ranks 3 --seeds 2'
 matrix: venv
