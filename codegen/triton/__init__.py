@@ -18,7 +18,7 @@ from comet.codegen.python_text import WIDTH
 from comet.codegen.triton.expressions import REMOTE
 from comet.codegen.triton.host import LaunchPlanPrinter, program_lines
 from comet.codegen.triton.kernels import KernelPrinter
-from comet.codegen.triton.plan import RankPlanPrinter, plan_of
+from comet.codegen.triton.plan import RankPlanPrinter, rank_plan
 from comet.dialects import tl
 
 IMPORTED = {
@@ -64,7 +64,7 @@ def emitted(module: ModuleOp) -> str:
     parts = _parts(module)
     sections = [_header(parts)]
     sections += [KernelPrinter(kernel).lines() for kernel in parts.kernels]
-    plan = plan_of(parts.plan)
+    plan = rank_plan(parts.plan)
     if plan is None:
         sections.append(LaunchPlanPrinter(module, parts.plan).lines())
         described = program_lines(parts.plan, parts.reference)
@@ -113,7 +113,7 @@ def _check_name(name: str) -> None:
 
 
 def _header(parts: _Parts) -> list[str]:
-    name, plan = parts.plan.sym_name.data, plan_of(parts.plan)
+    name, plan = parts.plan.sym_name.data, rank_plan(parts.plan)
     reference = ReferencePrinter(parts.reference).lines()
     needs_math = any("math." in line for line in reference)
     return [

@@ -28,7 +28,7 @@ DOUBLE = INDENT * 2
 ALLOCATIONS = (tl.HeapZerosOp, tl.ZerosOp, tl.EmptyOp)
 
 
-def plan_of(function: func.FuncOp) -> tl.PlanOp | None:
+def rank_plan(function: func.FuncOp) -> tl.PlanOp | None:
     """Return the plan for several ranks in a function, if there is one."""
     first = function.body.block.first_op
     return first if isinstance(first, tl.PlanOp) else None

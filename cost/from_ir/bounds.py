@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
@@ -13,7 +11,7 @@ from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
-from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.compound.dims import bytes_of
 from comet.dialects.cost import estimate_of
 
 
@@ -28,8 +26,8 @@ def program_bound(
     has no dead code.
     """
     end = func.body.block.last_op
-    read = sum(_bytes(value) for value in func.body.block.args if _is_read(value))
-    written = sum(map(_bytes, set(() if end is None else end.operands)))
+    read = sum(bytes_of(value) for value in func.body.block.args if _is_read(value))
+    written = sum(map(bytes_of, set(() if end is None else end.operands)))
     latency, energy = crossing_bound(read, written, hardware_of(system), model)
     if model == "tool":
         return latency, energy
@@ -45,7 +43,3 @@ def _is_read(argument: SSAValue) -> bool:
         or use.operation.body.block.args[use.index].uses
         for use in argument.uses
     )
-
-
-def _bytes(value: SSAValue) -> float:
-    return prod(extents_of(value).values()) * element_type_of(value).bitwidth / 8

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from comet.dialects.arch import SystemOp
-from comet.dialects.compound.dims import element_type_of, extents_of, level_of
+from comet.dialects.compound.dims import bytes_of, level_of
 from comet.dialects.compound.pad import unmasked
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.iter_args import folds, in_place
@@ -43,12 +43,6 @@ class Demand:
         return total
 
 
-def value_bytes(value: SSAValue) -> int:
-    """Return the size of a value, all its elements."""
-    bits = element_type_of(value).bitwidth
-    return -(-prod(extents_of(value).values()) * bits // 8)
-
-
 def iterations(node: NodeOp) -> int:
     """Return how often the body of `node` runs on one instance."""
     return 1 if isinstance(node, SpatialOp) else prod(node.factors.values())
@@ -58,7 +52,7 @@ def iterations(node: NodeOp) -> int:
 class Sizes:
     """The sizes of values and the iterations of nodes, by default those of the IR."""
 
-    bytes_of: Callable[[SSAValue], Bytes] = value_bytes
+    bytes_of: Callable[[SSAValue], Bytes] = bytes_of
     iterations: Callable[[NodeOp], Bytes] = iterations
 
 

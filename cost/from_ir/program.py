@@ -36,7 +36,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
-from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.dims import bytes_of, element_type_of, extents_of, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelType, input_of, program_value
@@ -190,15 +190,10 @@ def _end(op: KernelOp | ProgramOp) -> Operation:
 
 def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:
     kind = op.name.partition(".")[2]
-    given, made = size_of(op.operands[0]), size_of(op.results[0])
+    given, made = bytes_of(op.operands[0]), bytes_of(op.results[0])
     whole = made if kind == "all_gather" else given
     algorithm = None if op.algorithm is None else str(op.algorithm.data)
     return LibraryCollective(name, kind, whole, given + made, algorithm)
-
-
-def size_of(value: SSAValue) -> float:
-    """Return the bytes of a tensor."""
-    return prod(extents_of(value).values()) * element_type_of(value).bitwidth / 8
 
 
 def _message(channel: ChannelType) -> float:

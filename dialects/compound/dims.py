@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain, count
+from math import prod
 from typing import TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import (
@@ -170,6 +171,11 @@ def element_type_of(value: SSAValue | Attribute) -> Element:
     if not COUNT_TENSOR.verifies(type_):
         raise VerifyException(f"{type_} is not a tensor of floats or of i32")
     return type_.element_type
+
+
+def bytes_of(value: SSAValue | Attribute) -> int:
+    """Return the size of a tensor value or type in bytes, rounded up."""
+    return -(-prod(extents_of(value).values()) * element_type_of(value).bitwidth // 8)
 
 
 def _element(type_: Attribute) -> Attribute | None:

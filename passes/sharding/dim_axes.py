@@ -131,7 +131,7 @@ def _check_axes(name: str, mesh: MeshOp, dim: DimAxes, extents: Sequence[int]) -
 
 def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
     """Return the extents of the values of `module` along `dim`, at least one."""
-    extents = [extents_of(v)[dim] for v in values_of(module) if dim in names_of(v)]
+    extents = [extents_of(v)[dim] for v in values_in(module) if dim in names_of(v)]
     if not extents:
         known = ", ".join(dims_in(module))
         others = f"there are {known}" if known else "the program has none"
@@ -143,11 +143,11 @@ def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
 
 def dims_in(module: ModuleOp) -> tuple[str, ...]:
     """Return the dimensions that functions of `module` compute with, in order."""
-    names = (name for value in values_of(module) for name in names_of(value))
+    names = (name for value in values_in(module) for name in names_of(value))
     return tuple(dict.fromkeys(names))
 
 
-def values_of(module: ModuleOp) -> list[SSAValue]:
+def values_in(module: ModuleOp) -> list[SSAValue]:
     """Return the values that the functions of `module` compute with."""
     return [
         value

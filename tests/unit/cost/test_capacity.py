@@ -15,10 +15,10 @@ from comet.cost.from_ir.capacity import (
     describe_overflow,
     overflow,
     spare_bytes,
-    value_bytes,
 )
 from comet.dialects.arch import attached_system
 from comet.dialects.compound import ContractOp, MapOp
+from comet.dialects.compound.dims import bytes_of
 from comet.dialects.schedule import TemporalOp
 from comet.passes.analysis.levels import compute_block
 
@@ -87,7 +87,7 @@ def test_sizes_may_be_those_of_many_candidates():
     module = fused()
     block, system = only_block(module), attached_system(module)
     scale = np.asarray([1, 10**9])
-    sizes = Sizes(bytes_of=lambda value: value_bytes(value) * scale)
+    sizes = Sizes(bytes_of=lambda value: bytes_of(value) * scale)
     spare = spare_bytes(block, system, sizes)
     assert [bool(room >= 0) for room in np.asarray(spare)] == [True, False]
 
@@ -109,9 +109,7 @@ def test_the_outermost_level_has_no_limit():
     module = tiled(fused(sizes=(6, 4, 32)), DRAM="M=6")
     block, system = only_block(module), attached_system(module)
     sizes = Sizes(
-        bytes_of=lambda value: (
-            10**15 if "DRAM" in str(value.type) else value_bytes(value)
-        )
+        bytes_of=lambda value: 10**15 if "DRAM" in str(value.type) else bytes_of(value)
     )
     assert overflow(block, system, sizes) is None
 

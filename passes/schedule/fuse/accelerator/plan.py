@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
-from comet.dialects.compound import FillOp, IndexOp, RenameOp
+from comet.dialects.compound import ContractOp, FillOp, IndexOp, RenameOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.hardware_mesh import check_mesh
-from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.analysis.padding import is_border, is_resizing
 from comet.passes.schedule.fuse.accelerator.borders import (
     dissolved_collectives,
     follows_gather,
 )
-from comet.passes.schedule.fuse.accelerator.chain_levels import ChainLevels
 from comet.passes.schedule.fuse.accelerator.folds import (
     check_iter_args,
     states_in_steps,
@@ -30,7 +32,39 @@ from comet.passes.schedule.fuse.program import Program, read_program
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.node_names import name_nodes
-from comet.passes.schedule.tile_tree import Leaf, chunks_of, masks_of
+from comet.passes.schedule.tile_tree import (
+    Aliases,
+    Leaf,
+    Levels,
+    Node,
+    chunks_of,
+    masks_of,
+    ops_of,
+    resolve,
+)
+
+
+@dataclass(frozen=True)
+class ChainLevels(Levels):
+    """Values are at the level of their node, operands of products in own buffers."""
+
+    chain: MemoryChain
+    resident: frozenset[SSAValue]
+    """Values that stay in the cores between two nodes."""
+    aliases: Aliases
+
+    def at(self, value: SSAValue, node: Node | None) -> str:
+        chain = self.chain
+        if node is None:
+            return chain.root
+        if node.level != chain.out:
+            return chain.out if value in self.resident else node.level
+        for op in ops_of(node):
+            if isinstance(op, ContractOp) and value is resolve(op.lhs, self.aliases):
+                return chain.lhs
+            if isinstance(op, ContractOp) and value is resolve(op.rhs, self.aliases):
+                return chain.rhs
+        return chain.out
 
 
 def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import FillOp
-from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.compound.dims import bytes_of
 from comet.passes.schedule.fuse.gpu.groups import elementary_ops, in_stages, steps_of
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
@@ -56,8 +55,4 @@ def added_bytes(
     crossing = made & reads[1]
     shared = (reads[0] - made) & reads[1]
     stored = [value for value in crossing if value not in outs]
-    return sum(map(_bytes, (*crossing, *stored, *shared)))
-
-
-def _bytes(value: SSAValue) -> int:
-    return prod(extents_of(value).values()) * element_type_of(value).bitwidth // 8
+    return sum(map(bytes_of, (*crossing, *stored, *shared)))
