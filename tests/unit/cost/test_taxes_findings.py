@@ -10,12 +10,14 @@ from dataclasses import replace
 from statistics import geometric_mean
 
 import pytest
-from model_tables import BATCHES, KEYS, decode, gemm
+from model_tables import BATCHES, KEYS, decode, gemm, tables
+from paths import ROOT
 
 from comet.cost.gpu.interconnect import Interconnect
 from comet.cost.gpu.taxes import price_plan
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import PatternName
 
+PAGE = ROOT / "docs/multi-gpu-model.md"
 FEW, MANY = (1, 4, 16), (64, 256, 1024, 4096)
 """Rows M of AG+GEMM on both sides of the crossover."""
 
@@ -132,3 +134,11 @@ def test_fused_decoding_scales_better_than_bsp():
     for ranks in (2, 4, 8):
         keys = 524288 // ranks
         assert decode(keys, "fused", 1, ranks) < decode(keys, None, 1, ranks)
+
+
+def test_the_page_shows_what_model_tables_prints():
+    text = PAGE.read_text()
+    found = list(tables())
+    assert len(found) == 3
+    for table in found:
+        assert f"\n\n{table}\n\n" in text, table
