@@ -167,6 +167,7 @@ class _Numbering:
 
 
 def _entry(moved: MovedTensor) -> Entry:
+    """Return what the models, which know no dialect, call a moved tensor."""
     factors = tuple(dict(row) for row in moved.factors)
     return Entry(
         moved.tensor,

@@ -182,7 +182,12 @@ def whole_slices(node: SpatialOp, loops: RankLoops) -> dict[str, Slice]:
 
 
 def kernel_slices(grid: SpatialOp) -> dict[Operation | None, Mapping[str, Slice]]:
-    """Return the slices that each node of a kernel has of every dimension."""
+    """
+    Return the slices that each node of a kernel has of every dimension.
+
+    `lower-to-triton` derives them again, loop by loop: it also needs those between two
+    loops of one node, which no op has.
+    """
     ranks = rank_loops(grid)
     whole = whole_slices(grid, ranks)
     found: dict[Operation | None, Mapping[str, Slice]] = {}
