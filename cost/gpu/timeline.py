@@ -407,7 +407,7 @@ def _on_links(step: Launch, machine: Machine) -> float:
     messages = (
         sum(send.message for send in part.sends if send.remote) for part in step.parts
     )
-    return max(float(send_time(each, machine.net)) for each in messages)
+    return float(send_time(max(messages, default=0.0), machine.net))
 
 
 def _merged(segments: Sequence[Segment]) -> Iterator[Segment]:
