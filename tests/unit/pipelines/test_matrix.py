@@ -1,11 +1,13 @@
 """A part of the matrix of workloads, patterns and ranks; `make matrix` runs it all."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from rank_matrix import (
     PATTERNS,
+    SIZES,
     WORKLOADS,
     Cell,
     Matrix,
@@ -17,6 +19,8 @@ from rank_matrix import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
+STAGGERED = re.compile(r"\(rank \+ .+\) % WORLD")
+PEER = re.compile(r"(?:source|dest)\w* = (.*)")
 COUNTED = "epoch = next_epoch(counters_ptr)"
 HALVES = [[*WORKLOADS][:4], [*WORKLOADS][4:]]
 """Each is a test of its own, so that two processors can share the work."""
@@ -43,6 +47,22 @@ def test_three_ranks_are_right_without_a_reset(workloads: list[str]):
         applies = cell.pattern != "in_place" or cell.workload in PULLED_INPUTS
         assert verdict.right == int(applies)
         assert ("does not apply" in verdict.inapplicable) != applies
+
+
+def begun_elsewhere(text: str) -> list[str]:
+    """Return the orders of ranks in a module that do not begin with the own one."""
+    orders = PEER.findall(text)
+    assert orders
+    return [order for order in orders if not STAGGERED.fullmatch(order)]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("pattern", ["wait", "pull", "push"])
+def test_ranks_begin_with_themselves(workload: str, pattern: str):
+    """Results do not depend on it: so the text is looked at."""
+    text = Cell(workload, pattern, 3).source(SIZES["tiny"])
+    assert begun_elsewhere(text) == []
+    assert begun_elsewhere(text.replace("(rank + ", "(")) != []
 
 
 def test_ranks_that_are_concurrent_are_right():

@@ -1,15 +1,10 @@
 """No safeguard of emitted modules can go: without it, the scheduler reports them."""
 
-import re
 from collections.abc import Mapping
 
 import pytest
 from emitted_mutations import MUTATIONS, PROGRAMS, mutated, right, swapped
-from rank_matrix import SIZES, WORKLOADS, Cell
 from rank_runs import Outcome, outcomes
-
-STAGGERED = re.compile(r"\(rank \+ .+\) % WORLD")
-PEER = re.compile(r"(?:source|dest)\w* = (.*)")
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +38,3 @@ def test_consumers_that_are_launched_first_wait_for_ever(
     found: Mapping[str, Outcome],
 ):
     assert found["consumers first"] == "DeadlockError"
-
-
-def begun_elsewhere(text: str) -> list[str]:
-    """Return the orders of ranks in a module that do not begin with the own one."""
-    orders = PEER.findall(text)
-    assert orders
-    return [order for order in orders if not STAGGERED.fullmatch(order)]
-
-
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("pattern", ["wait", "pull", "push"])
-def test_ranks_begin_with_themselves(workload: str, pattern: str):
-    """Results do not depend on it: so the text is looked at."""
-    text = Cell(workload, pattern, 3).source(SIZES["short"])
-    assert begun_elsewhere(text) == []
-    assert begun_elsewhere(text.replace("(rank + ", "(")) != []
