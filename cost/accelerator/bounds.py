@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 
+from comet.cost.accelerator.flow import build_flows
 from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.ideal import ideal_cost
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.paper.bound import least_cycles
+from comet.cost.accelerator.paper.energy import energies
 from comet.cost.accelerator.problem import Problem
 from comet.cost.estimate import ModelName
+from comet.cost.reals import Real
 
 
 def root_bound(
@@ -49,3 +56,33 @@ def crossing_bound(
     energy = read * memory.child_read_energy + written * memory.child_write_energy
     latency = sum(times) if memory.one_bus or model == "ideal" else max(times)
     return latency, energy / memory.width
+
+
+def completion_bound(
+    mappings: Mappings, hardware: Hardware, final: Collection[int], model: ModelName
+) -> tuple[Real, Real]:
+    """
+    Return the least latency (cycles) and energy (pJ) of all completions of `mappings`.
+
+    `final` are the indices of the temporal nodes whose loops no completion changes; a
+    final node has none but final ones around it. The others have no loops yet, and
+    their leaves have all that is left. Completions cut them further.
+
+    Proof. Energy, and each term of `ideal`, is a sum of transfers and work. A transfer
+    through a final node is that of every completion. Through an open one, a completion
+    moves every element of the tile at least as often: cutting a dimension of a tensor
+    moves more of smaller tiles, cutting another one repeats them. Work of units does
+    not shrink by cutting, as the ceilings of parts add up to at least that of the
+    whole. For the latency of `paper` see `least_cycles`. `tool` has no bound, as it
+    wraps at 32 bits.
+    """
+    if model == "tool":
+        return 0.0, 0.0
+    flows = build_flows(mappings, hardware)
+    if model == "ideal":
+        cost = ideal_cost(mappings, hardware, flows)
+        return cost.latency, cost.spent.total
+    return (
+        least_cycles(mappings, hardware, flows, final),
+        energies(mappings, hardware, flows).total,
+    )

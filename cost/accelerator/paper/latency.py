@@ -100,7 +100,7 @@ def _visit(state: Latency, node: Node) -> None:
         case Leaf():
             return
         case Collective():
-            state.nodes[node.index] = _collective(state, node)
+            state.nodes[node.index] = collective_cost(state, node)
         case Tile():
             for child in node.children:
                 _visit(state, child)
@@ -108,7 +108,7 @@ def _visit(state: Latency, node: Node) -> None:
             state.nodes[node.index] = visit(state, node)
 
 
-def _collective(state: Latency, node: Collective) -> NodeCost:
+def collective_cost(state: Latency, node: Collective) -> NodeCost:
     level = state.hardware.level(node.level)
     exchange, reduces = state.flows.exchanges[node.index], node.reduction is not None
     cycles = exchange_cycles(exchange, level, node.bits / 8, reduces=reduces)
@@ -180,7 +180,7 @@ def _in_turn(parts: Sequence[NodeCost]) -> NodeCost:
 def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
     """A group of children run once per iteration, after the node's own transfers."""
     once = _in_turn([state.nodes[node.index] for node in group.members])
-    streams = _streams(state, tile, group)
+    streams = group_streams(state, tile, group)
     saved = saved_cycles(streams, once.fills, iterations)
     work = iterations * once.cycles - saved
     nest = nest_cost(
@@ -200,7 +200,7 @@ def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> Nod
     )
 
 
-def _streams(state: Latency, tile: Tile, group: Group) -> list[Stream]:
+def group_streams(state: Latency, tile: Tile, group: Group) -> list[Stream]:
     """The node's flows to the group: those with a tag of one of its members."""
     own = binding_of(state.mappings.template.parent.get(tile.index), tile)
     streams: list[Stream] = []
