@@ -72,7 +72,7 @@ def search(template: Template, goal: Goal = LATENCY) -> TilePlan:
     Raises PassFailedException, with the level, if even the finest tiles do not fit.
     """
     place = f"@{template.func.sym_name.data}"
-    return descend("tile factors", place, _Factors(template, goal), goal).made
+    return descend("tile factors", place, Factors(template, goal), goal).made
 
 
 def finest(template: Template) -> Plan:
@@ -103,7 +103,7 @@ def divisors(extent: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class _Factors:
+class Factors:
     """The numeric space of a template: factors and loop orders."""
 
     template: Template

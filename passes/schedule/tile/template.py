@@ -240,8 +240,7 @@ class Candidates:
 
     def bytes_of(self, value: SSAValue) -> Bytes:
         """Return the size of a value, tiled."""
-        owner = value.owner
-        block = owner.parent if isinstance(owner, Operation) else owner
+        block = block_of(value)
         cuts = {} if block is None else self.cuts.get(block, {})
         size: Bytes = element_type_of(value).bitwidth
         for dim, extent in extents_of(value).items():
@@ -255,6 +254,12 @@ class Candidates:
             for factor in self.factors(node).values():
                 turns = turns * factor
         return turns
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """Return the block that defines a value."""
+    owner = value.owner
+    return owner.parent if isinstance(owner, Operation) else owner
 
 
 def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:

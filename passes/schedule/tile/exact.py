@@ -1,0 +1,212 @@
+"""
+Exact search for factors and loop orders: branch and bound.
+
+Parts of the space whose lower bound is not below the best known cost, or whose final
+tiles do not fit, are closed; the others are cut further, the most promising first.
+Plans are priced as arrays. What stays open when the time is up has a bound too, so the
+answer always has a lower bound.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import inf
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from comet.cost.accelerator.bindings import lanes_of
+from comet.cost.accelerator.bounds import completion_bound
+from comet.cost.accelerator.model import price_many, room_many
+from comet.passes.schedule.tile.accelerator import Factors, TilePlan
+from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
+from comet.passes.schedule.tile.template import Candidates, Key
+from comet.passes.search import Found, Goal
+
+AT_ONCE = 256
+"""How many parts are cut at once."""
+
+Floors = tuple[tuple[frozenset[Key], float, float], ...]
+"""For keys that are all open: by how much they raise latency and energy at least."""
+
+
+@dataclass
+class BranchAndBound(ABC):
+    """A search for the least value of the plans of a space."""
+
+    space: FactorSpace
+    goal: Goal
+    ceiling: float = inf
+    """The least value found, or the value below which one is of use."""
+    tolerance: float = 0.0
+    """Parts are closed that cannot be better by more than this fraction."""
+    deadline: float = inf
+    """When to stop, on the monotonic clock."""
+    floors: Floors = ()
+    least: float = field(default=inf, init=False)
+    """The least bound of the parts that were closed without being priced."""
+    bounded: int = field(default=0, init=False)
+    """Parts whose bound was computed."""
+    evaluated: int = field(default=0, init=False)
+    """Plans that were priced."""
+    stopped: bool = field(default=False, init=False)
+    """Whether the time was up before all was closed."""
+
+    @property
+    def lower_bound(self) -> float:
+        """The least value that any plan has."""
+        return min(self.least, self.ceiling)
+
+    @abstractmethod
+    def leaf(self, parts: Parts) -> None:
+        """Lower the ceiling to the least value of `parts`, which are plans."""
+
+    def run(self) -> None:
+        """Search until nothing is open, or the time is up."""
+        whole = self.space.whole
+        if self.space.is_plan(whole):
+            self.leaf(whole)
+        else:
+            self._visit(whole, self.bounds(whole))
+
+    def bounds(self, parts: Parts) -> NDArray[np.float64]:
+        """Return a lower bound of the value for each part."""
+        template, known = self.space.template, self.space.known(parts)
+        latency, energy = completion_bound(
+            self.space.mappings(parts),
+            template.hardware,
+            self.space.final(parts),
+            self.goal.model,
+        )
+        self.bounded += parts.count
+        for keys, cycles, spent in self.floors:
+            if not keys & known:
+                latency, energy = latency + cycles, energy + spent
+        return np.broadcast_to(self.goal.rank(latency, energy)[0], parts.count)
+
+    def _visit(self, parts: Parts, bounds: NDArray[np.float64]) -> None:
+        """Search in `parts`, whose bounds are known, the lowest bound first."""
+        order = np.argsort(bounds, kind="stable")
+        for first in range(0, parts.count, AT_ONCE):
+            chosen = order[first : first + AT_ONCE]
+            chosen = chosen[self._open(bounds[chosen])]
+            if not chosen.size:
+                continue
+            if monotonic() > self.deadline:
+                self.stopped = True
+                self.least = min(self.least, float(bounds[chosen].min()))
+                continue
+            below = list(self._cut(parts.where(chosen)))
+            below.sort(key=lambda item: float(item[1].min()))
+            for child, child_bounds in below:
+                self._visit(child, child_bounds)
+
+    def _cut(self, parts: Parts) -> Iterator[tuple[Parts, NDArray[np.float64]]]:
+        """Yield the parts of `parts` that are open; take those that are plans."""
+        for child in self.space.cut(parts):
+            if self.space.is_plan(child):
+                self.leaf(child)
+                continue
+            bounds = self.bounds(child)
+            open_ = self._open(bounds)
+            if open_.any():
+                left, bounds = child.where(open_), bounds[open_]
+                room = self.space.room(left)
+                if room.any():
+                    yield left.where(room), bounds[room]
+
+    def _open(self, bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which bounds are below what is known; note the least of the others."""
+        open_ = bounds < self.ceiling * (1 - self.tolerance)
+        if not open_.all():
+            self.least = min(self.least, float(bounds[~open_].min()))
+        return open_
+
+
+@dataclass
+class Relaxed(BranchAndBound):
+    """The least bound of any loops of some keys, while those of others are open."""
+
+    def leaf(self, parts: Parts) -> None:
+        """Lower the ceiling to the least bound of the parts that fit."""
+        fitting = parts.where(self.space.room(parts))
+        if fitting.count:
+            self.ceiling = min(self.ceiling, float(self.bounds(fitting).min()))
+
+
+@dataclass
+class Exact(BranchAndBound):
+    """The best plan of a template."""
+
+    best: Found[TilePlan] | None = None
+
+    def run(self) -> None:
+        """Search until nothing is open, or the time is up."""
+        keys = tuple(key for nest in self.space.nests for key in nest.keys)
+        self.space = replace(self.space, keys=keys)
+        self._factors = Factors(self.space.template, self.goal)
+        self.floors = self._floors()
+        super().run()
+
+    def _floors(self) -> Floors:
+        """
+        Return what each nest but the first adds at least to what is always there.
+
+        Nests run one after the other, so what they add is a sum. If the root overlaps
+        them there are no floors.
+        """
+        nests = self.space.nests
+        lanes = lanes_of(self.space.template.problem.root)
+        if len(nests) < 2 or sum(map(len, lanes)) > 1:
+            return ()
+        return tuple(
+            (
+                frozenset(nest.keys),
+                self._raised(nest, Goal(self.goal.model, "latency")),
+                self._raised(nest, Goal(self.goal.model, "energy")),
+            )
+            for nest in nests[1:]
+        )
+
+    def _raised(self, nest: FactorSpace, goal: Goal) -> float:
+        """Return by how much the loops of one nest raise the bound at least."""
+        if goal.objective != self.goal.objective and self.goal.objective != "edp":
+            return 0.0
+        search = Relaxed(nest, goal, deadline=self.deadline)
+        base = float(search.bounds(nest.whole)[0])
+        search.run()
+        self.bounded += search.bounded
+        return 0.0 if search.lower_bound == inf else search.lower_bound - base
+
+    def leaf(self, parts: Parts) -> None:
+        """Price plans, and keep the best legal one that is below the ceiling."""
+        candidates = Candidates(self.space.template, parts.factors)
+        legal = np.broadcast_to(candidates.multiply(), parts.count)
+        if not legal.any():
+            return
+        parts = parts.where(legal)
+        hardware, mappings = self.space.template.hardware, self.space.mappings(parts)
+        prices = price_many(mappings, hardware, self.goal.model)
+        self.evaluated += parts.count
+        first, second = (
+            np.broadcast_to(figure, parts.count)
+            for figure in self.goal.rank(prices.latency, prices.energy)
+        )
+        order = np.lexsort((second, first))
+        order = order[first[order] < self.ceiling]
+        if order.size:
+            self._take(parts.where(order))
+
+    def _take(self, parts: Parts) -> None:
+        """Take the first of `parts`, which are in order of cost, that is legal."""
+        room = Candidates(self.space.template, parts.factors).fit()
+        hardware = self.space.template.hardware
+        room = room & room_many(self.space.mappings(parts), hardware)
+        for index in np.flatnonzero(np.broadcast_to(room, parts.count)):
+            found = self._factors.priced(self.space.plan(parts, int(index)))
+            if found is not None and self.goal.order(found.cost)[0] < self.ceiling:
+                self.best, self.ceiling = found, self.goal.order(found.cost)[0]
+                return

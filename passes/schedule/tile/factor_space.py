@@ -1,0 +1,299 @@
+"""
+The space of factors and loop orders of a template, cut into parts.
+
+The keys of the template get their loops one after the other, outer nodes first. A part
+of the space leaves the loops of the other keys open. Parts with the same loops in the
+same orders, but other factors, are elements of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import permutations
+from math import factorial, prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import SSAValue
+
+from comet.cost.accelerator.factors import Loops
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.problem import Tile, walk_tiles
+from comet.cost.accelerator.volume import relevant, reuse
+from comet.cost.estimate import CostError
+from comet.cost.from_ir.capacity import Bytes, Sizes, spare_bytes
+from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.levels import compute_block
+from comet.passes.schedule.tile.template import (
+    Candidates,
+    Factor,
+    Key,
+    Template,
+    Values,
+    block_of,
+)
+
+Order: TypeAlias = tuple[str, ...]
+"""The dimensions of a key's loops, outermost first."""
+
+Plan: TypeAlias = Mapping[Key, Loops]
+"""The loops of each key, outermost first, also those of factor 1."""
+
+Moved: TypeAlias = tuple[frozenset[str], frozenset[str]]
+"""The dimensions of a tensor, and of the operation that uses it, as in the problem."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of the space, which differ in factors only."""
+
+    orders: tuple[Order, ...]
+    """The loops of the first keys, one order for each key."""
+    factors: Values
+    """The factors of all dimensions of these keys, one array element for each part."""
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return next((array.size for array in self.factors.values()), 1)
+
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Parts:
+        """Return some of the parts, by a mask or by their positions."""
+        taken = {factor: array[chosen] for factor, array in self.factors.items()}
+        return Parts(self.orders, taken)
+
+
+@dataclass(frozen=True)
+class FactorSpace:
+    """All factors and loop orders of a template, or those of some of its nodes."""
+
+    template: Template
+    keys: tuple[Key, ...]
+    """The keys that get loops, outer nodes first."""
+    fixed: Mapping[Factor, int] = field(default_factory=dict[Factor, int])
+    """The factors of loops that are not open."""
+
+    def fixing(self, fixed: Mapping[Factor, int]) -> FactorSpace:
+        """Return the part of the space with some factors."""
+        return replace(self, fixed=fixed)
+
+    def _choices(self, factor: Factor) -> NDArray[np.int64]:
+        """Return the values that a factor may have."""
+        if (only := self.fixed.get(factor)) is not None:
+            return np.array([only])
+        return divisors(self.template.extent[factor])
+
+    @classmethod
+    def of(cls, template: Template) -> FactorSpace:
+        """Return the whole space of a template."""
+        keys = tuple(key for key, dims in template.loops.items() if dims)
+        return cls(template, keys)
+
+    @cached_property
+    def nests(self) -> tuple[FactorSpace, ...]:
+        """
+        The spaces of nests that share no key, in the order of their keys.
+
+        Nests are the trees that a function runs one after the other. The loops of one
+        leave the cost of the others as it is.
+        """
+        groups: list[tuple[set[Key], set[NodeOp]]] = []
+        for node in self.template.nodes:
+            if (key := self.template.keys[node]) in self.keys:
+                keys, roots = {key}, {node.outermost}
+                apart: list[tuple[set[Key], set[NodeOp]]] = []
+                for group in groups:
+                    if keys & group[0] or roots & group[1]:
+                        keys, roots = keys | group[0], roots | group[1]
+                    else:
+                        apart.append(group)
+                groups = [*apart, (keys, roots)]
+        parts = (tuple(k for k in self.keys if k in keys) for keys, _ in groups)
+        first = self.keys.index
+        ordered = sorted(parts, key=lambda keys: first(keys[0]))
+        return tuple(replace(self, keys=keys) for keys in ordered)
+
+    @property
+    def whole(self) -> Parts:
+        """The one part that leaves everything open."""
+        return Parts((), {})
+
+    def is_plan(self, parts: Parts) -> bool:
+        """Return whether every key has its loops."""
+        return len(parts.orders) == len(self.keys)
+
+    def cut(self, parts: Parts) -> Iterator[Parts]:
+        """
+        Yield the parts of `parts`, in which one more key has its loops.
+
+        Every factor divides what the nodes around leave. Orders in which every tensor
+        is reused alike cost the same, so there is one of them. Orders that no mapping
+        can have, as ops of one node would loop in different ones, are left out.
+        """
+        key = self.keys[len(parts.orders)]
+        crossed = self._crossed(parts, key)
+        divide = Candidates(self.template, crossed.factors).divide()
+        crossed = crossed.where(np.broadcast_to(divide, crossed.count))
+        for order, rows in self._different(crossed, key):
+            found = Parts((*parts.orders, order), crossed.factors).where(rows)
+            if self._has_orders(found):
+                yield found
+
+    def _different(
+        self, parts: Parts, key: Key
+    ) -> Iterator[tuple[Order, NDArray[np.bool_]]]:
+        """Yield orders of `key`, each with the parts where no earlier one is equal."""
+        letters = self.template.letters
+        dims = self.template.loops[key]
+        loops = {letters[d]: parts.factors[key, d].astype(np.float64) for d in dims}
+        known: list[NDArray[np.float64]] = []
+        for order in permutations(dims):
+            inwards = [letters[dim] for dim in reversed(order)]
+            reuses = [
+                reuse(tuple(dim for dim in inwards if dim in looped), loops, tensor)
+                for tensor, looped in self.tensors[key]
+            ]
+            period = np.stack([np.broadcast_to(each, parts.count) for each in reuses])
+            rows = np.ones(parts.count, np.bool_)
+            for earlier in known:
+                rows &= (period != earlier).any(axis=0)
+            known.append(period)
+            if rows.any():
+                yield order, rows
+
+    @cached_property
+    def tensors(self) -> Mapping[Key, frozenset[Moved]]:
+        """The tensors that the nodes of each key move."""
+        template, found = self.template, dict[Key, set[Moved]]()
+        problem = template.problem
+        for tile in walk_tiles(problem.root):
+            for entry in () if tile.spatial else tile.entries:
+                moved = relevant(problem.projection(entry.tensor, entry.tag))
+                for node in template.owners.get((tile.index, entry.tag), ()):
+                    looped = frozenset(problem.operation[entry.tag].dims)
+                    found.setdefault(template.keys[node], set()).add((moved, looped))
+        return {key: frozenset(each) for key, each in found.items()}
+
+    def _crossed(self, parts: Parts, key: Key) -> Parts:
+        """Return each part with each choice of divisors for `key`."""
+        dims = self.template.loops[key]
+        choices = [self._choices((key, dim)) for dim in dims]
+        grid = [axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")]
+        factors = {f: np.repeat(a, grid[0].size) for f, a in parts.factors.items()}
+        for dim, column in zip(dims, grid, strict=True):
+            factors[key, dim] = np.tile(column, parts.count)
+        return Parts(parts.orders, factors)
+
+    def _has_orders(self, parts: Parts) -> bool:
+        """Return whether the ops of every node can agree on the orders."""
+        try:
+            self.mappings(parts)
+        except CostError:
+            return False
+        return True
+
+    def plan(self, parts: Parts, index: int) -> Plan:
+        """Return the loops of one part."""
+        return {
+            key: tuple((dim, int(parts.factors[key, dim][index])) for dim in order)
+            for key, order in zip(self.keys, parts.orders, strict=False)
+        }
+
+    def mappings(self, parts: Parts) -> Mappings:
+        """Return the parts as mappings without the open loops."""
+        known = zip(self.keys, parts.orders, strict=False)
+        plan = {key: tuple((dim, 1) for dim in order) for key, order in known}
+        return Candidates(self.template, parts.factors).mappings(plan)
+
+    def known(self, parts: Parts) -> frozenset[Key]:
+        """Return the keys that have loops."""
+        return frozenset(self.keys[: len(parts.orders)])
+
+    def final(self, parts: Parts) -> frozenset[int]:
+        """Return the temporal nodes of the problem without open loops, by index."""
+        known = self.known(parts)
+        open_ = {
+            tile
+            for (tile, _), nodes in self.template.owners.items()
+            for node in nodes
+            if not self._is_final(node, known)
+        }
+        problem = self.template.problem
+        return frozenset(
+            tile.index
+            for tile in walk_tiles(problem.root)
+            if not tile.spatial and not open_ & _around(problem.parent, tile)
+        )
+
+    def _is_final(self, node: TemporalOp, known: frozenset[Key]) -> bool:
+        key = self.template.keys[node]
+        return key in known or not self.template.loops.get(key)
+
+    def room(self, parts: Parts) -> NDArray[np.bool_]:
+        """
+        Return which parts have room for the tiles that no completion makes smaller.
+
+        Tiles below open nodes count nothing, and open nodes keep one copy of each.
+        """
+        candidates = Candidates(self.template, parts.factors)
+        known = self.known(parts)
+        final = {node for node in self.template.nodes if self._is_final(node, known)}
+        open_ = {
+            block for block, nodes in self.template.above.items() if {*nodes} - final
+        }
+
+        def bytes_of(value: SSAValue) -> Bytes:
+            return 0 if block_of(value) in open_ else candidates.bytes_of(value)
+
+        def iterations(node: NodeOp) -> Bytes:
+            return candidates.iterations(node) if node in final else 1
+
+        block = compute_block(self.template.func)
+        sizes = Sizes(bytes_of, iterations)
+        spare = np.asarray(spare_bytes(block, self.template.system, sizes))
+        return np.broadcast_to(spare >= 0, parts.count)
+
+    @cached_property
+    def size(self) -> int:
+        """
+        How many mappings there are, whether they fit or not.
+
+        Loops of one iteration count as loops: each key has an order of all dimensions.
+        """
+        if len(self.nests) > 1:
+            return prod(nest.size for nest in self.nests)
+        loops = self.template.loops
+        dims = dict.fromkeys(dim for key in self.keys for dim in loops[key])
+        orders = prod(factorial(len(loops[key])) for key in self.keys)
+        return orders * prod(self._count(dim) for dim in dims)
+
+    def _count(self, dim: str) -> int:
+        """Return how many choices of factors `dim` has in all keys."""
+        found: Values = {}
+        for key in self.keys:
+            if dim in self.template.loops[key]:
+                factors = self._choices((key, dim))
+                count = max((array.size for array in found.values()), default=1)
+                found = {f: np.repeat(a, factors.size) for f, a in found.items()}
+                found[key, dim] = np.tile(factors, count)
+                legal = Candidates(self.template, found).divide()
+                found = {f: a[legal] for f, a in found.items()}
+        return next(array.size for array in found.values())
+
+
+def divisors(extent: int) -> NDArray[np.int64]:
+    """Return all divisors of an extent, smallest first."""
+    return np.array([n for n in range(1, extent + 1) if extent % n == 0])
+
+
+def _around(parent: Mapping[int, Tile], tile: Tile) -> set[int]:
+    """Return the index of `tile`, and those of all nodes around it."""
+    found = {tile.index}
+    while (above := parent.get(tile.index)) is not None:
+        found.add(above.index)
+        tile = above
+    return found

@@ -1,0 +1,96 @@
+"""The best plan of a space of factors, by pricing every plan in every loop order."""
+
+from collections.abc import Iterator, Mapping
+from itertools import permutations, product
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from comet.cost.accelerator.model import price_many, room_many
+from comet.cost.estimate import CostError, ModelName
+from comet.passes.schedule.tile.accelerator import Factors
+from comet.passes.schedule.tile.factor_space import FactorSpace, Plan
+from comet.passes.schedule.tile.template import Candidates, Key, Values
+from comet.passes.search import Goal, Objective
+
+Orders = Mapping[Key, tuple[str, ...]]
+
+
+def every_factor(space: FactorSpace) -> Values:
+    """Return all factors that divide, one array element for each choice."""
+    template = space.template
+    loops = [(key, dim) for key in space.keys for dim in template.loops[key]]
+    choices: list[list[int]] = []
+    for loop in loops:
+        extent = template.extent[loop]
+        divide = [n for n in range(1, extent + 1) if extent % n == 0]
+        choices.append([space.fixed[loop]] if loop in space.fixed else divide)
+    grid = np.meshgrid(*choices, indexing="ij")
+    columns = {loop: axis.ravel() for loop, axis in zip(loops, grid, strict=True)}
+    every = Candidates(template, columns)
+    legal = np.broadcast_to(every.divide() & every.multiply(), grid[0].size)
+    return {loop: column[legal] for loop, column in columns.items()}
+
+
+def every_order(space: FactorSpace, values: Values) -> Iterator[Orders]:
+    """Yield all orders of the loops that may have several iterations."""
+    every: list[list[tuple[str, ...]]] = []
+    for key in space.keys:
+        dims = space.template.loops[key]
+        several = [dim for dim in dims if (values[key, dim] > 1).any()]
+        single = tuple(dim for dim in dims if dim not in several)
+        every.append([(*single, *order) for order in permutations(several)])
+    for orders in product(*every):
+        yield dict(zip(space.keys, orders, strict=True))
+
+
+def least_costs(
+    space: FactorSpace, model: ModelName, objectives: tuple[Objective, ...]
+) -> list[float]:
+    """Return the least legal value of each objective, infinity if there is none."""
+    values = every_factor(space)
+    count = next(iter(values.values())).size
+    least = [inf for _ in objectives]
+    for orders in every_order(space, values) if count else ():
+        loops = {key: tuple((dim, 1) for dim in dims) for key, dims in orders.items()}
+        candidates = Candidates(space.template, values)
+        try:
+            mappings = candidates.mappings(loops)
+        except CostError:
+            continue
+        hardware = space.template.hardware
+        prices = price_many(mappings, hardware, model)
+        fits = candidates.fit() & room_many(mappings, hardware)
+        for index, objective in enumerate(objectives):
+            goal = Goal(model, objective)
+            cost = np.broadcast_to(goal.rank(prices.latency, prices.energy)[0], count)
+            cost = np.where(np.broadcast_to(fits, count), cost, inf)
+            least[index] = _least_legal(space, goal, orders, values, cost, least[index])
+    return least
+
+
+def _least_legal(
+    space: FactorSpace,
+    goal: Goal,
+    orders: Orders,
+    values: Values,
+    cost: NDArray[np.float64],
+    least: float,
+) -> float:
+    """Return the cost of the cheapest plan that is legal, if it is below `least`."""
+    pricer = Factors(space.template, goal)
+    for index in np.argsort(cost, kind="stable"):
+        if cost[index] >= least:
+            break
+        found = pricer.priced(_plan(orders, values, int(index)))
+        if found is not None:
+            return goal.order(found.cost)[0]
+    return least
+
+
+def _plan(orders: Orders, values: Values, index: int) -> Plan:
+    return {
+        key: tuple((dim, int(values[key, dim][index])) for dim in dims)
+        for key, dims in orders.items()
+    }

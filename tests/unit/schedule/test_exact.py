@@ -1,0 +1,157 @@
+"""Exact search: as good as brute force; bounds hold for all completions."""
+
+from collections.abc import Iterator
+from functools import cache
+from math import inf
+
+import numpy as np
+import pytest
+from brute_force import least_costs
+from tile_trees import fused, only_function
+
+from comet.cost.accelerator.model import price_many
+from comet.cost.estimate import ModelName as Model
+from comet.dialects.arch import attached_system
+from comet.passes.schedule.tile.accelerator import search
+from comet.passes.schedule.tile.exact import Exact
+from comet.passes.schedule.tile.factor_space import FactorSpace, Parts, divisors
+from comet.passes.schedule.tile.template import Factor, Template, make_template
+from comet.passes.search import Goal, Objective
+
+OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp")
+Tree = tuple[str, str, tuple[int, ...]]
+TREES: tuple[Tree, ...] = (
+    ("gemm", "full", (12, 6, 64)),
+    ("gemm_softmax", "full", (6, 4, 64)),
+    ("gemm_softmax", "partial", (4, 6, 48)),
+    ("gemm_softmax", "isolate_contractions", (6, 2, 32)),
+    ("gemm_layernorm", "full", (8, 4, 32)),
+)
+SPACES = 11
+"""Random spaces of each tree, for each model."""
+
+
+def tree_name(tree: Tree) -> str:
+    return "-".join(tree[:2])
+
+
+@cache
+def template_of(op: str, strategy: str, sizes: tuple[int, ...]) -> Template:
+    module = fused(strategy, op=op, sizes=sizes)
+    return make_template(only_function(module), attached_system(module))
+
+
+def random_space(template: Template, random: np.random.Generator) -> FactorSpace:
+    """Return a space in which all but three loops have random factors."""
+    space = FactorSpace.of(template)
+    loops = [(key, dim) for key in space.keys for dim in template.loops[key]]
+    picked = random.permutation(len(loops))[:3]
+    open_ = {loops[int(index)] for index in picked}
+    fixed: dict[Factor, int] = {}
+    for loop in loops:
+        if loop not in open_:
+            small = divisors(template.extent[loop])[:2]
+            fixed[loop] = int(small[-1] if random.random() < 0.2 else 1)
+    return space.fixing(fixed)
+
+
+@pytest.mark.parametrize("model", ["paper", "ideal"])
+@pytest.mark.parametrize("tree", TREES, ids=tree_name)
+def test_as_good_as_brute_force(tree: Tree, model: Model):
+    random, legal = np.random.default_rng(7), 0
+    for _ in range(SPACES):
+        space = random_space(template_of(*tree), random)
+        least = least_costs(space, model, OBJECTIVES)
+        for objective, expected in zip(OBJECTIVES, least, strict=True):
+            found = Exact(space, Goal(model, objective))
+            found.run()
+            assert found.ceiling == pytest.approx(expected, rel=1e-12), objective
+            assert found.lower_bound <= found.ceiling
+            assert (found.best is None) == (expected == inf)
+            legal += expected < inf
+    assert legal
+
+
+def plans_in(space: FactorSpace, part: Parts) -> Iterator[Parts]:
+    """Yield the plans of one part."""
+    if space.is_plan(part):
+        yield part
+        return
+    for child in space.cut(part):
+        for index in range(child.count):
+            yield from plans_in(space, child.where(np.array([index])))
+
+
+@pytest.mark.parametrize("model", ["paper", "ideal"])
+@pytest.mark.parametrize("tree", TREES, ids=tree_name)
+def test_no_completion_is_below_its_bounds(tree: Tree, model: Model):
+    random, template = np.random.default_rng(3), template_of(*tree)
+    for _ in range(3):
+        space = random_space(template, random)
+        part = space.whole
+        bounds: list[tuple[float, float]] = []
+        while not space.is_plan(part):
+            goals = Goal(model, "latency"), Goal(model, "energy")
+            least = [float(Exact(space, goal).bounds(part)[0]) for goal in goals]
+            bounds.append((least[0], least[1]))
+            children = list(space.cut(part))
+            if not children:
+                break
+            child = children[random.integers(len(children))]
+            part = child.where(np.array([random.integers(child.count)]))
+            for plan in list(plans_in(space, part))[:20]:
+                prices = price_many(space.mappings(plan), template.hardware, model)
+                for latency, energy in bounds:
+                    assert prices.latency.min() >= latency * (1 - 1e-12)
+                    assert prices.energy.min() >= energy * (1 - 1e-12)
+
+
+def test_what_is_unfinished_has_a_lower_bound():
+    space = FactorSpace.of(template_of(*TREES[0]))
+    stopped = Exact(space, Goal(), deadline=0.0)
+    stopped.run()
+    whole = Exact(space, Goal())
+    whole.run()
+    assert stopped.stopped
+    assert stopped.best is None
+    assert not whole.stopped
+    assert whole.best is not None
+    assert 0 < stopped.lower_bound <= whole.ceiling
+    assert whole.lower_bound == whole.ceiling
+
+
+def test_a_tolerance_closes_what_is_little_better():
+    space = FactorSpace.of(template_of(*TREES[1]))
+    exact, near = Exact(space, Goal()), Exact(space, Goal(), tolerance=0.1)
+    exact.run()
+    near.run()
+    assert near.lower_bound <= exact.ceiling <= near.ceiling
+    assert near.lower_bound >= near.ceiling * 0.9
+
+
+def test_no_worse_than_descent():
+    for tree in TREES[1:3]:
+        template = template_of(*tree)
+        exact = Exact(FactorSpace.of(template), Goal())
+        exact.run()
+        assert exact.ceiling <= search(template).estimate.latency
+
+
+def test_a_ceiling_that_nothing_is_below_leaves_no_plan():
+    space = FactorSpace.of(template_of(*TREES[0]))
+    exact = Exact(space, Goal(), ceiling=1.0)
+    exact.run()
+    assert exact.best is None
+    assert exact.lower_bound == 1.0
+
+
+def test_the_size_counts_every_choice():
+    space = FactorSpace.of(template_of(*TREES[0]))
+    loops = [(key, dim) for key in space.keys for dim in space.template.loops[key]]
+    one = space.fixing(dict.fromkeys(loops, 1))
+    assert one.size == 6**3  # three keys with three loops each, in any order
+    loop, *others = loops
+    choices = len(divisors(space.template.extent[loop]))
+    fixed = dict.fromkeys(others, 1)
+    assert space.fixing(fixed).size == 6**3 * choices
+    assert space.size > 10**5
