@@ -1,0 +1,135 @@
+"""
+What a search over mappings may choose: a YAML file, the third input of the search.
+
+Each key limits one choice to a value or to a list of values; without it the choice is
+open. A saved answer is such a file too, in which nothing is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import TypeVar, get_args
+
+from xdsl.utils.exceptions import ParseError, PassFailedException
+
+from comet.passes.graph.pad.extents import parse_extents
+from comet.passes.schedule.fuse.strategy import Chunks, Name
+from comet.passes.schedule.plan_string import PlanEntry, parse_plan
+from comet.passes.sharding.dim_axes import DimAxes, parse_dims
+from comet.yaml_file import Yaml, YamlFile, read_yaml
+
+T = TypeVar("T")
+
+KINDS = (
+    "auto",
+    "allreduce",
+    "reduce_scatter_all_gather",
+    "reduce_broadcast",
+    "gather",
+)
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """The values that each choice may take; None leaves it open."""
+
+    dim: tuple[tuple[DimAxes, ...], ...] | None = None
+    """Shardings, each as the option `dim` of `comet-accelerator`; none if empty."""
+    stream: tuple[bool, ...] | None = None
+    """Whether the program is streamed."""
+    strategy: tuple[Name, ...] | None = None
+    """Fusion strategies."""
+    chunks: tuple[Chunks, ...] | None = None
+    """Levels of the loops of folds."""
+    kind: str = "auto"
+    """The kind of collectives, as the option of `place-collectives`."""
+    at: str | None = None
+    """The level of explicit collectives; by default that of the shared buffer."""
+    pad: str = "auto"
+    """Padded extents or `none`, as the option of `comet-accelerator`."""
+    factors: tuple[PlanEntry, ...] = ()
+    """The factors of loops that are fixed, as in a plan of `tile`."""
+
+
+KEYS = tuple(field.name for field in fields(Constraints))
+
+
+def read_constraints(text: str, name: str) -> Constraints:
+    """
+    Read the constraints in the YAML file `name`.
+
+    Raises FileFormatError, with file and line, for an unknown key or value.
+    """
+    file = read_yaml(text, name)
+    values = file.texts or {}
+    if not isinstance(values, dict):
+        raise file.error((), f"constraints are a map with the keys {', '.join(KEYS)}")
+    for key in values:
+        if key not in KEYS:
+            known = ", ".join(KEYS)
+            raise file.error((key,), f"there is no constraint '{key}'; known: {known}")
+    given = _Given(file, values)
+    return Constraints(
+        dim=given.several("dim", _dims),
+        stream=given.several("stream", _one_of({"true": True, "false": False})),
+        strategy=given.several("strategy", _one_of({n: n for n in get_args(Name)})),
+        chunks=given.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
+        kind=given.single("kind", _one_of({n: n for n in KINDS})) or "auto",
+        at=given.single("at", str),
+        pad=given.single("pad", _padding) or "auto",
+        factors=tuple(given.single("factors", parse_plan) or ()),
+    )
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The values of a file."""
+
+    file: YamlFile
+    values: dict[str, Yaml]
+
+    def several(self, key: str, parse: Callable[[str], T]) -> tuple[T, ...] | None:
+        """Return the values of `key`, one text or a list; None if it is not there."""
+        if key not in self.values:
+            return None
+        value = self.values[key]
+        texts = value if isinstance(value, list) else [value]
+        return tuple(self._parsed(key, text, parse) for text in texts)
+
+    def single(self, key: str, parse: Callable[[str], T]) -> T | None:
+        """Return the one value of `key`, None if it is not there."""
+        if key not in self.values:
+            return None
+        return self._parsed(key, self.values[key], parse)
+
+    def _parsed(self, key: str, value: Yaml, parse: Callable[[str], T]) -> T:
+        if not isinstance(value, str):
+            raise self.file.error((key,), f"'{key}' has a nested value; write a text")
+        try:
+            return parse(value)
+        except (PassFailedException, ParseError) as error:
+            raise self.file.error((key,), f"'{key}': {error}") from error
+
+
+def _one_of(known: dict[str, T]) -> Callable[[str], T]:
+    def parse(text: str) -> T:
+        if text not in known:
+            raise PassFailedException(f"'{text}' is none of {_listed(known)}")
+        return known[text]
+
+    return parse
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _padding(text: str) -> str:
+    if text not in ("auto", "none"):
+        parse_extents(text)
+    return text
+
+
+def _dims(text: str) -> tuple[DimAxes, ...]:
+    return parse_dims(text.split(",")) if text.strip() else ()

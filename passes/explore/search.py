@@ -1,0 +1,201 @@
+"""
+The best mapping of a program, with a lower bound for all others.
+
+Structures are searched one after the other, those with the lowest bounds first, each
+with the best known cost as the ceiling. First each gets a short time, then what is
+unfinished gets the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
+
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.comet.lower_to_comet import LowerToCometPass
+from comet.passes.explore.space import REJECTED, Structure, StructureSpace
+from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.plan_string import format_plan
+from comet.passes.schedule.tile import TilePass
+from comet.passes.schedule.tile.accelerator import TilePlan
+from comet.passes.schedule.tile.exact import Exact
+from comet.passes.schedule.tile.factor_space import FactorSpace
+from comet.passes.search import Found, Goal
+
+FIRST_TIME = 0.5
+"""Seconds that each structure gets before any gets more."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best mapping that is known."""
+
+    structure: Structure
+    found: Found[TilePlan]
+
+    def passes(self, goal: Goal) -> tuple[ModulePass, ...]:
+        """Return the passes that make this mapping, without a search."""
+        strategy = self.structure.strategy
+        return (
+            *self.structure.passes,
+            FusePass(strategy=strategy.name, chunks=strategy.chunks),
+            TilePass(factors=format_plan(self.found.made.entries())),
+            AnnotateCostPass(model=goal.model),
+            LowerToCometPass(),
+        )
+
+
+@dataclass
+class Item:
+    """A structure with what is known about it."""
+
+    structure: Structure
+    space: FactorSpace | None
+    """Its factors and loop orders; None if it has not been realised."""
+    bound: float
+    """No mapping of it has a lower objective."""
+    finished: bool = False
+
+
+@dataclass
+class Exploration:
+    """A search; `run` may be interrupted, and called again to go on."""
+
+    space: StructureSpace
+    time_limit: float = inf
+    """Seconds."""
+    tolerance: float = 0.0
+    """The search ends when the gap is at most this fraction."""
+    notify: Callable[[Exploration], None] = lambda _: None
+    """Called now and then, and when a better mapping is found."""
+    best: Best | None = field(default=None, init=False)
+    items: list[Item] = field(default_factory=list[Item], init=False)
+    evaluated: int = field(default=0, init=False)
+    """Mappings that were priced."""
+    bounded: int = field(default=0, init=False)
+    """Parts of the space whose bound was computed."""
+    seconds: float = field(default=0.0, init=False)
+
+    @property
+    def goal(self) -> Goal:
+        """The model, and what is minimized."""
+        return self.space.goal
+
+    @property
+    def objective(self) -> float:
+        """The best objective, infinite if there is no mapping."""
+        return inf if self.best is None else self.goal.order(self.best.found.cost)[0]
+
+    @property
+    def lower_bound(self) -> float:
+        """No mapping of the space has a lower objective."""
+        return min(self.objective, *(item.bound for item in self.items), inf)
+
+    @property
+    def gap(self) -> float:
+        """By which fraction of its objective the best mapping may be improved."""
+        best = self.objective
+        return 1 - self.lower_bound / best if 0 < best < inf else 0.0
+
+    @property
+    def proven(self) -> bool:
+        """Whether no mapping of the space is better."""
+        finished = all(item.finished for item in self.items)
+        return self.best is not None and finished and self.gap <= 1e-12
+
+    @property
+    def size(self) -> int:
+        """How many mappings the realised structures have, whether they fit or not."""
+        return sum(item.space.size for item in self.items if item.space is not None)
+
+    def run(self) -> None:
+        """
+        Search until the gap is closed, the time is up, or Ctrl-C interrupts.
+
+        Raises PassFailedException if there is no valid mapping.
+        """
+        start = monotonic()
+        with suppress(KeyboardInterrupt):
+            self._search(start + self.time_limit)
+        self.seconds += monotonic() - start
+        if self.best is None and all(item.finished for item in self.items):
+            raise self._failure()
+
+    def _search(self, end: float) -> None:
+        if not self.items:
+            self.items = [Item(each, None, 0.0) for each in self.space.structures()]
+            for item in self.items:
+                item.bound = self.goal.order(item.structure.bound)[0]
+        patience = FIRST_TIME
+        while (left := self._open()) and monotonic() < end:
+            for item in left:
+                self._explore(item, patience, end)
+            patience *= 4
+
+    def _realise(self, item: Item) -> FactorSpace | None:
+        """Return the factors of a structure; None if it has no tile tree."""
+        if item.space is None:
+            try:
+                item.space = item.structure.factor_space(self.space.constraints)
+            except REJECTED as error:
+                self.space.rejected[item.structure.label] = str(error)
+                item.bound, item.finished = inf, True
+                return None
+            whole = Exact(item.space, self.goal).bounds(item.space.whole)
+            item.bound = max(item.bound, float(whole[0]))
+        return item.space
+
+    def _open(self) -> Sequence[Item]:
+        """Return the unfinished structures, the one with the lowest bound first."""
+        left = [item for item in self.items if not self._closed(item)]
+        return sorted(left, key=lambda item: item.bound)
+
+    def _closed(self, item: Item) -> bool:
+        if item.bound >= self.objective * (1 - self.tolerance):
+            item.finished = True
+        return item.finished
+
+    def _explore(self, item: Item, patience: float, end: float) -> None:
+        """Search in one structure for some seconds, or until nothing is open."""
+        if self._closed(item) or monotonic() >= end:
+            return
+        if (space := self._realise(item)) is None or self._closed(item):
+            return
+        search = Exact(
+            space,
+            self.goal,
+            ceiling=self.objective,
+            tolerance=self.tolerance,
+            deadline=min(end, monotonic() + patience),
+        )
+        try:
+            search.run()
+        finally:
+            self.evaluated += search.evaluated
+            self.bounded += search.bounded
+            if search.best is not None:
+                self.best = Best(item.structure, search.best)
+        item.finished = not search.stopped
+        item.bound = max(item.bound, search.lower_bound)
+        self.notify(self)
+
+    def _failure(self) -> PassFailedException:
+        """Say why there is no mapping."""
+        reasons = [*self.space.rejected.items()]
+        if not reasons:
+            return PassFailedException(
+                "explore: no valid mapping: in each of the "
+                f"{len(self.items)} structures, the tiles exceed a buffer or the rules "
+                "of the COMET format; constrain less"
+            )
+        label, reason = reasons[0]
+        return PassFailedException(
+            f"explore: no valid mapping; the first of {len(reasons)} structures, "
+            f"{label}, is rejected: {reason}"
+        )

@@ -1,0 +1,209 @@
+"""
+The structures of the mappings of a program: how it is streamed, sharded, and fused.
+
+A structure is a tile tree without factors; what is left to choose are the factors and
+loop orders of its template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.estimate import CostError
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.explore.constraints import Constraints
+from comet.passes.graph.decompose import DecomposePass
+from comet.passes.pipeline import run_passes, run_settled
+from comet.passes.pipelines.comet_accelerator import (
+    CometAcceleratorPass,
+    ShardingConfig,
+)
+from comet.passes.schedule.fuse.accelerator.auto import (
+    STRATEGIES,
+    different_strategies,
+    open_strategies,
+)
+from comet.passes.schedule.fuse.accelerator.plan import fuse_function
+from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.schedule.tile.factor_space import FactorSpace
+from comet.passes.schedule.tile.template import Factor, make_template
+from comet.passes.search import Cost, Goal
+from comet.passes.sharding.dim_axes import DimAxes, dims_in, values_in
+
+Dims: TypeAlias = tuple[DimAxes, ...]
+
+REJECTED = (PassFailedException, CostError)
+"""What passes raise for a structure that has no mapping."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One way to stream, shard, and fuse a program."""
+
+    label: str
+    module: ModuleOp
+    """The program after `passes`."""
+    passes: tuple[ModulePass, ...]
+    """The passes before fusion."""
+    strategy: Strategy
+    bound: Cost
+    """A lower bound for all its mappings."""
+
+    def factor_space(self, constraints: Constraints) -> FactorSpace:
+        """
+        Return the factors and loop orders that are open.
+
+        Raises PassFailedException or CostError if there is no such tile tree.
+        """
+        copy = self.module.clone()
+        (func,) = compute_functions(copy)
+        system = attached_system(copy)
+        fuse_function(func, system, self.strategy)
+        space = FactorSpace.of(make_template(func, system))
+        return space.fixing(_fixed(space, constraints))
+
+
+def _fixed(space: FactorSpace, constraints: Constraints) -> dict[Factor, int]:
+    """Return the factors that constraints fix."""
+    template = space.template
+    named = {node.node_name: key for node, key in template.keys.items()}
+    fixed: dict[Factor, int] = {}
+    for entry in constraints.factors:
+        if (key := named.get(entry.name)) is None:
+            raise PassFailedException(
+                f"the constraint 'factors' names the node {entry.name}, and the tree "
+                f"has {', '.join(str(name) for name in named)}"
+            )
+        for dim, factor in entry.loops:
+            if dim not in template.loops[key]:
+                known = ", ".join(template.loops[key]) or "no dimension"
+                raise PassFailedException(
+                    f"the constraint 'factors' loops over {dim} in {entry.name}, which "
+                    f"can loop over {known}"
+                )
+            fixed[key, dim] = factor
+    return fixed
+
+
+@dataclass
+class StructureSpace:
+    """All structures of a module that constraints leave open."""
+
+    ctx: Context
+    module: ModuleOp
+    """The module with named ops, its hardware attached."""
+    goal: Goal
+    constraints: Constraints = field(default_factory=Constraints)
+    rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """The structures without a mapping, and the reasons."""
+
+    def structures(self) -> Iterator[Structure]:
+        """Yield every structure once; those that passes reject go to `rejected`."""
+        module = self.module.clone()
+        decompose = DecomposePass(accumulator="input")
+        run_passes([decompose], self.ctx, module)
+        pipeline = CometAcceleratorPass(
+            kind=self.constraints.kind,  # pyright: ignore
+            at=self.constraints.at,
+            pad=self.constraints.pad,
+            model=self.goal.model,
+            objective=self.goal.objective,
+        )
+        for pad, padded in pipeline.paddings(self.ctx, module):
+            for stream, form in pipeline.forms(self.ctx, padded):
+                if stream in (self.constraints.stream or (False, True)):
+                    for dims in self.shardings(form):
+                        config = ShardingConfig(pad, stream, dims, {})
+                        yield from self._sharded(pipeline, module, config)
+
+    def shardings(self, module: ModuleOp) -> Sequence[Dims]:
+        """
+        Return the ways to shard `module`, at least one.
+
+        The axes of the clusters, and those of the cores, shard one dimension or none;
+        each dimension has extents that they divide.
+        """
+        if self.constraints.dim is not None:
+            return self.constraints.dim
+        system = attached_system(module)
+        chain = memory_chain(system)
+        groups = [axes for axes in (chain.cluster_axes, chain.core_axes) if axes]
+        found: list[Dims] = []
+        for dims in product((None, *dims_in(module)), repeat=len(groups)):
+            axes: dict[str, tuple[str, ...]] = {}
+            for dim, group in zip(dims, groups, strict=True):
+                if dim is not None:
+                    axes[dim] = (*axes.get(dim, ()), *group)
+            if all(_divides(module, system, *item) for item in axes.items()):
+                found.append(tuple(DimAxes(*item) for item in axes.items()))
+        return sorted(found, key=lambda dims: -_instances(system, dims))
+
+    def _sharded(
+        self,
+        pipeline: CometAcceleratorPass,
+        module: ModuleOp,
+        config: ShardingConfig,
+    ) -> Iterator[Structure]:
+        label = _labelled(config)
+        copy = module.clone()
+        spread = pipeline.spread(copy, attached_system(copy), config)
+        try:
+            passes = run_settled(spread, self.ctx, copy)
+        except REJECTED as error:
+            self.rejected[label] = str(error)
+            return
+        bound = pipeline.bound(copy, attached_system(copy))
+        (func,) = compute_functions(copy)
+        choices = [
+            each
+            for each in open_strategies(func, "auto", "auto")
+            if each.name in (self.constraints.strategy or STRATEGIES)
+            and each.chunks in (self.constraints.chunks or ("shared", "root"))
+        ]
+        for name, strategy in different_strategies(
+            func, attached_system(copy), choices
+        ):
+            full = f"{label} strategy={name}"
+            if isinstance(strategy, PassFailedException):
+                self.rejected[full] = str(strategy)
+            else:
+                every = (DecomposePass(accumulator="input"), *passes)
+                yield Structure(full, copy, every, strategy, bound)
+
+
+def _labelled(config: ShardingConfig) -> str:
+    """Return a config as options of `comet-accelerator`."""
+    pad = "" if config.pad is None else f"pad={config.pad} "
+    stream = str(config.stream).lower()
+    return f"{pad}stream={stream} dim={spelled_dims(config.dims)}"
+
+
+def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:
+    """Return whether the instances along `axes` divide all extents of `dim`."""
+    count = prod(system.axes[axis] for axis in axes)
+    values = [value for value in values_in(module) if dim in names_of(value)]
+    return all(extents_of(value)[dim] % count == 0 for value in values)
+
+
+def _instances(system: SystemOp, dims: Dims) -> int:
+    return prod(system.axes[axis] for each in dims for axis in each.axes or ())
+
+
+def spelled_dims(dims: Dims) -> str:
+    """Return a sharding as the option `dim`."""
+    return ";".join(
+        each.dim if each.axes is None else f"{each.dim}:{','.join(each.axes)}"
+        for each in dims
+    )

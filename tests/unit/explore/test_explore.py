@@ -1,0 +1,230 @@
+"""comet-explore: the best mapping, its bound, its pipeline, and its errors."""
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+from programs import graph_text
+from semantics import comet_context, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.codegen.comet import write_files
+from comet.cost.from_ir.mapping import estimate_module
+from comet.dialects.comet import MappingOp
+from comet.dialects.cost import estimate_of
+from comet.passes.explore.constraints import Constraints, read_constraints
+from comet.passes.explore.search import Exploration
+from comet.passes.explore.space import StructureSpace, spelled_dims
+from comet.passes.search import Goal
+from comet.passes.sharding.dim_axes import parse_dims
+from comet.tools.comet_explore import main
+from comet.yaml_file import FileFormatError
+
+EDGE = "samples/hardware/edge.yaml"
+
+
+def space_of(
+    op: str, sizes: tuple[int, ...], constraints: Constraints, goal: Goal | None = None
+) -> StructureSpace:
+    text = f'attach-hardware{{path="{EDGE}"}}'
+    module = run_passes(parse_module(graph_text(op, sizes)), text)
+    return StructureSpace(comet_context(), module, goal or Goal(), constraints)
+
+
+def figures_of(module: ModuleOp) -> float:
+    (mapping,) = (op for op in module.body.block.ops if isinstance(op, MappingOp))
+    figures = estimate_of(mapping)
+    assert figures is not None
+    return figures.latency
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "in.mlir"
+    path.write_text(graph_text("gemm_softmax", (8, 8, 32)))
+    return str(path)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> list[str]:
+    """Flags that leave few structures."""
+    path = tmp_path / "few.yaml"
+    path.write_text("stream: false\nstrategy: [full, partial]\ndim: [N, 'M:kx,ky', '']")
+    return ["--constraints", str(path)]
+
+
+def explored(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, object]:
+    main([*flags, "--hardware", EDGE, "--json"])
+    return cast(dict[str, object], json.loads(capsys.readouterr().out))
+
+
+def failure(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    with pytest.raises(SystemExit):
+        main(list(flags))
+    return capsys.readouterr().err
+
+
+def test_the_answer_is_proven_and_its_pipeline_makes_it(
+    program: str, few: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    out, mlir = tmp_path / "out", tmp_path / "best.mlir"
+    found = explored(capsys, program, *few, "--emit", str(out), "--output", str(mlir))
+    assert found["proven"]
+    assert found["gap_percent"] == 0
+    assert found["lower_bound"] == found["latency_cycles"]
+    assert found["structures_closed"] == found["structures"]
+    again = run_passes(
+        parse_module(Path(program).read_text()), cast(str, found["pipeline"])
+    )
+    assert figures_of(again) == found["latency_cycles"]
+    energy = estimate_module(again, "paper").energy
+    assert energy == pytest.approx(found["energy_pj"], rel=1e-12)
+    assert {path.name: path.read_text() for path in out.iterdir()} == write_files(again)
+    assert figures_of(parse_module(mlir.read_text())) == found["latency_cycles"]
+
+
+def test_no_worse_than_the_pipeline(
+    program: str, few: list[str], capsys: pytest.CaptureFixture[str]
+):
+    found = explored(capsys, program, *few)
+    default = run_passes(
+        parse_module(Path(program).read_text()),
+        f'attach-hardware{{path="{EDGE}"}},comet-accelerator',
+    )
+    assert cast(float, found["latency_cycles"]) <= figures_of(default)
+
+
+def test_a_saved_answer_is_a_constraint(
+    program: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        'stream: false\ndim: "N:cx,cy,kx,ky"\nstrategy: full\n'
+        'factors: "gemm_dram: M=8"\n'
+    )
+    message = failure(
+        capsys, program, "--hardware", EDGE, "--constraints", str(path), "--json"
+    )
+    assert "names the node gemm_dram, and the tree has" in message
+    names = message.split("the tree has ")[1].split("\n")[0].split(", ")
+    path.write_text(path.read_text().replace("gemm_dram", names[0]))
+    found = explored(capsys, program, "--constraints", str(path))
+    assert found["structures"] == 1
+    assert f"{names[0]}: M=8" in cast(str, found["pipeline"])
+    assert found["mapping"] == "stream=false dim=N:cx,cy,kx,ky strategy=full"
+
+
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+def test_other_objectives(
+    program: str, few: list[str], objective: str, capsys: pytest.CaptureFixture[str]
+):
+    fast = explored(capsys, program, *few)
+    found = explored(capsys, program, *few, "--objective", objective)
+    key = {"energy": "energy_pj", "edp": "edp"}[objective]
+    assert cast(float, found[key]) <= cast(float, fast[key])
+    assert found["lower_bound"] == pytest.approx(found[key])
+
+
+def test_what_the_time_leaves_open_is_in_the_gap():
+    space = space_of("gemm_softmax", (64, 64, 128), Constraints())
+    search = Exploration(space, time_limit=1.0)
+    search.run()
+    short = search.lower_bound
+    assert not search.proven
+    assert 0 < short <= search.objective
+    assert any(not item.finished for item in search.items)
+    search.time_limit = 2.0  # the same search goes on
+    search.run()
+    assert short <= search.lower_bound <= search.objective
+
+
+def test_shardings_are_all_assignments_of_clusters_and_cores():
+    space = space_of("gemm", (8, 6, 16), Constraints())
+    module = run_passes(space.module, "decompose")
+    found = {spelled_dims(dims) for dims in space.shardings(module)}
+    assert found == {
+        "",
+        "M:cx,cy",
+        "M:kx,ky",
+        "N:cx,cy",
+        "N:kx,ky",
+        "N:cx,cy,kx,ky",
+        "M:cx,cy;N:kx,ky",
+        "N:cx,cy;M:kx,ky",
+    }
+
+
+def test_padding_is_a_choice():
+    constraints = Constraints(strategy=("full",), stream=(False,), dim=((),))
+    search = Exploration(space_of("gemm", (257, 16, 64), constraints), time_limit=20)
+    search.run()
+    labels = [item.structure.label for item in search.items]
+    assert "stream=false dim= strategy=full" in labels
+    assert any(label.startswith("pad=M=") for label in labels)
+    assert search.best is not None
+    assert search.best.structure.label.startswith("pad=M=")
+
+
+def test_constraints_read():
+    text = "dim: ['M:cx,cy', '']\nstream: [true]\nchunks: root\nkind: gather\nat: OB\n"
+    found = read_constraints(text, "c.yaml")
+    assert found.dim == (parse_dims(["M:cx", "cy"]), ())
+    assert (found.stream, found.chunks) == ((True,), ("root",))
+    assert (found.kind, found.at, found.strategy) == ("gather", "OB", None)
+    assert read_constraints("", "c.yaml") == Constraints()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, stream, strategy"),
+        ("- b", "c.yaml:1: constraints are a map with the keys dim, stream"),
+        ("kind: [a]", "c.yaml:1: 'kind' has a nested value; write a text"),
+        ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of none, isolate"),
+        ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),
+        ("pad: much", "c.yaml:1: 'pad': "),
+        ("factors: 'M=2'", "c.yaml:1: 'factors': "),
+    ],
+)
+def test_mistakes_in_constraints(text: str, message: str):
+    with pytest.raises(FileFormatError) as error:
+        read_constraints(text, "c.yaml")
+    assert str(error.value).startswith(message)
+
+
+def test_a_program_without_a_mapping_says_why():
+    dims = (parse_dims(["Q"]),)
+    search = Exploration(space_of("gemm", (8, 6, 16), Constraints(dim=dims)))
+    with pytest.raises(PassFailedException, match="there is no dimension Q to shard"):
+        search.run()
+
+
+def test_a_factor_that_does_not_divide_leaves_nothing(
+    program: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    path = tmp_path / "c.yaml"
+    path.write_text('strategy: full\nfactors: "max_dram: M=3"\n')
+    message = failure(
+        capsys, program, "--hardware", EDGE, "--constraints", str(path), "--json"
+    )
+    assert message.startswith("comet-explore: error: ")
+    assert "\n" not in message.strip()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--time-limit", "0"], "--time-limit is a positive number of seconds"),
+        (["--tolerance", "1"], "--tolerance is a fraction from 0 to below 1"),
+        (["--model", "tool"], "invalid choice: 'tool'"),
+        (["--hardware", "samples/hardware/h200x1.yaml"], "GPU"),
+    ],
+)
+def test_mistakes_in_flags(
+    program: str, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
+):
+    found = failure(capsys, program, "--hardware", EDGE, *flags)
+    assert message in found
+    assert found.startswith("comet-explore: error: ")
