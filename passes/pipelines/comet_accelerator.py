@@ -205,7 +205,7 @@ class CometAcceleratorPass(Pipeline):
         """Yield the configs that options leave open, at least one; changes nothing."""
         forms = [
             (pad, stream, form)
-            for pad, padded in self.paddings(ctx, module)
+            for pad, padded in self.paddings(module)
             for stream, form in self.forms(ctx, padded)
         ]
         streams = {stream for _, stream, _ in forms}
@@ -223,17 +223,15 @@ class CometAcceleratorPass(Pipeline):
                     )
                 yield ShardingConfig(pad, stream, dims, notes)
 
-    def paddings(
-        self, ctx: Context, module: ModuleOp
-    ) -> Iterator[tuple[str | None, ModuleOp]]:
+    def paddings(self, module: ModuleOp) -> Iterator[tuple[str | None, ModuleOp]]:
         """Yield the module as `pad` says; for `auto` padded, then as it is."""
         if self.pad not in (AUTO, UNPADDED):
-            yield self.pad, padded_copy(ctx, module, self.pad)
+            yield self.pad, padded_copy(module, self.pad)
             return
         if self.pad == AUTO and self.factors == AUTO:
             system = attached_system(module)
             for extents in map(format_extents, suitable_extents(module, system)):
-                yield extents, padded_copy(ctx, module, extents)
+                yield extents, padded_copy(module, extents)
         yield None, module
 
     def forms(self, ctx: Context, module: ModuleOp) -> Iterator[tuple[bool, ModuleOp]]:
@@ -356,6 +354,8 @@ class CometAcceleratorPass(Pipeline):
         self, module: ModuleOp, config: ShardingConfig
     ) -> tuple[ModulePass, ...]:
         """Return the passes after `decompose`."""
+        if config.pad is not None:
+            module = padded_copy(module, config.pad)
         spread = self.spread(module, attached_system(module), config)
         return (*spread, *self.map())
 
@@ -400,10 +400,10 @@ class CometAcceleratorPass(Pipeline):
         return not (unset and open_)
 
 
-def padded_copy(ctx: Context, module: ModuleOp, extents: str) -> ModuleOp:
+def padded_copy(module: ModuleOp, extents: str) -> ModuleOp:
     """Return a copy of `module` with larger extents."""
     copy = module.clone()
-    PadPass(extents).apply(ctx, copy)
+    PadPass(extents).apply(Context(), copy)
     return copy
 
 

@@ -67,10 +67,11 @@ def test_the_cheapest_is_taken():
     assert latency(chosen) < latency(without)
 
 
-def test_the_price_is_that_of_the_padded_shape():
-    """So are the files, up to comments."""
-    padded = compiled("gemm_softmax", ODD, 'pad="M=16,N=64"')
-    whole = compiled("gemm_softmax", PADDED, "pad=none")
+@pytest.mark.parametrize("options", ["stream=false dim=N", "stream=auto"])
+def test_the_price_is_that_of_the_padded_shape(options: str):
+    """So are the files, up to comments, whether there is a choice or not."""
+    padded = compiled("gemm_softmax", ODD, f'pad="M=16,N=64" {options}')
+    whole = compiled("gemm_softmax", PADDED, f"pad=none {options}")
     assert latency(padded) == latency(whole)
     files, others = write_files(padded), write_files(whole)
     assert "    M: 16  # padded from 13\n" in files["problem.yaml"]
