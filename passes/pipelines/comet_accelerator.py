@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
@@ -231,7 +232,8 @@ class CometAcceleratorPass(Pipeline):
         if self.pad == AUTO and self.factors == AUTO:
             system = attached_system(module)
             for extents in map(format_extents, suitable_extents(module, system)):
-                yield extents, padded_copy(module, extents)
+                with suppress(PassFailedException):  # folds over padding are none
+                    yield extents, padded_copy(module, extents)
         yield None, module
 
     def forms(self, ctx: Context, module: ModuleOp) -> Iterator[tuple[bool, ModuleOp]]:

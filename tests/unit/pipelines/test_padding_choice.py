@@ -85,6 +85,14 @@ def test_extents_that_suit_are_compiled_as_before():
     assert str(chosen) == str(compiled("gemm_softmax", PADDED, "pad=none"))
 
 
+def test_what_cannot_be_padded_is_compiled_as_it_is():
+    """What the padding of a fold would hold is not known."""
+    before = parse_module(graph_text("gemm_softmax", ODD))
+    streamed = f"{EDGE},decompose{{accumulator=input}},stream"
+    module = run_passes(before, f"{streamed},comet-accelerator{{strategy=full}}")
+    assert PAD not in mapping_of(module).attributes
+
+
 def test_named_factors_are_for_the_true_extents():
     text = graph_text("gemm_softmax", ODD)
     options = 'strategy=full factors="y_dram: M=13"'

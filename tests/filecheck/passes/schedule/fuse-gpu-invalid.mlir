@@ -38,3 +38,13 @@ func.func @constant(%x: tensor<4x65536xf32, #compound.dims<M, E>>) -> tensor<4x6
 }
 
 // CHECK: fuse: the kernel that makes %none needs 1048576 bytes of REG
+
+// -----
+
+func.func @padded(%x: tensor<4x3xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compound.dims<M>> {
+  %y = compound.pad %x <-inf from N = 3> : tensor<4x3xf32, #compound.dims<M, N>> -> tensor<4x4xf32, #compound.dims<M, N>>
+  %m = compound.reduce max %y : tensor<4x4xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %m : tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK: fuse: @padded has 'compound.pad', and the kernels of GPUs mask the ends of dimensions themselves; leave pad out

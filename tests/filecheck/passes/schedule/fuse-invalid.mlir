@@ -136,3 +136,14 @@ func.func @f(%x: tensor<8xf32, #compound.dims<N>>) -> tensor<f32, #compound.dims
 }
 
 // CHECK: fuse: %y sees the dimensions N as P, and a tensor of the COMET files has one name for each
+
+// -----
+
+func.func @resized(%x: tensor<4x3xf16, #compound.dims<M, N>>) -> tensor<4xf16, #compound.dims<M>> {
+  %y = compound.map exp %x : tensor<4x3xf16, #compound.dims<M, N>> -> tensor<4x3xf16, #compound.dims<M, N>>
+  %z = compound.slice %y : tensor<4x3xf16, #compound.dims<M, N>> -> tensor<4x2xf16, #compound.dims<M, N>>
+  %m = compound.reduce max %z : tensor<4x2xf16, #compound.dims<M, N>> -> tensor<4xf16, #compound.dims<M>>
+  func.return %m : tensor<4xf16, #compound.dims<M>>
+}
+
+// CHECK: fuse: 'compound.slice' of @resized changes the extents of a value inside the function, and accelerators read and write whole tensors; pad arguments and slice results only
