@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from xdsl.utils.exceptions import ParseError, PassFailedException
 
@@ -21,13 +21,9 @@ from comet.yaml_file import Yaml, YamlFile, read_yaml
 
 T = TypeVar("T")
 
-KINDS = (
-    "auto",
-    "allreduce",
-    "reduce_scatter_all_gather",
-    "reduce_broadcast",
-    "gather",
-)
+Kind: TypeAlias = Literal[
+    "auto", "allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class Constraints:
     """Fusion strategies."""
     chunks: tuple[Chunks, ...] | None = None
     """Levels of the loops of folds."""
-    kind: str = "auto"
+    kind: Kind = "auto"
     """The kind of collectives, as the option of `place-collectives`."""
     at: str | None = None
     """The level of explicit collectives; by default that of the shared buffer."""
@@ -75,7 +71,7 @@ def read_constraints(text: str, name: str) -> Constraints:
         stream=given.several("stream", _one_of({"true": True, "false": False})),
         strategy=given.several("strategy", _one_of({n: n for n in get_args(Name)})),
         chunks=given.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
-        kind=given.single("kind", _one_of({n: n for n in KINDS})) or "auto",
+        kind=given.single("kind", _one_of({n: n for n in get_args(Kind)})) or "auto",
         at=given.single("at", str),
         pad=given.single("pad", _padding) or "auto",
         factors=tuple(given.single("factors", parse_plan) or ()),

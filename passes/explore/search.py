@@ -1,14 +1,14 @@
 """
 The best mapping of a program, with a lower bound for all others.
 
-Structures are searched one after the other, those with the lowest bounds first, each
-with the best known cost as the ceiling. First each gets a short time, then what is
-unfinished gets the rest.
+The search starts from the mapping of `comet-accelerator`. Structures are realised and
+searched one after the other, each for a short time, with the best known cost as the
+ceiling; then what is unfinished gets more time, the lowest bound first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -26,7 +26,7 @@ from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.tile.accelerator import TilePlan
 from comet.passes.schedule.tile.exact import Exact
 from comet.passes.schedule.tile.factor_space import FactorSpace
-from comet.passes.search import Found, Goal
+from comet.passes.search import Cost, Found, Goal
 
 FIRST_TIME = 0.5
 """Seconds that each structure gets before any gets more."""
@@ -36,19 +36,11 @@ FIRST_TIME = 0.5
 class Best:
     """The best mapping that is known."""
 
-    structure: Structure
-    found: Found[TilePlan]
-
-    def passes(self, goal: Goal) -> tuple[ModulePass, ...]:
-        """Return the passes that make this mapping, without a search."""
-        strategy = self.structure.strategy
-        return (
-            *self.structure.passes,
-            FusePass(strategy=strategy.name, chunks=strategy.chunks),
-            TilePass(factors=format_plan(self.found.made.entries())),
-            AnnotateCostPass(model=goal.model),
-            LowerToCometPass(),
-        )
+    label: str
+    """Its structure."""
+    passes: tuple[ModulePass, ...]
+    """What makes it without a search."""
+    cost: Cost
 
 
 @dataclass
@@ -56,10 +48,10 @@ class Item:
     """A structure with what is known about it."""
 
     structure: Structure
-    space: FactorSpace | None
-    """Its factors and loop orders; None if it has not been realised."""
     bound: float
     """No mapping of it has a lower objective."""
+    space: FactorSpace | None = None
+    """Its factors and loop orders; None if it has not been realised."""
     finished: bool = False
 
 
@@ -69,18 +61,20 @@ class Exploration:
 
     space: StructureSpace
     time_limit: float = inf
-    """Seconds."""
+    """Seconds of one call of `run`."""
     tolerance: float = 0.0
     """The search ends when the gap is at most this fraction."""
     notify: Callable[[Exploration], None] = lambda _: None
-    """Called now and then, and when a better mapping is found."""
+    """Called whenever a structure has been searched."""
     best: Best | None = field(default=None, init=False)
     items: list[Item] = field(default_factory=list[Item], init=False)
     evaluated: int = field(default=0, init=False)
     """Mappings that were priced."""
-    bounded: int = field(default=0, init=False)
-    """Parts of the space whose bound was computed."""
     seconds: float = field(default=0.0, init=False)
+    _coming: Iterator[Structure] | None = field(default=None, init=False)
+    """The structures that are not among the items yet."""
+    _rest: float = field(default=0.0, init=False)
+    """A bound for these, infinite if there are none."""
 
     @property
     def goal(self) -> Goal:
@@ -90,12 +84,12 @@ class Exploration:
     @property
     def objective(self) -> float:
         """The best objective, infinite if there is no mapping."""
-        return inf if self.best is None else self.goal.order(self.best.found.cost)[0]
+        return inf if self.best is None else self.goal.order(self.best.cost)[0]
 
     @property
     def lower_bound(self) -> float:
         """No mapping of the space has a lower objective."""
-        return min(self.objective, *(item.bound for item in self.items), inf)
+        return min(self.objective, self._rest, *(item.bound for item in self.items))
 
     @property
     def gap(self) -> float:
@@ -106,8 +100,12 @@ class Exploration:
     @property
     def proven(self) -> bool:
         """Whether no mapping of the space is better."""
-        finished = all(item.finished for item in self.items)
-        return self.best is not None and finished and self.gap <= 1e-12
+        return self.best is not None and self.complete and self.gap <= 1e-12
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is open."""
+        return self._rest == inf and all(item.finished for item in self.items)
 
     @property
     def size(self) -> int:
@@ -124,19 +122,34 @@ class Exploration:
         with suppress(KeyboardInterrupt):
             self._search(start + self.time_limit)
         self.seconds += monotonic() - start
-        if self.best is None and all(item.finished for item in self.items):
+        if self.best is None and self.complete:
             raise self._failure()
 
     def _search(self, end: float) -> None:
-        if not self.items:
-            self.items = [Item(each, None, 0.0) for each in self.space.structures()]
-            for item in self.items:
-                item.bound = self.goal.order(item.structure.bound)[0]
+        if self._coming is None:
+            self._rest = self.space.bound()
+            self._coming = self.space.structures()
+            self.best = self._default()
+        while monotonic() < end:
+            if (structure := next(self._coming, None)) is None:
+                self._rest = inf
+                break
+            item = Item(structure, self.goal.order(structure.bound)[0])
+            self.items.append(item)
+            self._explore(item, FIRST_TIME, end)
         patience = FIRST_TIME
         while (left := self._open()) and monotonic() < end:
+            patience *= 4
             for item in left:
                 self._explore(item, patience, end)
-            patience *= 4
+
+    def _default(self) -> Best | None:
+        """Return the mapping that `comet-accelerator` finds, if nothing constrains."""
+        try:
+            found = self.space.default()
+        except REJECTED:
+            return None
+        return None if found is None else Best("comet-accelerator", *found)
 
     def _realise(self, item: Item) -> FactorSpace | None:
         """Return the factors of a structure; None if it has no tile tree."""
@@ -178,12 +191,22 @@ class Exploration:
             search.run()
         finally:
             self.evaluated += search.evaluated
-            self.bounded += search.bounded
             if search.best is not None:
-                self.best = Best(item.structure, search.best)
+                self.best = self._best(item.structure, search.best)
         item.finished = not search.stopped
         item.bound = max(item.bound, search.lower_bound)
         self.notify(self)
+
+    def _best(self, structure: Structure, found: Found[TilePlan]) -> Best:
+        strategy = structure.strategy
+        passes = (
+            *structure.passes,
+            FusePass(strategy=strategy.name, chunks=strategy.chunks),
+            TilePass(factors=format_plan(found.made.entries())),
+            AnnotateCostPass(model=self.goal.model),
+            LowerToCometPass(),
+        )
+        return Best(structure.label, passes, found.cost)
 
     def _failure(self) -> PassFailedException:
         """Say why there is no mapping."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import TypeAlias
@@ -20,7 +21,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.comet import MappingOp
 from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.explore.constraints import Constraints
@@ -109,19 +112,53 @@ class StructureSpace:
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
 
-    def structures(self) -> Iterator[Structure]:
-        """Yield every structure once; those that passes reject go to `rejected`."""
-        module = self.module.clone()
-        decompose = DecomposePass(accumulator="input")
-        run_passes([decompose], self.ctx, module)
-        pipeline = CometAcceleratorPass(
-            kind=self.constraints.kind,  # pyright: ignore
+    def __post_init__(self) -> None:
+        """Raise PassFailedException if the module has not one function."""
+        if (count := len(list(compute_functions(self.module)))) != 1:
+            raise PassFailedException(
+                f"explore: the module has {count} functions; search one at a time"
+            )
+        self._elementary = self.module.clone()
+        run_passes([self._decompose], self.ctx, self._elementary)
+
+    @property
+    def _decompose(self) -> DecomposePass:
+        return DecomposePass(accumulator="input")
+
+    @cached_property
+    def _pipeline(self) -> CometAcceleratorPass:
+        return CometAcceleratorPass(
+            kind=self.constraints.kind,
             at=self.constraints.at,
             pad=self.constraints.pad,
             model=self.goal.model,
             objective=self.goal.objective,
         )
-        for pad, padded in pipeline.paddings(self.ctx, module):
+
+    def default(self) -> tuple[tuple[ModulePass, ...], Cost] | None:
+        """
+        Return the passes and the cost of the mapping of `comet-accelerator`.
+
+        None if constraints may exclude it. Raises PassFailedException if it has none.
+        """
+        if self.constraints != Constraints():
+            return None
+        copy = self.module.clone()
+        passes = run_settled([self._pipeline], self.ctx, copy)
+        (mapping,) = (op for op in copy.body.block.ops if isinstance(op, MappingOp))
+        figures = estimate_of(mapping)
+        assert figures is not None
+        return passes, Cost(figures.latency, figures.energy or 0.0)
+
+    def bound(self) -> float:
+        """Return a lower bound of the objective for all structures."""
+        copy = self._elementary.clone()
+        return self.goal.order(self._pipeline.bound(copy, attached_system(copy)))[0]
+
+    def structures(self) -> Iterator[Structure]:
+        """Yield every structure once; those that passes reject go to `rejected`."""
+        pipeline, module = self._pipeline, self._elementary
+        for pad, padded in pipeline.paddings(module):
             for stream, form in pipeline.forms(self.ctx, padded):
                 if stream in (self.constraints.stream or (False, True)):
                     for dims in self.shardings(form):
@@ -179,7 +216,7 @@ class StructureSpace:
             if isinstance(strategy, PassFailedException):
                 self.rejected[full] = str(strategy)
             else:
-                every = (DecomposePass(accumulator="input"), *passes)
+                every = (self._decompose, *passes)
                 yield Structure(full, copy, every, strategy, bound)
 
 

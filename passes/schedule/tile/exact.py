@@ -26,8 +26,8 @@ from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
 from comet.passes.schedule.tile.template import Candidates, Key
 from comet.passes.search import Found, Goal
 
-AT_ONCE = 256
-"""How many parts are cut at once."""
+AT_ONCE = 50_000
+"""About how many parts are made at once."""
 
 Floors = tuple[tuple[frozenset[Key], float, float], ...]
 """For keys that are all open: by how much they raise latency and energy at least."""
@@ -90,23 +90,31 @@ class BranchAndBound(ABC):
     def _visit(self, parts: Parts, bounds: NDArray[np.float64]) -> None:
         """Search in `parts`, whose bounds are known, the lowest bound first."""
         order = np.argsort(bounds, kind="stable")
-        for first in range(0, parts.count, AT_ONCE):
-            chosen = order[first : first + AT_ONCE]
+        step = max(1, AT_ONCE // self.space.width(parts))
+        for first in range(0, parts.count, step):
+            chosen = order[first : first + step]
             chosen = chosen[self._open(bounds[chosen])]
             if not chosen.size:
                 continue
-            if monotonic() > self.deadline:
-                self.stopped = True
-                self.least = min(self.least, float(bounds[chosen].min()))
-                continue
-            below = list(self._cut(parts.where(chosen)))
+            least = float(bounds[chosen].min())
+            below = list(self._cut(parts.where(chosen), least))
             below.sort(key=lambda item: float(item[1].min()))
             for child, child_bounds in below:
                 self._visit(child, child_bounds)
 
-    def _cut(self, parts: Parts) -> Iterator[tuple[Parts, NDArray[np.float64]]]:
-        """Yield the parts of `parts` that are open; take those that are plans."""
+    def _cut(
+        self, parts: Parts, least: float
+    ) -> Iterator[tuple[Parts, NDArray[np.float64]]]:
+        """
+        Yield the parts of `parts` that are open; take those that are plans.
+
+        When the time is up the others keep `least`, the lowest bound of `parts`.
+        """
         for child in self.space.cut(parts):
+            if monotonic() > self.deadline:
+                self.stopped = True
+                self.least = min(self.least, least)
+                return
             if self.space.is_plan(child):
                 self.leaf(child)
                 continue

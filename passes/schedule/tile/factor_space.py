@@ -8,10 +8,10 @@ same orders, but other factors, are elements of arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import permutations
+from itertools import permutations, takewhile
 from math import factorial, prod
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 from comet.cost.accelerator.factors import Loops
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.problem import Tile, walk_tiles
-from comet.cost.accelerator.volume import relevant, reuse
+from comet.cost.accelerator.volume import relevant
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.capacity import Bytes, Sizes, spare_bytes
 from comet.dialects.schedule import TemporalOp
@@ -126,6 +126,12 @@ class FactorSpace:
         """Return whether every key has its loops."""
         return len(parts.orders) == len(self.keys)
 
+    def width(self, parts: Parts) -> int:
+        """Return how many choices of factors there are for the next key, at most."""
+        key = self.keys[len(parts.orders)]
+        dims = self.template.loops[key]
+        return prod(self._choices((key, dim)).size for dim in dims)
+
     def cut(self, parts: Parts) -> Iterator[Parts]:
         """
         Yield the parts of `parts`, in which one more key has its loops.
@@ -147,26 +153,51 @@ class FactorSpace:
         self, parts: Parts, key: Key
     ) -> Iterator[tuple[Order, NDArray[np.bool_]]]:
         """Yield orders of `key`, each with the parts where no earlier one is equal."""
-        letters = self.template.letters
-        dims = self.template.loops[key]
-        loops = {letters[d]: parts.factors[key, d].astype(np.float64) for d in dims}
-        known: list[NDArray[np.float64]] = []
-        for order in permutations(dims):
-            inwards = [letters[dim] for dim in reversed(order)]
-            reuses = [
-                reuse(tuple(dim for dim in inwards if dim in looped), loops, tensor)
-                for tensor, looped in self.tensors[key]
-            ]
-            period = np.stack([np.broadcast_to(each, parts.count) for each in reuses])
-            rows = np.ones(parts.count, np.bool_)
-            for earlier in known:
-                rows &= (period != earlier).any(axis=0)
-            known.append(period)
+        several = np.zeros(parts.count, np.int64)
+        for bit, dim in enumerate(self.template.loops[key]):
+            several |= (parts.factors[key, dim] > 1).astype(np.int64) << bit
+        for order, subsets in self._orders(key).items():
+            rows = np.isin(several, subsets)
             if rows.any():
                 yield order, rows
 
+    def _orders(self, key: Key) -> Mapping[Order, list[int]]:
+        """
+        Return orders of a key, each with the sets of loops for which it is needed.
+
+        A set, of the dimensions of several iterations, is the sum of their bits. An
+        order is not needed if an earlier one has the same loops inside of the innermost
+        one that changes each tensor.
+        """
+        if key not in self._known_orders:
+            dims, found = self.template.loops[key], dict[Order, list[int]]()
+            for subset in range(1 << len(dims)):
+                looped = {dim for bit, dim in enumerate(dims) if subset >> bit & 1}
+                known: set[tuple[frozenset[str], ...]] = set()
+                for order in permutations(dims):
+                    reused = self._reused(key, [d for d in order if d in looped])
+                    if reused not in known:
+                        known.add(reused)
+                        found.setdefault(order, []).append(subset)
+            self._known_orders[key] = found
+        return self._known_orders[key]
+
+    def _reused(self, key: Key, order: Sequence[str]) -> tuple[frozenset[str], ...]:
+        """Return, for each tensor, the loops inside of those that change it."""
+        letters = self.template.letters
+        inwards = [letters[dim] for dim in reversed(order)]
+        return tuple(
+            frozenset(takewhile(lambda dim: dim not in moved, own))
+            for moved, used in self.tensors[key]
+            for own in [[dim for dim in inwards if dim in used]]
+        )
+
     @cached_property
-    def tensors(self) -> Mapping[Key, frozenset[Moved]]:
+    def _known_orders(self) -> dict[Key, dict[Order, list[int]]]:
+        return {}
+
+    @cached_property
+    def tensors(self) -> Mapping[Key, tuple[Moved, ...]]:
         """The tensors that the nodes of each key move."""
         template, found = self.template, dict[Key, set[Moved]]()
         problem = template.problem
@@ -176,7 +207,7 @@ class FactorSpace:
                 for node in template.owners.get((tile.index, entry.tag), ()):
                     looped = frozenset(problem.operation[entry.tag].dims)
                     found.setdefault(template.keys[node], set()).add((moved, looped))
-        return {key: frozenset(each) for key, each in found.items()}
+        return {key: tuple(each) for key, each in found.items()}
 
     def _crossed(self, parts: Parts, key: Key) -> Parts:
         """Return each part with each choice of divisors for `key`."""

@@ -112,9 +112,8 @@ def _answer(
             f"no valid mapping was found in {options.time_limit:g} s; give a longer "
             "--time-limit, or constrain less"
         )
-    passes = state.best.passes(state.goal)
+    passes, cost = state.best.passes, state.best.cost
     run_passes(passes, context, module)
-    cost = state.best.found.cost
     return {
         "latency_cycles": cost.latency,
         "energy_pj": cost.energy,
@@ -130,7 +129,7 @@ def _answer(
         "structures_closed": sum(item.finished for item in state.items),
         "structures_rejected": len(state.space.rejected),
         "seconds": state.seconds,
-        "mapping": state.best.structure.label,
+        "mapping": state.best.label,
         "pipeline": f'attach-hardware{{path="{options.hardware}"}},{spelled(passes)}',
         "model": options.model,
         "versions": {

@@ -129,14 +129,16 @@ def test_other_objectives(
 
 def test_what_the_time_leaves_open_is_in_the_gap():
     space = space_of("gemm_softmax", (64, 64, 128), Constraints())
-    search = Exploration(space, time_limit=1.0)
+    search = Exploration(space, time_limit=0.5)
     search.run()
     short = search.lower_bound
+    assert not search.complete
     assert not search.proven
-    assert 0 < short <= search.objective
-    assert any(not item.finished for item in search.items)
-    search.time_limit = 2.0  # the same search goes on
+    assert search.best is not None  # that of comet-accelerator
+    assert 0 < short < search.objective
+    search.time_limit = 3.0  # the same search goes on
     search.run()
+    assert search.items
     assert short <= search.lower_bound <= search.objective
 
 
@@ -164,7 +166,7 @@ def test_padding_is_a_choice():
     assert "stream=false dim= strategy=full" in labels
     assert any(label.startswith("pad=M=") for label in labels)
     assert search.best is not None
-    assert search.best.structure.label.startswith("pad=M=")
+    assert search.best.label.startswith("pad=M=")
 
 
 def test_constraints_read():
