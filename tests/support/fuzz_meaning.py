@@ -233,7 +233,8 @@ class Rounding(Interpreter):
         size, noise = abs(value.data), self.generator.uniform(-1, 1, value.data.shape)
         exact = (value.data == value.data.round()) & (size * precision.epsilon < 1)
         data = value.data * np.where(exact, 1, 1 + precision.epsilon * noise)
-        return replace(value, data=np.where(size > precision.most, np.inf, data))
+        infinite = np.copysign(np.inf, data)
+        return replace(value, data=np.where(size > precision.most, infinite, data))
 
 
 def sensitivity(

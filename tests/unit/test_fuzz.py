@@ -1,5 +1,6 @@
 """Half a minute of `make fuzz` with fixed seeds."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +89,19 @@ def test_roundings_do_not_move_a_mask() -> None:
     }}"""
     module = run_passes(parse_module(text), "decompose")
     assert sensitivity(module, "main", [random_inputs(module, "main")]) < 0.05
+
+
+def test_what_is_beyond_the_lowest_number_is_the_minimum() -> None:
+    type_ = "tensor<4xf32, #compound.dims<M>>"
+    text = f"""
+    func.func @main(%x: {type_}) -> {type_} {{
+      %low = compound.fill -3.0e+38 : {type_}
+      %lower = compound.map add %low, %low : {type_}, {type_} -> {type_}
+      %least = compound.map min %lower, %x : {type_}, {type_} -> {type_}
+      func.return %least : {type_}
+    }}"""
+    module = parse_module(text)
+    assert sensitivity(module, "main", [random_inputs(module, "main")]) == math.inf
 
 
 MAXIMUM = """
