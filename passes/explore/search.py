@@ -24,7 +24,7 @@ from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.tile.accelerator import TilePlan
-from comet.passes.schedule.tile.exact import Exact
+from comet.passes.schedule.tile.exact import Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.search import Cost, Found, Goal
 
@@ -53,6 +53,8 @@ class Item:
     space: FactorSpace | None = None
     """Its factors and loop orders; None if it has not been realised."""
     finished: bool = False
+    floors: Floors = ()
+    """What its nests add at least, if the bound rests on that."""
 
 
 @dataclass
@@ -101,6 +103,11 @@ class Exploration:
     def proven(self) -> bool:
         """Whether no mapping of the space is better."""
         return self.best is not None and self.complete and self.gap <= 1e-12
+
+    @property
+    def rest(self) -> float:
+        """A bound for the structures that are no items, infinite if there are none."""
+        return self._rest
 
     @property
     def complete(self) -> bool:
@@ -194,7 +201,8 @@ class Exploration:
             if search.best is not None:
                 self.best = self._best(item.structure, search.best)
         item.finished = not search.stopped
-        item.bound = max(item.bound, search.lower_bound)
+        if search.lower_bound > item.bound:
+            item.bound, item.floors = search.lower_bound, search.floors
         self.notify(self)
 
     def _best(self, structure: Structure, found: Found[TilePlan]) -> Best:

@@ -71,6 +71,7 @@ LATE = {
     "comet.tools.comet_cost:_print_files": FLAGS,
     "comet.tools.comet_opt:_explaining": "few runs ask for the tables",
     "comet.tools.comet_explore:_explored": FLAGS,
+    "comet.tools.comet_explore:_verified": FLAGS,
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
 }
 """The functions that import something, and why they do so late."""

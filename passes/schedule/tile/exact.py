@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from comet.passes.search import Found, Goal
 AT_ONCE = 50_000
 """About how many parts are made at once."""
 
-Floors = tuple[tuple[frozenset[Key], float, float], ...]
+Floors: TypeAlias = tuple[tuple[frozenset[Key], float, float], ...]
 """For keys that are all open: by how much they raise latency and energy at least."""
 
 

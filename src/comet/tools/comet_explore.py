@@ -25,6 +25,9 @@ def main(args: Sequence[str] | None = None) -> None:
     with one_sentence_errors(TOOL):
         options = _parser().parse_args(args)
         _check(options)
+        if options.verify is not None:
+            print(_verified(options.verify))
+            return
         figures = _explored(options)
         print(json.dumps(figures) if options.json else "\n".join(_lines(figures)))
 
@@ -35,10 +38,18 @@ def _explored(options: Namespace) -> dict[str, object]:
     return explored(options)
 
 
+def _verified(path: str) -> str:
+    from comet.tools.verifying import verified
+
+    return verified(path)
+
+
 def _parser() -> ArgumentParser:
     parser = _Parser(prog=TOOL, description=__doc__, allow_abbrev=False)
-    parser.add_argument("input", help="an MLIR file with a named or elementary op")
-    parser.add_argument("--hardware", required=True, help="the hardware YAML file")
+    parser.add_argument(
+        "input", nargs="?", help="an MLIR file with a named or elementary op"
+    )
+    parser.add_argument("--hardware", help="the hardware YAML file")
     parser.add_argument("--constraints", help="a YAML file that limits the choices")
     parser.add_argument(
         "--model",
@@ -68,11 +79,23 @@ def _parser() -> ArgumentParser:
     )
     parser.add_argument("--emit", metavar="DIR", help="write the four COMET files")
     parser.add_argument("--output", metavar="FILE", help="write the mapping as MLIR")
+    parser.add_argument(
+        "--certificate", metavar="FILE", help="write the proof of the answer"
+    )
+    parser.add_argument(
+        "--verify",
+        metavar="FILE",
+        help="check a certificate, which holds its inputs, and do nothing else",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def _check(options: Namespace) -> None:
+    if options.verify is not None:
+        return
+    if options.input is None or options.hardware is None:
+        raise UsageError(f"name a program and its --hardware; see {TOOL} --help")
     if not 0 < options.time_limit < inf:
         raise UsageError("--time-limit is a positive number of seconds")
     if not 0 <= options.tolerance < 1:

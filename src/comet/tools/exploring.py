@@ -6,6 +6,7 @@ import sys
 from argparse import Namespace
 from importlib.metadata import version
 from io import StringIO
+from math import inf
 from pathlib import Path
 from time import monotonic
 
@@ -18,8 +19,9 @@ from comet.codegen.comet import write_files, write_folder
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.attach_hardware import AttachHardwarePass
+from comet.passes.explore.certificate import Certificate, Claim, Floor, key_text
 from comet.passes.explore.constraints import Constraints, read_constraints
-from comet.passes.explore.search import Exploration
+from comet.passes.explore.search import Exploration, Item
 from comet.passes.explore.space import StructureSpace
 from comet.passes.pipeline import run_passes
 from comet.passes.search import Goal
@@ -41,44 +43,47 @@ def explored(options: Namespace) -> dict[str, object]:
 
     Raises UsageError if the time is up before any mapping is found.
     """
-    context = _context()
-    module = _module(options.input, context)
-    exploration = _exploration(options, context, module)
+    ctx = context()
+    module = parsed(Path(options.input).read_text("utf-8"), options.input, ctx)
+    exploration = _exploration(options, ctx, module)
     exploration.run()
     mapped = module.clone()
-    figures = _answer(exploration, options, context, mapped)
+    figures = _answer(exploration, options, ctx, mapped)
     _write(options, mapped)
+    if options.certificate is not None:
+        text = _certificate(exploration, options).text()
+        Path(options.certificate).write_text(text, encoding="utf-8")
     return figures
 
 
-def _context() -> Context:
-    context = Context()
+def context() -> Context:
+    """Return a context with every dialect that is installed."""
+    known = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(name, factory)
-    return context
+        known.register_dialect(name, factory)
+    return known
 
 
-def _module(path: str, context: Context) -> ModuleOp:
-    module = LocatedParser(context, Path(path).read_text("utf-8"), path).parse_module()
+def parsed(text: str, name: str, ctx: Context) -> ModuleOp:
+    """Return the verified module in `text`, which is that of the file `name`."""
+    module = LocatedParser(ctx, text, name).parse_module()
     verify_definitions(module)
     module.verify()
     return module
 
 
 def _constraints(path: str | None) -> Constraints:
-    if path is None:
-        return Constraints()
-    return read_constraints(Path(path).read_text("utf-8"), path)
+    return read_constraints(_text(path), path or "")
 
 
-def _exploration(options: Namespace, context: Context, module: ModuleOp) -> Exploration:
+def _exploration(options: Namespace, ctx: Context, module: ModuleOp) -> Exploration:
     """Attach the hardware to `module`, and return a search in its mappings."""
     constraints = _constraints(options.constraints)
-    AttachHardwarePass(path=options.hardware).apply(context, module)
+    AttachHardwarePass(path=options.hardware).apply(ctx, module)
     require_accelerator("comet-explore", attached_system(module))
     goal = Goal(options.model, options.objective)
     return Exploration(
-        StructureSpace(context, module, goal, constraints),
+        StructureSpace(ctx, module, goal, constraints),
         options.time_limit,
         options.tolerance,
         _Progress(),
@@ -104,7 +109,7 @@ class _Progress:
 
 
 def _answer(
-    state: Exploration, options: Namespace, context: Context, module: ModuleOp
+    state: Exploration, options: Namespace, ctx: Context, module: ModuleOp
 ) -> dict[str, object]:
     """Map `module` as the search found best; return what is known about it."""
     if state.best is None:
@@ -113,7 +118,7 @@ def _answer(
             "--time-limit, or constrain less"
         )
     passes, cost = state.best.passes, state.best.cost
-    run_passes(passes, context, module)
+    run_passes(passes, ctx, module)
     return {
         "latency_cycles": cost.latency,
         "energy_pj": cost.energy,
@@ -136,6 +141,36 @@ def _answer(
             name: version(name) for name in ("comet-compiler", "xdsl", "numpy")
         },
     }
+
+
+def _certificate(state: Exploration, options: Namespace) -> Certificate:
+    assert state.best is not None
+    return Certificate(
+        program=Path(options.input).read_text("utf-8"),
+        system=Path(options.hardware).stem,
+        hardware=Path(options.hardware).read_text("utf-8"),
+        constraints=_text(options.constraints),
+        model=options.model,
+        objective=options.objective,
+        pipeline=spelled(state.best.passes),
+        value=state.objective,
+        lower_bound=state.lower_bound,
+        rest=None if state.rest == inf else state.rest,
+        claims=tuple(map(_claim, state.items)),
+    )
+
+
+def _claim(item: Item) -> Claim:
+    floors = tuple(
+        Floor(tuple(sorted(map(key_text, keys))), cycles, energy)
+        for keys, cycles, energy in item.floors
+    )
+    bound = None if item.bound == inf else item.bound
+    return Claim(item.structure.label, bound, floors)
+
+
+def _text(path: str | None) -> str:
+    return "" if path is None else Path(path).read_text("utf-8")
 
 
 def _write(options: Namespace, mapped: ModuleOp) -> None:

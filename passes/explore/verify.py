@@ -1,0 +1,227 @@
+"""
+The checker of certificates: it shares the space, bounds and prices with the search.
+
+It makes its own way through the space: every part of a structure has to have a bound
+that is not below the claim, or all its parts have to; every plan that is priced below
+the claim has to be illegal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.cost.accelerator.bindings import lanes_of
+from comet.cost.accelerator.bounds import completion_bound
+from comet.cost.accelerator.legality import check_tool
+from comet.cost.accelerator.model import price, price_many, room_many
+from comet.cost.estimate import CostError
+from comet.cost.from_ir.mapping import estimate_module
+from comet.passes.explore.certificate import (
+    Certificate,
+    CertificateError,
+    Claim,
+    key_text,
+)
+from comet.passes.explore.space import REJECTED, Structure, StructureSpace
+from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
+from comet.passes.schedule.tile.template import Candidates, Key
+from comet.passes.search import Goal
+
+ROWS = 20_000
+"""About how many parts are checked at once."""
+
+EXACT = 1e-9
+"""By which fraction two evaluations of one formula may differ."""
+
+Bound = Callable[[Parts], NDArray[np.float64]]
+
+
+def verify(
+    certificate: Certificate,
+    space: StructureSpace,
+    mapped: ModuleOp,
+) -> None:
+    """
+    Check every line of a certificate.
+
+    `mapped` is the program after the certificate's pipeline. Raises CertificateError
+    that names the first false line.
+    """
+    _check_winner(certificate, space.goal, mapped)
+    claims = {claim.structure: claim for claim in certificate.claims}
+    least = certificate.value
+    for structure in space.structures():
+        claim = claims.pop(structure.label, None)
+        if claim is None:
+            if certificate.rest is None:
+                raise CertificateError(f"the structure {structure.label} is missing")
+            continue
+        bound = _Structure(structure, space, claim, certificate.value).check()
+        least = min(least, bound)
+    if claims:
+        raise CertificateError(f"there is no structure {next(iter(claims))}")
+    if certificate.rest is not None:
+        if certificate.rest > space.bound() * (1 + EXACT):
+            raise CertificateError("the bound of the structures without a claim")
+        least = min(least, certificate.rest)
+    if certificate.lower_bound > least * (1 + EXACT):
+        raise CertificateError(
+            f"the lower bound {certificate.lower_bound:g}: the claims give {least:g}"
+        )
+
+
+def _check_winner(certificate: Certificate, goal: Goal, mapped: ModuleOp) -> None:
+    """Check that the pipeline's mapping is legal, and has the value that is said."""
+    found = estimate_module(mapped, goal.model)
+    value = goal.rank(found.latency, found.energy)[0]
+    if abs(value - certificate.value) > EXACT * value:
+        raise CertificateError(
+            f"the best mapping has the value {value:g}, not {certificate.value:g}"
+        )
+
+
+@dataclass
+class _Structure:
+    """The check of one claim."""
+
+    structure: Structure
+    space: StructureSpace
+    claim: Claim
+    value: float
+    """What a claim need not exceed."""
+
+    def check(self) -> float:
+        """Return the bound of the claim, at most `value`, once it is proven."""
+        try:
+            factors = self.structure.factor_space(self.space.constraints)
+        except REJECTED:
+            return inf
+        if self.claim.bound is None:
+            raise self._false("it has a tile tree, and the certificate says none")
+        least = min(self.claim.bound, self.value)
+        if self.space.goal.order(self.structure.bound)[0] >= least * (1 - EXACT):
+            return least
+        keys = tuple(key for nest in factors.nests for key in nest.keys)
+        factors = FactorSpace(factors.template, keys, factors.fixed)
+        floors = self._floors(factors)
+        self._check(factors, self._bounds(factors, floors), least, self._plans)
+        return least
+
+    def _floors(
+        self, factors: FactorSpace
+    ) -> Mapping[frozenset[Key], tuple[float, float]]:
+        """Return the floors of the claim, once they are proven."""
+        found: dict[frozenset[Key], tuple[float, float]] = {}
+        lanes = lanes_of(factors.template.problem.root)
+        if self.claim.floors and sum(map(len, lanes)) > 1:
+            raise self._false("it has floors, and its nests overlap")
+        nests = {
+            tuple(sorted(map(key_text, nest.keys))): nest for nest in factors.nests
+        }
+        for floor in self.claim.floors:
+            if (nest := nests.pop(floor.keys, None)) is None:
+                raise self._false(f"there is no nest {', '.join(floor.keys)}")
+            for position, raised in enumerate((floor.cycles, floor.energy)):
+                if raised:
+                    self._check_floor(nest, position, raised)
+            found[frozenset(nest.keys)] = (floor.cycles, floor.energy)
+        return found
+
+    def _check_floor(self, nest: FactorSpace, position: int, raised: float) -> None:
+        """Check that any loops of a nest raise latency (0) or energy (1)."""
+
+        def bound(parts: Parts) -> NDArray[np.float64]:
+            figure = self._figures(nest, parts)[position]
+            return np.broadcast_to(figure, parts.count)
+
+        def plans(space: FactorSpace, parts: Parts, least: float) -> None:
+            low = bound(parts) < least
+            if (low & space.room(parts)).any():
+                raise self._false(f"a nest adds less than {raised:g}")
+
+        least = (float(bound(nest.whole)[0]) + raised) * (1 - EXACT)
+        self._check(nest, bound, least, plans)
+
+    def _figures(
+        self, factors: FactorSpace, parts: Parts
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        latency, energy = completion_bound(
+            factors.mappings(parts),
+            factors.template.hardware,
+            factors.final(parts),
+            self.space.goal.model,
+        )
+        return np.asarray(latency), np.asarray(energy)
+
+    def _bounds(
+        self,
+        factors: FactorSpace,
+        floors: Mapping[frozenset[Key], tuple[float, float]],
+    ) -> Bound:
+        def bound(parts: Parts) -> NDArray[np.float64]:
+            latency, energy = self._figures(factors, parts)
+            known = factors.known(parts)
+            for keys, (cycles, spent) in floors.items():
+                if not keys & known:
+                    latency, energy = latency + cycles, energy + spent
+            rank = self.space.goal.rank(latency, energy)[0]
+            return np.broadcast_to(rank, parts.count)
+
+        return bound
+
+    def _check(
+        self,
+        factors: FactorSpace,
+        bound: Bound,
+        least: float,
+        plans: Callable[[FactorSpace, Parts, float], None],
+    ) -> None:
+        """Check that no plan of a space is below `least`."""
+        least = least * (1 - EXACT)
+        if factors.is_plan(factors.whole):
+            plans(factors, factors.whole, least)
+            return
+        waiting = [factors.whole] if bound(factors.whole)[0] < least else []
+        while waiting:
+            parts = waiting.pop()
+            for child in factors.cut(parts):
+                if factors.is_plan(child):
+                    plans(factors, child, least)
+                    continue
+                low = child.where(bound(child) < least)
+                low = low.where(factors.room(low)) if low.count else low
+                step = max(1, ROWS // factors.width(low))
+                for first in range(0, low.count, step):
+                    last = min(first + step, low.count)
+                    waiting.append(low.where(np.arange(first, last)))
+
+    def _plans(self, factors: FactorSpace, parts: Parts, least: float) -> None:
+        """Check that plans priced below `least` are illegal."""
+        template, goal = factors.template, self.space.goal
+        prices = price_many(factors.mappings(parts), template.hardware, goal.model)
+        low = np.broadcast_to(
+            goal.rank(prices.latency, prices.energy)[0] < least, parts.count
+        )
+        if not low.any():
+            return
+        below = parts.where(low)
+        candidates = Candidates(template, below.factors)
+        room = room_many(factors.mappings(below), template.hardware)
+        legal = candidates.multiply() & candidates.fit() & room
+        for index in np.flatnonzero(np.broadcast_to(legal, below.count)):
+            try:
+                problem = template.problem_for(factors.plan(below, int(index)))
+                check_tool(problem, template.hardware)
+                price(problem, template.hardware, goal.model)
+            except CostError:
+                continue
+            raise self._false(f"it has a mapping below {least:g}")
+
+    def _false(self, reason: str) -> CertificateError:
+        return CertificateError(f"the claim for {self.structure.label}: {reason}")

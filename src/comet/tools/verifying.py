@@ -1,0 +1,54 @@
+"""What `comet-explore --verify` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from xdsl.passes import PassPipeline
+from xdsl.universe import Universe
+
+from comet.cost.estimate import ModelName
+from comet.passes.attach_hardware import AttachHardwarePass
+from comet.passes.explore.certificate import Certificate, read_certificate
+from comet.passes.explore.constraints import read_constraints
+from comet.passes.explore.space import StructureSpace
+from comet.passes.explore.verify import verify
+from comet.passes.search import Goal, Objective
+from comet.tools.exploring import context, parsed
+
+
+def verified(path: str) -> str:
+    """
+    Return what a certificate proves, once every line of it is checked.
+
+    Raises CertificateError with the first false line.
+    """
+    certificate = read_certificate(Path(path).read_text("utf-8"), path)
+    _check(certificate, path)
+    value, least = certificate.value, certificate.lower_bound
+    return (
+        f"{path}: true; model {certificate.model}, {certificate.objective} "
+        f"{value:,.6g}, no mapping below {least:,.6g} "
+        f"(gap {100 * (1 - least / value):.2f} %), "
+        f"{len(certificate.claims)} structures"
+    )
+
+
+def _check(certificate: Certificate, path: str) -> None:
+    ctx = context()
+    module = parsed(certificate.program, f"{path}: program", ctx)
+    with TemporaryDirectory() as folder:
+        hardware = Path(folder) / f"{certificate.system}.yaml"
+        hardware.write_text(certificate.hardware, encoding="utf-8")
+        AttachHardwarePass(path=str(hardware)).apply(ctx, module)
+    mapped = module.clone()
+    passes = Universe.get_multiverse().all_passes
+    PassPipeline.parse_spec(passes, certificate.pipeline).apply(ctx, mapped)
+    mapped.verify()
+    goal = Goal(
+        cast(ModelName, certificate.model), cast(Objective, certificate.objective)
+    )
+    constraints = read_constraints(certificate.constraints, f"{path}: constraints")
+    verify(certificate, StructureSpace(ctx, module, goal, constraints), mapped)

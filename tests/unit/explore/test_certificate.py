@@ -1,0 +1,162 @@
+"""Certificates: true ones are believed, tampered ones are not."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import graph_text
+
+from comet.tools.comet_explore import main
+
+EDGE = "samples/hardware/edge.yaml"
+FEW = """stream: false
+strategy: [full, isolate_contractions]
+dim: ["N:cx,cy,kx,ky", "N:cx,cy;M:kx,ky"]
+"""
+
+Fields = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Fields:
+    """Return the certificate of a small program with four structures."""
+    folder = tmp_path_factory.mktemp("certificate")
+    program, few, proof = (folder / name for name in ("in.mlir", "few.yaml", "p.json"))
+    program.write_text(graph_text("gemm_softmax", (8, 4, 32)))
+    few.write_text(FEW)
+    flags = ["--hardware", EDGE, "--constraints", str(few), "--json"]
+    main([str(program), *flags, "--certificate", str(proof)])
+    return json.loads(proof.read_text())
+
+
+def check(
+    fields: Fields, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[str, str]:
+    """Return what the checker prints, and its error."""
+    path = tmp_path / "proof.json"
+    path.write_text(json.dumps(fields))
+    capsys.readouterr()
+    with suppress(SystemExit):
+        main(["--verify", str(path)])
+    return capsys.readouterr()
+
+
+def test_a_true_certificate(
+    certificate: Fields, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out, err = check(certificate, tmp_path, capsys)
+    assert err == ""
+    assert "true; model paper, latency" in out
+    assert "(gap 0.00 %), 4 structures" in out
+    assert certificate["lower_bound"] == certificate["value"]
+    assert any(claim["floors"] for claim in certificate["claims"])
+
+
+def missing(fields: Fields) -> None:
+    del fields["claims"][1]
+
+
+def unknown(fields: Fields) -> None:
+    fields["claims"].append({"structure": "another", "bound": 1, "floors": []})
+
+
+def better(fields: Fields) -> None:
+    fields["value"] *= 0.9
+
+
+def raised(fields: Fields) -> None:
+    fields["lower_bound"] *= 1.01
+
+
+def faster(fields: Fields) -> None:
+    fields["hardware"] = fields["hardware"].replace("bw: 25", "bw: 50")
+
+
+def floor_raised(fields: Fields) -> None:
+    for claim in fields["claims"]:
+        for floor in claim["floors"]:
+            floor["cycles"] += 100
+
+
+def no_tree(fields: Fields) -> None:
+    fields["claims"][0]["bound"] = None
+
+
+def version(fields: Fields) -> None:
+    fields["comet"] = "0.0.0"
+
+
+def incomplete(fields: Fields) -> None:
+    del fields["value"]
+
+
+def looser(fields: Fields) -> None:
+    fields["claims"][0]["bound"] = fields["value"] / 2
+
+
+@pytest.mark.parametrize(
+    ("tamper", "message"),
+    [
+        (missing, "is missing"),
+        (unknown, "there is no structure another"),
+        (better, "the best mapping has the value"),
+        (raised, "the claims give"),
+        (faster, "the best mapping has the value"),
+        (floor_raised, "a nest adds less than"),
+        (no_tree, "it has a tile tree, and the certificate says none"),
+        (version, "which checks its own only"),
+        (incomplete, "this is no certificate; write one with"),
+        (looser, "the claims give"),
+    ],
+)
+def test_a_tampered_certificate(
+    certificate: Fields,
+    tamper: Callable[[Fields], None],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+):
+    fields: Fields = json.loads(json.dumps(certificate))
+    tamper(fields)
+    out, err = check(fields, tmp_path, capsys)
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_mapping_that_is_not_the_best_is_no_proof(
+    certificate: Fields, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    fields: Fields = json.loads(json.dumps(certificate))
+    before, after = fields["pipeline"].split("fuse{strategy=full")
+    chunks, tiled = after.split("tile{factors=")
+    fields["pipeline"] = (
+        f"{before}fuse{{strategy=isolate_contractions{chunks}"
+        f'tile{{factors=""{tiled[tiled.index(" model") :]}'
+    )
+    _, err = check(fields, tmp_path, capsys)
+    value = float(err.split("has the value ")[1].split(",")[0])
+    assert value > certificate["value"]
+    fields["value"] = fields["lower_bound"] = value
+    for claim in fields["claims"]:
+        claim["bound"] = value
+    out, err = check(fields, tmp_path, capsys)
+    assert out == ""
+    assert "it has a mapping below" in err
+
+
+def test_an_unfinished_search_is_proven_as_far_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    program, proof = tmp_path / "in.mlir", tmp_path / "p.json"
+    program.write_text(graph_text("gemm", (64, 32, 64)))
+    flags = ["--hardware", EDGE, "--time-limit", "0.4", "--json"]
+    main([str(program), *flags, "--certificate", str(proof)])
+    found = json.loads(capsys.readouterr().out)
+    assert not found["proven"]
+    out, err = check(json.loads(proof.read_text()), tmp_path, capsys)
+    assert err == ""
+    assert f"(gap {found['gap_percent']:.2f} %)" in out
