@@ -25,6 +25,8 @@ Kind: TypeAlias = Literal[
     "auto", "allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"
 ]
 
+TRUTH = {"true": True, "false": False}
+
 
 @dataclass(frozen=True)
 class Constraints:
@@ -32,6 +34,8 @@ class Constraints:
 
     dim: tuple[tuple[DimAxes, ...], ...] | None = None
     """Shardings, each as the option `dim` of `comet-accelerator`; none if empty."""
+    split: bool = False
+    """Whether each axis of the mesh may shard a dimension of its own."""
     stream: tuple[bool, ...] | None = None
     """Whether the program is streamed."""
     strategy: tuple[Name, ...] | None = None
@@ -68,7 +72,8 @@ def read_constraints(text: str, name: str) -> Constraints:
     given = _Given(file, values)
     return Constraints(
         dim=given.several("dim", _dims),
-        stream=given.several("stream", _one_of({"true": True, "false": False})),
+        split=given.single("split", _one_of(TRUTH)) or False,
+        stream=given.several("stream", _one_of(TRUTH)),
         strategy=given.several("strategy", _one_of({n: n for n in get_args(Name)})),
         chunks=given.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
         kind=given.single("kind", _one_of({n: n for n in get_args(Kind)})) or "auto",

@@ -112,7 +112,11 @@ class Exploration:
     @property
     def complete(self) -> bool:
         """Whether nothing is open."""
-        return self._rest == inf and all(item.finished for item in self.items)
+        return self._is_above(self._rest) and all(item.finished for item in self.items)
+
+    def _is_above(self, bound: float) -> bool:
+        """Return whether nothing with a lower bound can be better."""
+        return bound >= self.objective * (1 - self.tolerance)
 
     @property
     def size(self) -> int:
@@ -138,6 +142,8 @@ class Exploration:
             self._coming = self.space.structures()
             self.best = self._default()
         while monotonic() < end:
+            if self._is_above(self._rest):
+                break
             if (structure := next(self._coming, None)) is None:
                 self._rest = inf
                 break
@@ -177,7 +183,7 @@ class Exploration:
         return sorted(left, key=lambda item: item.bound)
 
     def _closed(self, item: Item) -> bool:
-        if item.bound >= self.objective * (1 - self.tolerance):
+        if self._is_above(item.bound):
             item.finished = True
         return item.finished
 

@@ -169,14 +169,16 @@ class StructureSpace:
         """
         Return the ways to shard `module`, at least one.
 
-        The axes of the clusters, and those of the cores, shard one dimension or none;
-        each dimension has extents that they divide.
+        The axes of the clusters, and those of the cores, shard one dimension or none,
+        or each axis does with the constraint `split`; axes divide their dimension.
         """
         if self.constraints.dim is not None:
             return self.constraints.dim
         system = attached_system(module)
         chain = memory_chain(system)
         groups = [axes for axes in (chain.cluster_axes, chain.core_axes) if axes]
+        if self.constraints.split:
+            groups = [(axis,) for group in groups for axis in group]
         found: list[Dims] = []
         for dims in product((None, *dims_in(module)), repeat=len(groups)):
             axes: dict[str, tuple[str, ...]] = {}

@@ -158,6 +158,24 @@ def test_shardings_are_all_assignments_of_clusters_and_cores():
     }
 
 
+def test_each_axis_may_shard_a_dimension_of_its_own():
+    space = space_of("gemm", (8, 6, 16), Constraints(split=True))
+    module = run_passes(space.module, "decompose")
+    found = {spelled_dims(dims) for dims in space.shardings(module)}
+    assert {"M:cx;N:cy,kx,ky", "N:cx,ky;M:cy,kx", "K:cx", ""} <= found
+    assert "K:cx,cy" not in found  # 4 instances do not divide 6
+
+
+def test_what_reaches_the_bound_of_all_needs_no_search():
+    goal = Goal("ideal")
+    space = space_of("gemm", (256, 64, 128), Constraints(), goal)
+    search = Exploration(space)
+    search.run()
+    assert search.proven
+    assert search.objective == space.bound()
+    assert not search.items
+
+
 def test_padding_is_a_choice():
     constraints = Constraints(strategy=("full",), stream=(False,), dim=((),))
     search = Exploration(space_of("gemm", (257, 16, 64), constraints), time_limit=20)
@@ -171,8 +189,10 @@ def test_padding_is_a_choice():
 
 def test_constraints_read():
     text = "dim: ['M:cx,cy', '']\nstream: [true]\nchunks: root\nkind: gather\nat: OB\n"
+    text += "split: true\n"
     found = read_constraints(text, "c.yaml")
     assert found.dim == (parse_dims(["M:cx", "cy"]), ())
+    assert found.split
     assert (found.stream, found.chunks) == ((True,), ("root",))
     assert (found.kind, found.at, found.strategy) == ("gather", "OB", None)
     assert read_constraints("", "c.yaml") == Constraints()
@@ -181,8 +201,8 @@ def test_constraints_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, stream, strategy"),
-        ("- b", "c.yaml:1: constraints are a map with the keys dim, stream"),
+        ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, split, stream"),
+        ("- b", "c.yaml:1: constraints are a map with the keys dim, split"),
         ("kind: [a]", "c.yaml:1: 'kind' has a nested value; write a text"),
         ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of none, isolate"),
         ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),
