@@ -177,3 +177,26 @@ def test_what_simplifying_makes_constant_is_checked(options: str) -> None:
     before = run_passes(parse_module(ZEROED.format(of="%shifted")), H200)
     with pytest.raises(PassFailedException, match="over N, which only constants have"):
         run_passes(before, f"fuse{{{options}}}")
+
+
+OF_CONSTANTS = """
+!n = tensor<13x6xf32, #compound.dims<N, L>>
+!s = tensor<f32, #compound.dims<>>
+func.func @f(%a: !n, %s: !s) -> !s {
+  %zero = compound.fill 0.0 : !n
+  %k = compound.fill 0.0 : tensor<f16, #compound.dims<>>
+  %h = compound.cast %k : tensor<f16, #compound.dims<>> -> !s
+  %product = compound.contract %h, %zero : !s, !n -> !n
+  %e = compound.map exp %product : !n -> !n
+  %sum = compound.contract %e, %a : !n, !n -> !s
+  func.return %sum : !s
+}
+"""
+"""A product of constants with dimensions that no input of its kernel has."""
+
+
+def test_a_kernel_does_not_loop_over_what_only_constants_have() -> None:
+    before = run_passes(parse_module(OF_CONSTANTS), H200)
+    with pytest.raises(PassFailedException, match="loops over N, which only constants"):
+        run_passes(before, "fuse{strategy=none}")
+    assert_same_meaning(before, run_passes(before, "fuse{strategy=full}"), "f")

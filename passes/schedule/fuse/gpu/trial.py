@@ -23,7 +23,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import FillOp, IndexOp, RenameOp
-from comet.dialects.compound.dims import with_level
+from comet.dialects.compound.dims import names_of, with_level
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.grid import grid_nodes
@@ -104,7 +104,11 @@ class Trials:
 
 
 def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
-    """Return a function that runs only one kernel, with its inputs as arguments."""
+    """
+    Return a function that runs only one kernel, with its inputs as arguments.
+
+    Raises PassFailedException if it loops over a dimension that none of these has.
+    """
     scope = InsertionScope(Block(), None, KernelLevels(levels), chunks_of(kernel.ops))
     for value in values_read(kernel.ops):
         if not isinstance(value.owner, FillOp):
@@ -114,10 +118,23 @@ def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     scope.block.add_op(ReturnOp(*results))
     types = scope.block.arg_types, [value.type for value in results]
     func = FuncOp("alone", types, Region(scope.block))
+    _check_loops(func)
     retile(func)
     simplify(func)
     name_nodes(func)
     return func
+
+
+def _check_loops(func: FuncOp) -> None:
+    for node in grid_nodes(func):
+        known = {dim for value in node.ins for dim in names_of(value)}
+        for dim in node.factors if node.ins else ():
+            if dim not in known:
+                raise PassFailedException(
+                    f"fuse: the kernel of %{node.outs[0].name_hint} loops over {dim}, "
+                    "which only constants have; make the constant an argument of the "
+                    "function"
+                )
 
 
 def _stand_in(value: SSAValue, scope: InsertionScope) -> None:
