@@ -163,6 +163,12 @@ class SystemOp(ContainerOp):
     def verify_(self) -> None:
         names = [level.level_name for level in self.levels]
         self._verify_distinct("level", names)
+        for unit in (op for op in self.body.walk() if isinstance(op, UnitOp)):
+            if unit.level_name in names:
+                raise VerifyException(
+                    f"'{self.name}' op has a level and a unit that are called "
+                    f"{unit.level_name}; rename one"
+                )
         self._verify_distinct(
             "mesh axis", [a.data for lv in self.levels for a in lv.axes or ()]
         )

@@ -124,6 +124,18 @@ arch.system @tiny {
 
 arch.system @tiny {
   arch.memory "Off" {width = 8}
+  arch.compute "Unit" {computeWidth = 8}
+  arch.level @DRAM : "Off" {
+    arch.unit @DRAM : "Unit" by connects link {bw = 1, connection_type = "MeshNetwork"}
+  }
+}
+
+// CHECK: 'arch.system' op has a level and a unit that are called DRAM; rename one
+
+// -----
+
+arch.system @tiny {
+  arch.memory "Off" {width = 8}
   arch.memory "Off" {width = 8}
 }
 
