@@ -124,7 +124,7 @@ arch.system @tiny {
 
 arch.system @tiny {
   arch.memory "Off" {width = 8}
-  arch.compute "Unit" {computeWidth = 8}
+  arch.compute "Unit" {computeOpC = 64, computeLatency = 16}
   arch.level @DRAM : "Off" {
     arch.unit @DRAM : "Unit" by connects link {bw = 1, connection_type = "MeshNetwork"}
   }
