@@ -38,7 +38,7 @@ class Claim:
 
     structure: str
     bound: float | None
-    """None if the structure has no tile tree."""
+    """None if it has no mapping; what matters is that none is below the best one."""
     floors: tuple[Floor, ...] = ()
     """What its nests add, if that was used."""
 

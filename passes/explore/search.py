@@ -59,7 +59,7 @@ class Item:
 
 @dataclass
 class Exploration:
-    """A search; `run` may be interrupted, and called again to go on."""
+    """A search; when the time was up, `run` may be called again to go on."""
 
     space: StructureSpace
     time_limit: float = inf

@@ -104,9 +104,8 @@ class _Structure:
             factors = self.structure.factor_space(self.space.constraints)
         except REJECTED:
             return inf
-        if self.claim.bound is None:
-            raise self._false("it has a tile tree, and the certificate says none")
-        least = min(self.claim.bound, self.value)
+        claimed = self.claim.bound
+        least = self.value if claimed is None else min(claimed, self.value)
         if self.space.goal.order(self.structure.bound)[0] >= least * (1 - EXACT):
             return least
         keys = tuple(key for nest in factors.nests for key in nest.keys)
