@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from enum import auto
 
 from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, f64
@@ -41,6 +42,13 @@ class ReduceKind(StrEnum):
 
     ADD = auto()
     MAX = auto()
+
+
+NEUTRAL: Mapping[ReduceKind, float] = {
+    ReduceKind.ADD: 0.0,
+    ReduceKind.MAX: -math.inf,
+}
+"""The number that changes no result, for each reduction."""
 
 
 @irdl_attr_definition

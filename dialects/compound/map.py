@@ -9,7 +9,8 @@ for x = inf or NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from enum import auto
 
 from xdsl.dialects.builtin import AnyFloat, BFloat16Type, Float16Type, Float32Type
@@ -67,6 +68,28 @@ class MapKind(StrEnum):
 _BINARY = ("add", "sub", "mult", "div", "max", "min")
 MAP_ARITY = {kind: 2 if str(kind) in _BINARY else 1 for kind in MapKind}
 """The number of operands of each function."""
+
+
+def _rsqrt(number: float) -> float:
+    return 1 / math.sqrt(number)
+
+
+ON_NUMBERS: Mapping[MapKind, Callable[..., float]] = {
+    MapKind.ADD: float.__add__,
+    MapKind.SUB: float.__sub__,
+    MapKind.MULT: float.__mul__,
+    MapKind.DIV: float.__truediv__,
+    MapKind.MAX: max,
+    MapKind.MIN: min,
+    MapKind.EXP: math.exp,
+    MapKind.LOG: math.log,
+    MapKind.SQRT: math.sqrt,
+    MapKind.RSQRT: _rsqrt,
+    MapKind.NEG: float.__neg__,
+    MapKind.TANH: math.tanh,
+    MapKind.ERF: math.erf,
+}
+"""The functions on numbers; they raise ArithmeticError or ValueError as `math` does."""
 
 
 @irdl_attr_definition

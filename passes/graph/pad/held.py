@@ -12,35 +12,16 @@ from comet.dialects.compound import (
     CastOp,
     ContractOp,
     FillOp,
-    MapKind,
     MapOp,
     ReduceKind,
     ReduceOp,
     RenameOp,
 )
 from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.map import ON_NUMBERS
 
 Held: TypeAlias = Mapping[str, float | None]
 """The number in the padding of each padded dimension; None: not one, or not known."""
-
-NEUTRAL: Mapping[ReduceKind, float] = {ReduceKind.ADD: 0.0, ReduceKind.MAX: -math.inf}
-"""The numbers that reductions may read from padding."""
-
-_FUNCTIONS: Mapping[MapKind, Callable[..., float]] = {
-    MapKind.ADD: float.__add__,
-    MapKind.SUB: float.__sub__,
-    MapKind.MULT: float.__mul__,
-    MapKind.DIV: float.__truediv__,
-    MapKind.MAX: max,
-    MapKind.MIN: min,
-    MapKind.EXP: math.exp,
-    MapKind.LOG: math.log,
-    MapKind.SQRT: math.sqrt,
-    MapKind.NEG: float.__neg__,
-    MapKind.TANH: math.tanh,
-    MapKind.ERF: math.erf,
-}
-"""Of the others nothing is known."""
 
 _ELEMENTS = (1e300, -1e300)
 """
@@ -82,8 +63,8 @@ def result_holds(
 def _mapped(op: MapOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:
     """Return the number of a map along `dim` if it does not depend on elements."""
     operands = [_choices(value, dim, held) for value in op.inputs]
-    function = _FUNCTIONS.get(op.kind.data)
-    if function is None or any(not choices for choices in operands):
+    function = ON_NUMBERS[op.kind.data]
+    if any(not choices for choices in operands):
         return None
     found = {
         _computed(function, [choices[i % len(choices)] for choices in operands])

@@ -21,7 +21,8 @@ from comet.dialects.compound import (
     RenameOp,
 )
 from comet.dialects.compound.dims import names_of
-from comet.passes.graph.pad.held import NEUTRAL, Held, result_holds
+from comet.dialects.compound.elementary import NEUTRAL
+from comet.passes.graph.pad.held import Held, result_holds
 
 PADDED = (
     CastOp,

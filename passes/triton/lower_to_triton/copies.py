@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound.dims import element_type_of, level_of, names_of
+from comet.dialects.compound.elementary import NEUTRAL
 from comet.dialects.dataflow import SignalOp
 from comet.dialects.schedule import CopyOp, YieldOp
 from comet.dialects.schedule.node import NodeOp
@@ -29,7 +30,6 @@ from comet.passes.triton.lower_to_triton.buffers import (
     buffer_at,
 )
 from comet.passes.triton.lower_to_triton.channels import combined
-from comet.passes.triton.lower_to_triton.ops import NEUTRAL
 from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
 from comet.passes.triton.lower_to_triton.values import Scope, Tile
 

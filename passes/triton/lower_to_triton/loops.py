@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import tl
 from comet.dialects.compound import ContractOp, ReduceKind
 from comet.dialects.compound.dims import level_of, names_of
+from comet.dialects.compound.elementary import NEUTRAL
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
@@ -35,7 +36,6 @@ from comet.passes.triton.lower_to_triton.copies import (
 )
 from comet.passes.triton.lower_to_triton.offsets import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.ops import (
-    NEUTRAL,
     accumulated,
     accumulator_of,
     contraction,

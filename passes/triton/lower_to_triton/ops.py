@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
@@ -29,6 +29,8 @@ from comet.dialects.compound import (
     YieldOp,
 )
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.elementary import NEUTRAL
+from comet.dialects.compound.map import ON_NUMBERS
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.dialects.tl.types import (
@@ -78,33 +80,9 @@ COMPOSED_MAPS = frozenset({MapKind.TANH})
 """Kinds that `triton.language` lacks, written with those that it has."""
 
 
-def _rsqrt(x: float) -> float:
-    return 1 / math.sqrt(x)
-
-
-FOLD: Mapping[MapKind, Callable[..., float]] = {
-    MapKind.ADD: float.__add__,
-    MapKind.SUB: float.__sub__,
-    MapKind.MULT: float.__mul__,
-    MapKind.DIV: float.__truediv__,
-    MapKind.MAX: max,
-    MapKind.MIN: min,
-    MapKind.EXP: math.exp,
-    MapKind.LOG: math.log,
-    MapKind.SQRT: math.sqrt,
-    MapKind.RSQRT: _rsqrt,
-    MapKind.NEG: float.__neg__,
-    MapKind.TANH: math.tanh,
-    MapKind.ERF: math.erf,
-}
-
 REDUCTIONS: Mapping[ReduceKind, BlockReduceKind] = {
     ReduceKind.ADD: BlockReduceKind.SUM,
     ReduceKind.MAX: BlockReduceKind.MAX,
-}
-NEUTRAL: Mapping[ReduceKind, float] = {
-    ReduceKind.ADD: 0.0,
-    ReduceKind.MAX: -math.inf,
 }
 COMBINE: Mapping[ReduceKind, BinaryKind] = {
     ReduceKind.ADD: BinaryKind.ADD,
@@ -281,7 +259,7 @@ def _folded(kind: MapKind, operands: Sequence[SSAValue]) -> float | None:
 def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
     """Return the function's value, None where it has no finite one."""
     try:
-        value = FOLD[kind](*numbers)
+        value = ON_NUMBERS[kind](*numbers)
     except (ArithmeticError, ValueError):
         return None
     return value if math.isfinite(value) else None
