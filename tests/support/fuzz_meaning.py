@@ -19,10 +19,10 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import InterpretationError
 
-from comet.dialects.compound import FoldOp
+from comet.dialects.compound import ContractOp, FoldOp, ReduceKind, ReduceOp
 from comet.dialects.compound.dims import element_type_of
 from comet.interpreter.chunking import FoldTree, Merge, Steps, whole
-from comet.interpreter.machine import Interpreter, dims_of, run
+from comet.interpreter.machine import Interpreter, dims_of, evaluate, run
 from comet.interpreter.tensor import Array, Tensor
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.pipeline import Pipeline, run_passes
@@ -224,9 +224,35 @@ class Rounding(Interpreter):
     generator: np.random.Generator = field(default_factory=np.random.default_rng)
 
     def kept(self, result: SSAValue, value: Tensor) -> Tensor:
-        """Return the value with a rounding error of its type."""
+        """
+        Return the value with a rounding error of its type.
+
+        A sum whose terms are together beyond the largest value may overflow in some
+        order, so it is infinite.
+        """
         precision = self.precision or PRECISIONS[str(element_type_of(result))]
-        return self.rounded(value, precision)
+        rounded = self.rounded(value, precision)
+        if (terms := self._magnitudes(result)) is None:
+            return rounded
+        return replace(
+            rounded,
+            data=np.where(terms.data > precision.most, np.inf, rounded.data),
+        )
+
+    def _magnitudes(self, result: SSAValue) -> Tensor | None:
+        """Return the sum of the magnitudes of the terms of a sum; None of no sum."""
+        op = result.owner
+        match op:
+            case ContractOp():
+                pass
+            case ReduceOp() if op.kind.data is ReduceKind.ADD:
+                pass
+            case _:
+                return None
+        operands = [self.values[operand] for operand in op.operands]
+        sizes = tuple(replace(value, data=abs(value.data)) for value in operands)
+        (magnitudes,) = evaluate(op, self, sizes)
+        return magnitudes
 
     def rounded(self, value: Tensor, precision: Precision) -> Tensor:
         """Return the value with an error of a precision, infinite where it is large."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fuzz import Worker
 from fuzz_families import FAMILIES
@@ -102,6 +103,19 @@ def test_what_is_beyond_the_lowest_number_is_the_minimum() -> None:
     }}"""
     module = parse_module(text)
     assert sensitivity(module, "main", [random_inputs(module, "main")]) == math.inf
+
+
+def test_a_sum_may_overflow_in_some_order() -> None:
+    type_, sum_ = "tensor<7xf32, #compound.dims<M>>", "tensor<f32, #compound.dims<>>"
+    text = f"""
+    func.func @main(%x: {type_}) -> {sum_} {{
+      %large = compound.fill 3.0e+38 : {type_}
+      %sum = compound.contract %x, %large : {type_}, {type_} -> {sum_}
+      func.return %sum : {sum_}
+    }}"""
+    module, terms = parse_module(text), [1.0, -1.0, 0.5, 0.5, -1.0, 0.0, 1.0]
+    assert sensitivity(module, "main", [[np.array(terms)]]) == math.inf
+    assert sensitivity(module, "main", [[np.array(terms) / 8]]) < 0.05
 
 
 MAXIMUM = """
