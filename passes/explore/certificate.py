@@ -7,14 +7,26 @@ The file holds its inputs, so that a checker needs nothing else. `verify` checks
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import cast
+from math import isfinite
+from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 from xdsl.utils.exceptions import DiagnosticException
 
+from comet.passes.search import Objective
+
 FORMAT = 1
 """The number of the file's format."""
+
+BoundedModel: TypeAlias = Literal["paper", "ideal"]
+"""The cost models that have lower bounds."""
+
+MODELS: Mapping[str, BoundedModel] = {name: name for name in get_args(BoundedModel)}
+OBJECTIVES: Mapping[str, Objective] = {name: name for name in get_args(Objective)}
+
+T = TypeVar("T")
 
 
 class CertificateError(DiagnosticException):
@@ -54,8 +66,8 @@ class Certificate:
     hardware: str
     """The text of the hardware file."""
     constraints: str
-    model: str
-    objective: str
+    model: BoundedModel
+    objective: Objective
     pipeline: str
     """The passes that make the best mapping, hardware attached."""
     value: float
@@ -83,31 +95,100 @@ def read_certificate(text: str, name: str) -> Certificate:
     Raises CertificateError if it is none, or of another version.
     """
     try:
-        fields = cast(dict[str, object], json.loads(text))
-        made = fields.pop("format"), fields.pop("comet")
-        if made != (FORMAT, version("comet-compiler")):
+        fields = _Fields(json.loads(text))
+        made = fields.values.get("format"), fields.values.get("comet")
+        if None not in made and made != (FORMAT, version("comet-compiler")):
             raise CertificateError(
                 f"{name}: a certificate of format {made[0]} by comet {made[1]}; this "
                 f"is comet {version('comet-compiler')}, which checks its own only"
             )
-        claims = cast(list[dict[str, object]], fields.pop("claims"))
-        return Certificate(claims=tuple(map(_claim, claims)), **fields)  # pyright: ignore[reportArgumentType]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return _certificate(fields)
+    except (ValueError, OverflowError, RecursionError) as error:
+        reason = "" if isinstance(error, json.JSONDecodeError) else f" ({error})"
         raise CertificateError(
-            f"{name}: this is no certificate; write one with comet-explore "
+            f"{name}: this is no certificate{reason}; write one with comet-explore "
             "--certificate"
         ) from error
 
 
-def _claim(fields: dict[str, object]) -> Claim:
-    floors = cast(list[dict[str, object]], fields.pop("floors"))
-    made = tuple(
-        Floor(
-            tuple(cast(list[str], floor["keys"])),
-            float(cast(float, floor["cycles"])),
-            float(cast(float, floor["energy"])),
-        )
-        for floor in floors
+def _certificate(fields: _Fields) -> Certificate:
+    return Certificate(
+        program=fields.text("program"),
+        system=fields.text("system"),
+        hardware=fields.text("hardware"),
+        constraints=fields.text("constraints"),
+        model=fields.one_of("model", MODELS),
+        objective=fields.one_of("objective", OBJECTIVES),
+        pipeline=fields.text("pipeline"),
+        value=fields.number("value"),
+        lower_bound=fields.number("lower_bound"),
+        rest=fields.bound("rest"),
+        claims=tuple(map(_claim, fields.several("claims"))),
     )
-    bound = cast("float | None", fields["bound"])
-    return Claim(str(fields["structure"]), bound, made)
+
+
+def _claim(fields: _Fields) -> Claim:
+    floors = tuple(
+        Floor(
+            tuple(map(str, fields.items("keys"))),
+            fields.number("cycles"),
+            fields.number("energy"),
+        )
+        for fields in fields.several("floors")
+    )
+    return Claim(fields.text("structure"), fields.bound("bound"), floors)
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """
+    The fields of a JSON object.
+
+    A comparison with NaN is false, so a check that asks for a lower value would believe
+    any claim of it: every number has to be finite. All raise ValueError.
+    """
+
+    values: dict[str, object]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no object."""
+        if not isinstance(self.values, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError("it is no JSON object with fields")
+
+    def text(self, key: str) -> str:
+        """Return a text."""
+        value = self.values.get(key)
+        if not isinstance(value, str):
+            raise ValueError(f"'{key}' is no text")
+        return value
+
+    def one_of(self, key: str, known: Mapping[str, T]) -> T:
+        """Return the value of one of the known texts."""
+        text = self.text(key)
+        if text not in known:
+            raise ValueError(f"'{key}' is none of {', '.join(known)}")
+        return known[text]
+
+    def number(self, key: str) -> float:
+        """Return a finite number."""
+        value = self.values.get(key)
+        if not isinstance(value, int | float) or not isfinite(value):
+            raise ValueError(f"'{key}' is no finite number")
+        return float(value)
+
+    def bound(self, key: str) -> float | None:
+        """Return a finite number, or None for null."""
+        if key in self.values and self.values[key] is None:
+            return None
+        return self.number(key)
+
+    def items(self, key: str) -> list[object]:
+        """Return a list."""
+        value = self.values.get(key)
+        if not isinstance(value, list):
+            raise ValueError(f"'{key}' is no list")
+        return cast(list[object], value)
+
+    def several(self, key: str) -> list[_Fields]:
+        """Return the objects of a list."""
+        return [_Fields(cast(dict[str, object], each)) for each in self.items(key)]

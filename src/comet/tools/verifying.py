@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
 from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
+from xdsl.utils.exceptions import ArgSpecParseError
 
-from comet.cost.estimate import ModelName
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.explore.certificate import Certificate, read_certificate
+from comet.passes.explore.certificate import (
+    Certificate,
+    CertificateError,
+    read_certificate,
+)
 from comet.passes.explore.constraints import read_constraints
 from comet.passes.explore.space import StructureSpace
 from comet.passes.explore.verify import verify
-from comet.passes.search import Goal, Objective
+from comet.passes.search import Goal
 from comet.tools.exploring import context, parsed
+
+MAPPING_PASSES = (
+    "decompose",
+    "pad",
+    "stream",
+    "distribute",
+    "insert-collectives",
+    "place-collectives",
+    "fuse",
+    "tile",
+    "bind",
+    "annotate-cost",
+    "lower-to-comet",
+)
+"""The passes that map a program without changing the program or the hardware."""
 
 
 def verified(path: str) -> str:
@@ -44,11 +62,25 @@ def _check(certificate: Certificate, path: str) -> None:
         hardware.write_text(certificate.hardware, encoding="utf-8")
         AttachHardwarePass(path=str(hardware)).apply(ctx, module)
     mapped = module.clone()
-    passes = Universe.get_multiverse().all_passes
-    PassPipeline.parse_spec(passes, certificate.pipeline).apply(ctx, mapped)
+    _pipeline(certificate, path).apply(ctx, mapped)
     mapped.verify()
-    goal = Goal(
-        cast(ModelName, certificate.model), cast(Objective, certificate.objective)
-    )
+    goal = Goal(certificate.model, certificate.objective)
     constraints = read_constraints(certificate.constraints, f"{path}: constraints")
     verify(certificate, StructureSpace(ctx, module, goal, constraints), mapped)
+
+
+def _pipeline(certificate: Certificate, path: str) -> PassPipeline:
+    """
+    Return the passes that make the best mapping.
+
+    Raises CertificateError for one that does more than map the program.
+    """
+    passes = Universe.get_multiverse().all_passes
+    known = {name: passes[name] for name in MAPPING_PASSES}
+    try:
+        return PassPipeline.parse_spec(known, certificate.pipeline)
+    except (ValueError, ArgSpecParseError) as error:
+        raise CertificateError(
+            f"{path}: the pipeline has to map the program with known options of "
+            f"{', '.join(MAPPING_PASSES)}"
+        ) from error

@@ -1,6 +1,7 @@
 """Certificates: true ones are believed, tampered ones are not."""
 
 import json
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -93,6 +94,40 @@ def looser(fields: Fields) -> None:
     fields["claims"][0]["bound"] = fields["value"] / 2
 
 
+def no_number(fields: Fields) -> None:
+    fields["value"] = math.nan
+
+
+def no_bound(fields: Fields) -> None:
+    fields["claims"][1]["bound"] = math.nan
+
+
+def no_floor(fields: Fields) -> None:
+    floors = next(claim["floors"] for claim in fields["claims"] if claim["floors"])
+    floors[0]["energy"] = math.inf
+
+
+def quoted(fields: Fields) -> None:
+    fields["rest"] = "7"
+
+
+def no_claims(fields: Fields) -> None:
+    fields["claims"] = [1, 2]
+
+
+def unbounded_model(fields: Fields) -> None:
+    fields["model"] = "tool"
+
+
+def other_machine(fields: Fields) -> None:
+    fast = 'attach-hardware{path="samples/hardware/cloud.yaml"}'
+    fields["pipeline"] = f"{fast},{fields['pipeline']}"
+
+
+def broken_pipeline(fields: Fields) -> None:
+    fields["pipeline"] += ",tile{"
+
+
 @pytest.mark.parametrize(
     ("tamper", "message"),
     [
@@ -103,8 +138,16 @@ def looser(fields: Fields) -> None:
         (faster, "the best mapping has the value"),
         (floor_raised, "a nest adds less than"),
         (version, "which checks its own only"),
-        (incomplete, "this is no certificate; write one with"),
+        (incomplete, "this is no certificate ('value' is no finite number)"),
         (looser, "the claims give"),
+        (no_number, "'value' is no finite number"),
+        (no_bound, "'bound' is no finite number"),
+        (no_floor, "'energy' is no finite number"),
+        (quoted, "'rest' is no finite number"),
+        (no_claims, "it is no JSON object"),
+        (unbounded_model, "'model' is none of paper, ideal"),
+        (other_machine, "the pipeline has to map the program"),
+        (broken_pipeline, "the pipeline has to map the program"),
     ],
 )
 def test_a_tampered_certificate(
