@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import ArchError, LevelOp, Path, SystemOp, find_system
 from comet.dialects.arch.yaml import system_of_fields
 from comet.dialects.collective import MeshOp
-from comet.hardware_file import read_hardware_file
+from comet.hardware_file import hardware_text, read_hardware_text
 from comet.passes.analysis.hardware_mesh import check_mesh, hardware_mesh
 
 
@@ -33,9 +33,9 @@ class HardwarePlan:
     """The mesh to add; None if the module has it or the machine has none."""
 
 
-def plan_hardware(module: ModuleOp, path: str) -> HardwarePlan:
+def plan_hardware(module: ModuleOp, text: str, path: str) -> HardwarePlan:
     """
-    Read a hardware file and compare it with the module.
+    Read the text of a hardware file and compare it with the module.
 
     Raises PassFailedException as the pass does.
     """
@@ -44,7 +44,7 @@ def plan_hardware(module: ModuleOp, path: str) -> HardwarePlan:
             f"the module already has the hardware @{present.system_name}; "
             "attach only one"
         )
-    fields = read_hardware_file(path)
+    fields = read_hardware_text(text, path)
     try:
         system = system_of_fields(FilePath(path).stem, fields)
     except ArchError as error:
@@ -87,6 +87,17 @@ def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
     return mesh
 
 
+def attach_hardware(module: ModuleOp, text: str, path: str) -> None:
+    """
+    Put the machine of a hardware file into the module; the path's stem names it.
+
+    Raises PassFailedException or FileFormatError as the pass does.
+    """
+    plan = plan_hardware(module, text, path)
+    new = [plan.system] if plan.mesh is None else [plan.system, plan.mesh]
+    Rewriter.insert_op(new, InsertPoint.at_start(module.body.block))
+
+
 @dataclass(frozen=True)
 class AttachHardwarePass(ModulePass):
     """Read a hardware file into the module, with the mesh of the machine."""
@@ -97,6 +108,4 @@ class AttachHardwarePass(ModulePass):
     """The hardware file, relative to the current folder; its stem names the machine."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        plan = plan_hardware(op, self.path)
-        new = [plan.system] if plan.mesh is None else [plan.system, plan.mesh]
-        Rewriter.insert_op(new, InsertPoint.at_start(op.body.block))
+        attach_hardware(op, hardware_text(self.path), self.path)

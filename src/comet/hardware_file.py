@@ -38,13 +38,17 @@ _RANGE = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]")
 """The numbers of the first and the last instance, after the name of a node."""
 
 
-def read_hardware_file(path: str) -> Fields:
-    """
-    Read a hardware file and check its fields, as `read_hardware_text` does.
-
-    Raises FileFormatError also if the file cannot be read.
-    """
-    return read_hardware_text(_text_of(path), path)
+def hardware_text(path: str) -> str:
+    """Return the text of a hardware file; raises FileFormatError if it has none."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileFormatError(
+            f"cannot read the hardware file {path}: {error.strerror}; a path is "
+            "relative to the current folder"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path}: a hardware file is UTF-8 text") from error
 
 
 def read_hardware_text(text: str, name: str) -> Fields:
@@ -148,18 +152,6 @@ def _check_axes(file: YamlFile, steps: Steps, levels: set[str]) -> None:
                 message = f"the axis '{axis}' is named twice; give each its own name"
                 raise file.error((*steps, name), message)
             seen.add(axis)
-
-
-def _text_of(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileFormatError(
-            f"cannot read the hardware file {path}: {error.strerror}; a path is "
-            "relative to the current folder"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path}: a hardware file is UTF-8 text") from error
 
 
 def _sections(file: YamlFile) -> Iterator[Section]:

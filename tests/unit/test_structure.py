@@ -36,6 +36,14 @@ LAYERS = (
     ("passes",),
     ("codegen", "interpreter"),
     ("universe",),
+    (
+        "tools.checks",
+        "tools.diagnostics",
+        "tools.located_parser",
+        "tools.pass_list",
+        "tools.renamed",
+    ),
+    ("api",),
     ("tools",),
 )
 """Modules by layer, lowest first: a module imports none of a layer above its own."""

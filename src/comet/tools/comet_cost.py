@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -23,18 +22,12 @@ from comet.cost.accelerator.report import Report, report
 from comet.cost.estimate import CostError, HardwareError, energy_scope
 from comet.kinds import BindingKind
 from comet.tools.diagnostics import UsageError, location_of_op, one_sentence_errors
+from comet.tools.flags import FlagParser
 
 TOOL = "comet-cost"
 FLAGS = ("arch_file", "problem_file", "mapping_file", "constants_file")
 BAR = 30
 """Characters of the longest energy bar."""
-
-
-class _Parser(ArgumentParser):
-    """Reports a mistake in the flags like any other error."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see {TOOL} --help")
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -55,7 +48,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> ArgumentParser:
-    parser = _Parser(prog=TOOL, description=__doc__, allow_abbrev=False)
+    parser = FlagParser(prog=TOOL, description=__doc__, allow_abbrev=False)
     for flag in FLAGS:
         what = flag.removesuffix("_file")
         parser.add_argument(f"--{flag}", required=True, help=f"the {what} YAML file")

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from math import inf
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from comet.tools.diagnostics import UsageError, one_sentence_errors
+from comet.tools.flags import FlagParser
+
+if TYPE_CHECKING:
+    from comet.api.answer import Answer
 
 TOOL = "comet-explore"
-
-
-class _Parser(ArgumentParser):
-    """Reports a mistake in the flags like any other error."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see {TOOL} --help")
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -28,11 +24,11 @@ def main(args: Sequence[str] | None = None) -> None:
         if options.verify is not None:
             print(_verified(options.verify))
             return
-        figures = _explored(options)
-        print(json.dumps(figures) if options.json else "\n".join(_lines(figures)))
+        answer = _explored(options)
+        print(json.dumps(answer.to_json()) if options.json else answer)
 
 
-def _explored(options: Namespace) -> dict[str, object]:
+def _explored(options: Namespace) -> Answer:
     from comet.tools.exploring import explored
 
     return explored(options)
@@ -45,7 +41,7 @@ def _verified(path: str) -> str:
 
 
 def _parser() -> ArgumentParser:
-    parser = _Parser(prog=TOOL, description=__doc__, allow_abbrev=False)
+    parser = FlagParser(prog=TOOL, description=__doc__, allow_abbrev=False)
     parser.add_argument(
         "input", nargs="?", help="an MLIR file with a named or elementary op"
     )
@@ -92,33 +88,9 @@ def _parser() -> ArgumentParser:
 
 
 def _check(options: Namespace) -> None:
-    if options.verify is not None:
-        return
-    if options.input is None or options.hardware is None:
+    named = options.input is not None and options.hardware is not None
+    if options.verify is None and not named:
         raise UsageError(f"name a program and its --hardware; see {TOOL} --help")
-    if not 0 < options.time_limit < inf:
-        raise UsageError("--time-limit is a positive number of seconds")
-    if not 0 <= options.tolerance < 1:
-        raise UsageError("--tolerance is a fraction from 0 to below 1, as in 0.02")
-
-
-def _lines(figures: Mapping[str, object]) -> Iterator[str]:
-    """Yield the answer as text."""
-    state = "proven" if figures["proven"] else "not proven"
-    yield f"model {figures['model']}: {figures['latency_cycles']:,.0f} cycles"
-    yield f"energy: {figures['energy_pj']:,.0f} pJ"
-    yield (
-        f"lower bound of the {figures['objective']}: {figures['lower_bound']:,.6g}, "
-        f"gap {figures['gap_percent']:.2f} %, {state}"
-    )
-    yield f"mapping: {figures['mapping']}"
-    yield (
-        f"priced {figures['evaluated']:,} of {figures['space_size']:.3g} mappings in "
-        f"{figures['seconds']:.1f} s; {figures['structures_closed']} of "
-        f"{figures['structures']} structures closed, {figures['structures_rejected']} "
-        "rejected"
-    )
-    yield f"comet-opt -p '{figures['pipeline']}'"
 
 
 if __name__ == "__main__":

@@ -14,11 +14,9 @@ import sys
 from pathlib import Path
 from typing import cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
-from xdsl.universe import Universe
 
+from comet.api.program import installed_context, parsed
 from comet.cost.estimate import energy_scope
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
@@ -59,18 +57,12 @@ def show_accelerator() -> None:
     target = f'comet{{dir="{COMET_FILES}"}}'
     _run("comet-opt", SAMPLE, "-p", EDGE, "-t", target)
     # The table is read from the IR, which the same passes print without a target.
-    module = _parse(_run("comet-opt", SAMPLE, "-p", EDGE, quiet=True))
+    text = _run("comet-opt", SAMPLE, "-p", EDGE, quiet=True)
+    module = parsed(text, SAMPLE, installed_context())
     mapping = next(op for op in module.walk() if isinstance(op, MappingOp))
     print("\nThe mapping that comet chose:\n")
     print(format_table(tuple(mapping_rows(mapping.root))))
     print(f"\n{format_figures(_figures(module))}")
-
-
-def _parse(text: str) -> ModuleOp:
-    context = Context()
-    for name, factory in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(name, factory)
-    return Parser(context, text).parse_module()
 
 
 def _figures(module: ModuleOp) -> Figures:

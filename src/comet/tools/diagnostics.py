@@ -28,6 +28,19 @@ class UsageError(Exception):
     """A mistake in how a tool was called; the message is the sentence to print."""
 
 
+class CometError(Exception):
+    """
+    A mistake in what a function of `comet` was given, in one sentence.
+
+    The sentence says where, if that is known, then why, then the way out.
+    """
+
+    def __init__(self, sentence: str):
+        super().__init__(sentence.removeprefix("error: "))
+        self.sentence = sentence
+        """What a tool prints."""
+
+
 def location_of_op(op: Operation) -> str:
     """
     Name an operation: `file:line:column` if it is in the input, else by function.
@@ -131,6 +144,8 @@ def _without_dumps(text: str) -> str:
 
 def _described(error: BaseException) -> str | None:
     match error:
+        case CometError():
+            return error.sentence
         case ParseError():
             return f"{error.span.get_location()}: error: {_clear(error.msg)}"
         case DiagnosticException():
@@ -300,3 +315,16 @@ def one_sentence_errors(tool: str) -> Generator[None]:
         sys.exit(1)
     except (Exception, ArgSpecParseError) as error:
         fail(tool, error)
+
+
+@contextmanager
+def errors_as_sentences() -> Generator[None]:
+    """Run the body; raise a mistake of the user as CometError, and a bug as it is."""
+    try:
+        yield
+    except CometError:
+        raise
+    except (Exception, ArgSpecParseError) as error:
+        if (text := sentence(error)) is None:
+            raise
+        raise CometError(text) from error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import ArgSpecParseError
 
-from comet.passes.attach_hardware import AttachHardwarePass
+from comet.api.program import installed_context, parsed
+from comet.passes.attach_hardware import attach_hardware
 from comet.passes.explore.certificate import (
     Certificate,
     CertificateError,
@@ -19,7 +19,6 @@ from comet.passes.explore.constraints import read_constraints
 from comet.passes.explore.space import StructureSpace
 from comet.passes.explore.verify import verify
 from comet.passes.search import Goal
-from comet.tools.exploring import context, parsed
 
 MAPPING_PASSES = (
     "decompose",
@@ -55,12 +54,9 @@ def verified(path: str) -> str:
 
 
 def _check(certificate: Certificate, path: str) -> None:
-    ctx = context()
+    ctx = installed_context()
     module = parsed(certificate.program, f"{path}: program", ctx)
-    with TemporaryDirectory() as folder:
-        hardware = Path(folder) / f"{certificate.system}.yaml"
-        hardware.write_text(certificate.hardware, encoding="utf-8")
-        AttachHardwarePass(path=str(hardware)).apply(ctx, module)
+    attach_hardware(module, certificate.hardware, f"{certificate.system}.yaml")
     mapped = module.clone()
     _pipeline(certificate, path).apply(ctx, mapped)
     mapped.verify()

@@ -238,8 +238,8 @@ def test_a_factor_that_does_not_divide_leaves_nothing(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--time-limit", "0"], "--time-limit is a positive number of seconds"),
-        (["--tolerance", "1"], "--tolerance is a fraction from 0 to below 1"),
+        (["--time-limit", "0"], "the time limit is a positive number of seconds"),
+        (["--tolerance", "1"], "the tolerance is a fraction from 0 to below 1"),
         (["--model", "tool"], "invalid choice: 'tool'"),
         (["--hardware", "samples/hardware/h200x1.yaml"], "GPU"),
     ],

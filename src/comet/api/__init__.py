@@ -1,0 +1,1 @@
+"""What the tools do, as functions: typed questions, typed answers, no printing."""

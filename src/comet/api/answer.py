@@ -1,0 +1,142 @@
+"""What a search finds: the best mapping, and how good any other could be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.api.program import printed
+from comet.codegen.comet import write_files, write_folder
+from comet.passes.explore.certificate import BoundedModel, Certificate
+from comet.passes.search import Objective
+
+FIGURES = (
+    "latency_cycles",
+    "energy_pj",
+    "edp",
+    "objective",
+    "lower_bound",
+    "gap_percent",
+    "proven",
+    "space_size",
+    "evaluated",
+    "pruned",
+    "structures",
+    "structures_closed",
+    "structures_rejected",
+    "seconds",
+    "mapping",
+    "pipeline",
+    "model",
+    "versions",
+)
+"""The attributes that are the keys of `to_json`, in their order."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search is."""
+
+    best: float
+    """The best known value of the objective; infinite if no mapping is known."""
+    lower_bound: float
+    """No mapping has a lower objective."""
+    gap: float
+    """By which fraction of its objective the best mapping may be improved."""
+    structures: int
+    closed: int
+    """Structures that cannot have a better mapping."""
+    evaluated: int
+    """Mappings that were priced."""
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return (
+            f"best {self.best:,.0f}, bound {self.lower_bound:,.0f}, gap "
+            f"{100 * self.gap:.1f} %, {self.closed} of {self.structures} structures "
+            "closed"
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The best mapping of a program that a search has found, and its bound."""
+
+    latency_cycles: float
+    energy_pj: float
+    objective: Objective
+    """What was minimized."""
+    lower_bound: float
+    """No mapping of the space has a lower objective: cycles, pJ, or their product."""
+    gap_percent: float
+    """By how much the objective could still shrink, in percent of it."""
+    proven: bool
+    """Whether no mapping of the space is better."""
+    space_size: int
+    """Mappings of the realised structures, whether they fit or not."""
+    evaluated: int
+    """Mappings that were priced."""
+    structures: int
+    structures_closed: int
+    """Structures that cannot have a better mapping."""
+    structures_rejected: int
+    """Structures without a mapping."""
+    seconds: float
+    mapping: str
+    """The structure of the best mapping."""
+    pipeline: str
+    """What makes the mapping from the program: a text for `comet-opt -p`."""
+    model: BoundedModel
+    versions: Mapping[str, str]
+    """The versions of the packages that decide about the answer."""
+    module: ModuleOp = field(repr=False)
+    """The mapped program with its hardware, at the level `comet`."""
+    proof: Certificate = field(repr=False)
+    """What the search says about every structure."""
+
+    @property
+    def edp(self) -> float:
+        """The product of energy and latency, in pJ x cycles."""
+        return self.latency_cycles * self.energy_pj
+
+    @property
+    def pruned(self) -> int:
+        """Mappings that were not priced."""
+        return self.space_size - self.evaluated
+
+    def to_json(self) -> dict[str, object]:
+        """Return the figures by name: the keys of `comet-explore --json`."""
+        return {name: getattr(self, name) for name in FIGURES}
+
+    def mlir(self) -> str:
+        """Return the text of `module`, which `comet-opt` reads."""
+        return printed(self.module)
+
+    def certificate(self) -> str:
+        """Return the proof as a file, which `comet-explore --verify` checks."""
+        return self.proof.text()
+
+    def emit(self, folder: str | PathLike[str]) -> None:
+        """Write the four COMET files into a folder; raises OSError if it cannot."""
+        write_folder(Path(folder), write_files(self.module))
+
+    def __str__(self) -> str:
+        """Return the answer as `comet-explore` prints it."""
+        state = "proven" if self.proven else "not proven"
+        return "\n".join(
+            (
+                f"model {self.model}: {self.latency_cycles:,.0f} cycles",
+                f"energy: {self.energy_pj:,.0f} pJ",
+                f"lower bound of the {self.objective}: {self.lower_bound:,.6g}, "
+                f"gap {self.gap_percent:.2f} %, {state}",
+                f"mapping: {self.mapping}",
+                f"priced {self.evaluated:,} of {self.space_size:.3g} mappings in "
+                f"{self.seconds:.1f} s; {self.structures_closed} of {self.structures} "
+                f"structures closed, {self.structures_rejected} rejected",
+                f"comet-opt -p '{self.pipeline}'",
+            )
+        )

@@ -1,0 +1,137 @@
+"""The search for the best mapping of a program, as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+from math import inf
+from pathlib import Path
+from typing import TypeAlias
+
+from comet.api.answer import Answer, Progress
+from comet.api.program import installed_context, parsed
+from comet.api.question import Question
+from comet.dialects.arch import attached_system
+from comet.passes.analysis.hardware_kind import require_accelerator
+from comet.passes.attach_hardware import AttachHardwarePass, attach_hardware
+from comet.passes.explore.certificate import Certificate, Claim, Floor, key_text
+from comet.passes.explore.constraints import read_constraints
+from comet.passes.explore.search import Best, Exploration, Item
+from comet.passes.explore.space import StructureSpace
+from comet.passes.pipeline import run_passes
+from comet.passes.search import Goal
+from comet.tools.diagnostics import UsageError, errors_as_sentences
+from comet.tools.pass_list import spelled
+
+PACKAGES = ("comet-compiler", "xdsl", "numpy")
+"""The packages whose versions an answer names."""
+
+Notify: TypeAlias = Callable[[Progress], None]
+"""Called whenever a structure has been searched, and at the end."""
+
+
+def _ignored(_progress: Progress) -> None:
+    return None
+
+
+def explore(question: Question, progress: Notify = _ignored) -> Answer:
+    """
+    Search until the gap is closed, the time is up, or Ctrl-C interrupts.
+
+    Raises CometError if an input is wrong, if there is no valid mapping, or if the time
+    is up before any is found.
+    """
+    with errors_as_sentences():
+        exploration = _exploration(question, progress)
+        exploration.run()
+        exploration.notify(exploration)
+        if exploration.best is None:
+            raise UsageError(
+                f"no valid mapping was found in {question.time_limit:g} s; give a "
+                "longer time limit, or constrain less"
+            )
+        return _answer(question, exploration, exploration.best)
+
+
+def _exploration(question: Question, progress: Notify) -> Exploration:
+    """Return a search in the mappings of the program on the hardware."""
+    context = installed_context()
+    module = parsed(question.program.text, question.program.name, context)
+    constraints = read_constraints(question.constraints.text, question.constraints.name)
+    attach_hardware(module, question.hardware.text, question.hardware.name)
+    require_accelerator("comet-explore", attached_system(module))
+    return Exploration(
+        StructureSpace(
+            context, module, Goal(question.model, question.objective), constraints
+        ),
+        question.time_limit,
+        question.tolerance,
+        lambda state: progress(_progress(state)),
+    )
+
+
+def _progress(state: Exploration) -> Progress:
+    return Progress(
+        best=state.objective,
+        lower_bound=state.lower_bound,
+        gap=state.gap,
+        structures=len(state.items),
+        closed=_closed(state),
+        evaluated=state.evaluated,
+    )
+
+
+def _closed(state: Exploration) -> int:
+    return sum(item.finished for item in state.items)
+
+
+def _answer(question: Question, state: Exploration, best: Best) -> Answer:
+    """Map the program as the search found best; return what is known about it."""
+    mapped = state.space.module.clone()
+    run_passes(best.passes, state.space.ctx, mapped)
+    hardware = AttachHardwarePass(question.hardware.name)
+    return Answer(
+        latency_cycles=best.cost.latency,
+        energy_pj=best.cost.energy,
+        objective=question.objective,
+        lower_bound=state.lower_bound,
+        gap_percent=100 * state.gap,
+        proven=state.proven,
+        space_size=state.size,
+        evaluated=state.evaluated,
+        structures=len(state.items),
+        structures_closed=_closed(state),
+        structures_rejected=len(state.space.rejected),
+        seconds=state.seconds,
+        mapping=best.label,
+        pipeline=spelled((hardware, *best.passes)),
+        model=question.model,
+        versions={name: version(name) for name in PACKAGES},
+        module=mapped,
+        proof=_certificate(question, state, best),
+    )
+
+
+def _certificate(question: Question, state: Exploration, best: Best) -> Certificate:
+    return Certificate(
+        program=question.program.text,
+        system=Path(question.hardware.name).stem,
+        hardware=question.hardware.text,
+        constraints=question.constraints.text,
+        model=question.model,
+        objective=question.objective,
+        pipeline=spelled(best.passes),
+        value=state.objective,
+        lower_bound=state.lower_bound,
+        rest=None if state.rest == inf else state.rest,
+        claims=tuple(map(_claim, state.items)),
+    )
+
+
+def _claim(item: Item) -> Claim:
+    floors = tuple(
+        Floor(tuple(sorted(map(key_text, keys))), cycles, energy)
+        for keys, cycles, energy in item.floors
+    )
+    bound = None if item.bound == inf else item.bound
+    return Claim(item.structure.label, bound, floors)

@@ -1,0 +1,76 @@
+"""What a search is asked: a program, hardware, constraints, and a goal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Self
+
+from comet.passes.explore.certificate import MODELS, OBJECTIVES, BoundedModel
+from comet.passes.search import Objective
+from comet.tools.diagnostics import UsageError
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a file."""
+
+    text: str
+    name: str
+    """The path of the file, which errors name."""
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Self:
+        """Read a file; raises OSError, or UsageError if it is not UTF-8 text."""
+        try:
+            return cls(Path(path).read_text("utf-8"), fspath(path))
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{fspath(path)}: the file is not UTF-8 text") from error
+
+
+NOTHING = Source("", "constraints.yaml")
+"""The file of constraints that leaves every choice open."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """
+    Which mapping of a program on an accelerator is the best?
+
+    Raises UsageError if a field has a value that it cannot have.
+    """
+
+    program: Source
+    """MLIR: one function with a named op or elementary ops on tensors."""
+    hardware: Source
+    """A hardware file; the stem of its path is the name of the machine."""
+    constraints: Source = NOTHING
+    """A file of constraints."""
+    model: BoundedModel = "paper"
+    """The cost model."""
+    objective: Objective = "latency"
+    """What is minimized: cycles, pJ, or their product."""
+    time_limit: float = 60.0
+    """Seconds after which the search stops, with the gap that is left."""
+    tolerance: float = 0.0
+    """The search stops at a gap that is proven to be at most this fraction."""
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        for what, value, known in (
+            ("model", self.model, MODELS),
+            ("objective", self.objective, OBJECTIVES),
+        ):
+            if value not in known:
+                raise UsageError(
+                    f"there is no {what} '{value}' of a search; choose from "
+                    f"{', '.join(known)}"
+                )
+        if not 0 < self.time_limit < inf:
+            raise UsageError("the time limit is a positive number of seconds")
+        if not 0 <= self.tolerance < 1:
+            raise UsageError(
+                "the tolerance is a fraction from 0 to below 1, as in 0.02"
+            )

@@ -1,0 +1,102 @@
+"""A search as a function: typed questions and answers, and its errors."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from programs import graph_text
+from semantics import parse_module
+
+from comet.api.answer import Answer, Progress
+from comet.api.exploring import explore
+from comet.api.question import Question, Source
+from comet.codegen.comet import write_files
+from comet.passes.explore.certificate import read_certificate
+from comet.tools.diagnostics import CometError, UsageError
+
+EDGE = Source.read("samples/hardware/edge.yaml")
+FEW = Source('stream: false\nstrategy: full\ndim: ["N:cx,cy,kx,ky"]\n', "few.yaml")
+QUESTION = Question(Source(graph_text("gemm", (8, 4, 32)), "in.mlir"), EDGE, FEW)
+
+
+@pytest.fixture(scope="module")
+def notes() -> list[Progress]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def answer(notes: list[Progress]) -> Answer:
+    return explore(QUESTION, notes.append)
+
+
+def test_the_figures_are_attributes_and_json(answer: Answer):
+    figures = answer.to_json()
+    assert json.loads(json.dumps(figures)) == figures
+    assert figures["edp"] == answer.latency_cycles * answer.energy_pj
+    assert figures["pruned"] == answer.space_size - answer.evaluated
+    assert answer.proven
+    assert f"{answer.latency_cycles:,.0f} cycles" in str(answer)
+
+
+def test_progress_ends_with_the_answer(answer: Answer, notes: list[Progress]):
+    last = notes[-1]
+    assert (last.best, last.gap) == (answer.latency_cycles, 0.0)
+    assert (last.closed, last.evaluated) == (1, answer.evaluated)
+    assert "gap 0.0 %, 1 of 1 structures closed" in str(last)
+
+
+def test_what_an_answer_writes(answer: Answer, tmp_path: Path):
+    answer.emit(tmp_path / "out")
+    found = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
+    assert found == write_files(answer.module)
+    assert write_files(parse_module(answer.mlir())) == found
+    assert read_certificate(answer.certificate(), "proof.json") == answer.proof
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (
+            replace(QUESTION, program=Source("func.func", "in.mlir")),
+            "in.mlir:1:10: error: expect",
+        ),
+        (
+            replace(QUESTION, hardware=Source("a: b", "edge.yaml")),
+            "edge.yaml:1: unknown field 'a'",
+        ),
+        (
+            replace(QUESTION, constraints=Source("a: b", "few.yaml")),
+            "few.yaml:1: there is no constraint 'a'",
+        ),
+        (
+            replace(QUESTION, time_limit=1e-9, constraints=FEW),
+            "no valid mapping was found in 1e-09 s; give a longer time limit",
+        ),
+    ],
+)
+def test_mistakes_are_one_sentence(question: Question, message: str):
+    with pytest.raises(CometError) as error:
+        explore(question)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("model", "tool", "there is no model 'tool' of a search; choose from paper"),
+        ("objective", "area", "there is no objective 'area' of a search; choose from"),
+        ("time_limit", 0.0, "the time limit is a positive number of seconds"),
+        ("tolerance", 1.0, "the tolerance is a fraction from 0 to below 1"),
+    ],
+)
+def test_mistakes_in_a_question(field: str, value: str | float, message: str):
+    with pytest.raises(UsageError, match=message):
+        replace(QUESTION, **{field: value})
+
+
+def test_a_file_that_is_no_text(tmp_path: Path):
+    (tmp_path / "in.mlir").write_bytes(b"\xff")
+    with pytest.raises(UsageError, match=r"in\.mlir: the file is not UTF-8 text"):
+        Source.read(tmp_path / "in.mlir")
