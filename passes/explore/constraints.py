@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import ParseError, PassFailedException
 from comet.passes.graph.pad.extents import parse_extents
 from comet.passes.schedule.fuse.strategy import Chunks, Name
 from comet.passes.schedule.plan_string import PlanEntry, parse_plan
-from comet.passes.sharding.dim_axes import DimAxes, parse_dims
+from comet.passes.sharding.dim_axes import Dims, parse_dims
 from comet.yaml_file import Yaml, YamlFile, read_yaml
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ TRUTH = {"true": True, "false": False}
 class Constraints:
     """The values that each choice may take; None leaves it open."""
 
-    dim: tuple[tuple[DimAxes, ...], ...] | None = None
+    dim: tuple[Dims, ...] | None = None
     """Shardings, each as the option `dim` of `comet-accelerator`; none if empty."""
     split: bool = False
     """Whether each axis of the mesh may shard a dimension of its own."""
@@ -132,5 +132,5 @@ def _padding(text: str) -> str:
     return text
 
 
-def _dims(text: str) -> tuple[DimAxes, ...]:
+def _dims(text: str) -> Dims:
     return parse_dims(text.split(",")) if text.strip() else ()

@@ -53,6 +53,8 @@ class Item:
     space: FactorSpace | None = None
     """Its factors and loop orders; None if it has not been realised."""
     finished: bool = False
+    evaluated: int = 0
+    """How many of its mappings were priced; each search starts with the same ones."""
     floors: Floors = ()
     """What its nests add at least, if the bound rests on that."""
 
@@ -70,8 +72,6 @@ class Exploration:
     """Called whenever a structure has been searched."""
     best: Best | None = field(default=None, init=False)
     items: list[Item] = field(default_factory=list[Item], init=False)
-    evaluated: int = field(default=0, init=False)
-    """Mappings that were priced."""
     seconds: float = field(default=0.0, init=False)
     _coming: Iterator[Structure] | None = field(default=None, init=False)
     """The structures that are not among the items yet."""
@@ -123,6 +123,11 @@ class Exploration:
         """How many mappings the realised structures have, whether they fit or not."""
         return sum(item.space.size for item in self.items if item.space is not None)
 
+    @property
+    def evaluated(self) -> int:
+        """How many of these were priced."""
+        return sum(item.evaluated for item in self.items)
+
     def run(self) -> None:
         """
         Search until the gap is closed, the time is up, or Ctrl-C interrupts.
@@ -162,7 +167,9 @@ class Exploration:
             found = self.space.default()
         except REJECTED:
             return None
-        return None if found is None else Best("comet-accelerator", *found)
+        if found is None:
+            return None
+        return Best("comet-accelerator", found.made, found.cost)
 
     def _realise(self, item: Item) -> FactorSpace | None:
         """Return the factors of a structure; None if it has no tile tree."""
@@ -203,7 +210,7 @@ class Exploration:
         try:
             search.run()
         finally:
-            self.evaluated += search.evaluated
+            item.evaluated = max(item.evaluated, search.evaluated)
             if search.best is not None:
                 self.best = self._best(item.structure, search.best)
         item.finished = not search.stopped

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -21,9 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.comet import MappingOp
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.explore.constraints import Constraints
@@ -32,6 +29,7 @@ from comet.passes.pipeline import run_passes, run_settled
 from comet.passes.pipelines.comet_accelerator import (
     CometAcceleratorPass,
     ShardingConfig,
+    priced,
 )
 from comet.passes.schedule.fuse.accelerator.auto import (
     STRATEGIES,
@@ -42,10 +40,8 @@ from comet.passes.schedule.fuse.accelerator.plan import fuse_function
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
-from comet.passes.search import Cost, Goal
-from comet.passes.sharding.dim_axes import DimAxes, dims_in, values_in
-
-Dims: TypeAlias = tuple[DimAxes, ...]
+from comet.passes.search import Cost, Found, Goal
+from comet.passes.sharding.dim_axes import DimAxes, Dims, dims_in, values_in
 
 REJECTED = (PassFailedException, CostError)
 """What passes raise for a structure that has no mapping."""
@@ -135,7 +131,7 @@ class StructureSpace:
             objective=self.goal.objective,
         )
 
-    def default(self) -> tuple[tuple[ModulePass, ...], Cost] | None:
+    def default(self) -> Found[tuple[ModulePass, ...]] | None:
         """
         Return the passes and the cost of the mapping of `comet-accelerator`.
 
@@ -144,11 +140,7 @@ class StructureSpace:
         if self.constraints != Constraints():
             return None
         copy = self.module.clone()
-        passes = run_settled([self._pipeline], self.ctx, copy)
-        (mapping,) = (op for op in copy.body.block.ops if isinstance(op, MappingOp))
-        figures = estimate_of(mapping)
-        assert figures is not None
-        return passes, Cost(figures.latency, figures.energy or 0.0)
+        return priced(run_settled([self._pipeline], self.ctx, copy), copy)
 
     def bound(self) -> float:
         """Return a lower bound of the objective for all structures."""
@@ -195,7 +187,7 @@ class StructureSpace:
         module: ModuleOp,
         config: ShardingConfig,
     ) -> Iterator[Structure]:
-        label = _labelled(config)
+        label = config.label
         copy = module.clone()
         spread = pipeline.spread(copy, attached_system(copy), config)
         try:
@@ -222,13 +214,6 @@ class StructureSpace:
                 yield Structure(full, copy, every, strategy, bound)
 
 
-def _labelled(config: ShardingConfig) -> str:
-    """Return a config as options of `comet-accelerator`."""
-    pad = "" if config.pad is None else f"pad={config.pad} "
-    stream = str(config.stream).lower()
-    return f"{pad}stream={stream} dim={spelled_dims(config.dims)}"
-
-
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:
     """Return whether the instances along `axes` divide all extents of `dim`."""
     count = prod(system.axes[axis] for axis in axes)
@@ -238,11 +223,3 @@ def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) 
 
 def _instances(system: SystemOp, dims: Dims) -> int:
     return prod(system.axes[axis] for each in dims for axis in each.axes or ())
-
-
-def spelled_dims(dims: Dims) -> str:
-    """Return a sharding as the option `dim`."""
-    return ";".join(
-        each.dim if each.axes is None else f"{each.dim}:{','.join(each.axes)}"
-        for each in dims
-    )

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
-from typing import Literal, TypeAlias
+from typing import Literal, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
@@ -48,8 +48,10 @@ from comet.passes.schedule.tile import TilePass
 from comet.passes.search import Candidate, Cost, Found, Goal, cheapest, refuse, session
 from comet.passes.sharding.dim_axes import (
     DimAxes,
+    Dims,
     assign_axes,
     dims_in,
+    format_dims,
     parse_dims,
 )
 from comet.passes.sharding.distribute import DistributePass
@@ -69,7 +71,7 @@ AUTO_DIM = (AUTO,)
 UNPADDED = "none"
 """The option `pad` for the true extents."""
 
-Dims: TypeAlias = tuple[DimAxes, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class ShardingConfig:
         """The config as options."""
         stream = "true" if self.stream else "false"
         pad = "" if self.pad is None else f"pad={self.pad} "
-        return f"{pad}stream={stream} dim={','.join(each.dim for each in self.dims)}"
+        return f"{pad}stream={stream} dim={format_dims(self.dims)}"
 
 
 @dataclass(frozen=True)
@@ -219,9 +221,7 @@ class CometAcceleratorPass(Pipeline):
                 if len(streams) > 1:
                     notes[STREAM] = BoolAttr.from_bool(stream)
                 if len(open_dims) > 1:
-                    notes[SHARDED_DIMS] = StringAttr(
-                        ",".join(each.dim for each in dims)
-                    )
+                    notes[SHARDED_DIMS] = StringAttr(format_dims(dims))
                 yield ShardingConfig(pad, stream, dims, notes)
 
     def paddings(self, module: ModuleOp) -> Iterator[tuple[str | None, ModuleOp]]:
@@ -346,11 +346,7 @@ class CometAcceleratorPass(Pipeline):
         *first, annotate, lower = self.map(strategy)
         *done, lower, annotate = run_settled((*first, lower, annotate), ctx, copy)
         passes = (*sharded.passes, *done, annotate, lower)
-        (mapping,) = (op for op in copy.body.block.ops if isinstance(op, MappingOp))
-        figures = estimate_of(mapping)
-        assert figures is not None
-        cost = Cost(figures.latency, figures.energy or 0.0)
-        return Found(Trial(passes, sharded.notes), cost, figures.limit)
+        return priced(Trial(passes, sharded.notes), copy)
 
     def passes_for(
         self, module: ModuleOp, config: ShardingConfig
@@ -400,6 +396,14 @@ class CometAcceleratorPass(Pipeline):
         unset = self.op is None and self.at is None
         open_ = self.kind == self.strategy == self.factors == "auto"
         return not (unset and open_)
+
+
+def priced(made: T, module: ModuleOp) -> Found[T]:
+    """Return what made the mapping of a module, with the cost that it is annotated."""
+    (mapping,) = (op for op in module.body.block.ops if isinstance(op, MappingOp))
+    figures = estimate_of(mapping)
+    assert figures is not None
+    return Found(made, Cost(figures.latency, figures.energy or 0.0), figures.limit)
 
 
 def padded_copy(module: ModuleOp, extents: str) -> ModuleOp:

@@ -35,7 +35,11 @@ class DimAxes:
     """Major first; None for the remaining axes, outermost first, that divide it."""
 
 
-def parse_dims(words: Iterable[str]) -> tuple[DimAxes, ...]:
+Dims: TypeAlias = tuple[DimAxes, ...]
+"""A value of the option."""
+
+
+def parse_dims(words: Iterable[str]) -> Dims:
     """
     Parse the option, of which `words` are the texts between commas.
 
@@ -47,6 +51,15 @@ def parse_dims(words: Iterable[str]) -> tuple[DimAxes, ...]:
     _check_distinct("dimension", [each.dim for each in found])
     _check_distinct("axis", [axis for each in found for axis in each.axes or ()])
     return found
+
+
+def format_dims(dims: Sequence[DimAxes]) -> str:
+    """Return the option for `dims`."""
+    separator = "," if all(each.axes is None for each in dims) else ";"
+    return separator.join(
+        each.dim if each.axes is None else f"{each.dim}:{','.join(each.axes)}"
+        for each in dims
+    )
 
 
 def _parse_entry(entry: str) -> Iterator[DimAxes]:

@@ -55,7 +55,7 @@ def format_extents(extents: Extents) -> str:
     return ",".join(f"{dim}={extent}" for dim, extent in extents.items())
 
 
-def true_extents(func: FuncOp) -> dict[str, tuple[int, ...]]:
+def extents_by_dim(func: FuncOp) -> dict[str, tuple[int, ...]]:
     """Return the different extents of each dimension of the values of a function."""
     found: dict[str, dict[int, None]] = {}
     results = [result for op in func.body.block.ops for result in op.results]
@@ -67,7 +67,7 @@ def true_extents(func: FuncOp) -> dict[str, tuple[int, ...]]:
 
 def check_extents(module: ModuleOp, wanted: Extents) -> None:
     """Raise PassFailedException for a dimension that no function of `module` has."""
-    known = {d for func in compute_functions(module) for d in true_extents(func)}
+    known = {d for func in compute_functions(module) for d in extents_by_dim(func)}
     for dim in wanted:
         if dim not in known:
             raise PassFailedException(
@@ -83,7 +83,7 @@ def new_extents(func: FuncOp, wanted: Extents) -> tuple[Extents, Extents]:
     A renamed dimension is as large by its other name. Raises PassFailedException for
     extents that are smaller than the true ones, or that contradict each other.
     """
-    name, known = func.sym_name.data, true_extents(func)
+    name, known = func.sym_name.data, extents_by_dim(func)
     padded = {dim: extent for dim, extent in wanted.items() if dim in known}
     renames = [op for op in func.body.block.ops if isinstance(op, RenameOp)]
     views = [pair for op in renames for pair in op.renaming.items() if op.cut is None]
@@ -119,7 +119,7 @@ def suitable_extents(module: ModuleOp, system: SystemOp) -> tuple[Extents, ...]:
     extents = {
         dim: found[0]
         for func in compute_functions(module)
-        for dim, found in true_extents(func).items()
+        for dim, found in extents_by_dim(func).items()
         if len(found) == 1 and found[0] > 1
     }
     uneven = {
