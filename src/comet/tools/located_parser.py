@@ -1,6 +1,7 @@
 """A parser that records where in the file every operation is."""
 
 import re
+import struct
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -31,6 +32,7 @@ BROKEN = (
     NotImplementedError,
     TypeError,
     ValueError,
+    struct.error,
 )
 """What parsers and constructors of ops raise on unexpected text."""
 

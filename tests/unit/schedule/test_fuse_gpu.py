@@ -200,3 +200,24 @@ def test_a_kernel_does_not_loop_over_what_only_constants_have() -> None:
     with pytest.raises(PassFailedException, match="loops over N, which only constants"):
         run_passes(before, "fuse{strategy=none}")
     assert_same_meaning(before, run_passes(before, "fuse{strategy=full}"), "f")
+
+
+CAST_CONSTANT = """
+!m = tensor<16xf32, #compound.dims<M>>
+func.func @f(%a: tensor<48x16xf32, #compound.dims<K, M>>) -> !m {
+  %one = compound.fill 1.0 : tensor<48xf16, #compound.dims<K>>
+  %ones = compound.cast %one : tensor<48xf16, #compound.dims<K>>
+    -> tensor<48xf32, #compound.dims<K>>
+  %sum = compound.contract %a, %ones
+    : tensor<48x16xf32, #compound.dims<K, M>>, tensor<48xf32, #compound.dims<K>> -> !m
+  %most = compound.reduce max %sum : !m -> tensor<f32, #compound.dims<>>
+  %less = compound.map sub %sum, %most : !m, tensor<f32, #compound.dims<>> -> !m
+  func.return %less : !m
+}
+"""
+
+
+def test_a_kernel_of_constants_alone_does_not_loop() -> None:
+    before = run_passes(parse_module(CAST_CONSTANT), H200)
+    with pytest.raises(PassFailedException, match="loops over K, which only constants"):
+        run_passes(before, "fuse{strategy=none}")

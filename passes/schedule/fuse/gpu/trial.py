@@ -128,7 +128,7 @@ def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
 def _check_loops(func: FuncOp) -> None:
     for node in grid_nodes(func):
         known = {dim for value in node.ins for dim in names_of(value)}
-        for dim in node.factors if node.ins else ():
+        for dim in node.factors:
             if dim not in known:
                 raise PassFailedException(
                     f"fuse: the kernel of %{node.outs[0].name_hint} loops over {dim}, "
