@@ -24,13 +24,9 @@ from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.explore.constraints import Constraints
+from comet.passes.explore.quick import AcceleratorPipeline, ShardingConfig, priced
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.pipeline import run_passes, run_settled
-from comet.passes.pipelines.comet_accelerator import (
-    CometAcceleratorPass,
-    ShardingConfig,
-    priced,
-)
 from comet.passes.schedule.fuse.accelerator.auto import (
     STRATEGIES,
     different_strategies,
@@ -105,6 +101,8 @@ class StructureSpace:
     """The module with named ops, its hardware attached."""
     goal: Goal
     constraints: Constraints = field(default_factory=Constraints)
+    quick: AcceleratorPipeline | None = None
+    """A pipeline whose mapping meets the constraints, if one is known."""
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
 
@@ -122,8 +120,8 @@ class StructureSpace:
         return DecomposePass(accumulator="input")
 
     @cached_property
-    def _pipeline(self) -> CometAcceleratorPass:
-        return CometAcceleratorPass(
+    def _pipeline(self) -> AcceleratorPipeline:
+        return AcceleratorPipeline(
             kind=self.constraints.kind,
             at=self.constraints.at,
             pad=self.constraints.pad,
@@ -137,10 +135,11 @@ class StructureSpace:
 
         None if constraints may exclude it. Raises PassFailedException if it has none.
         """
-        if self.constraints != Constraints():
+        known = self._pipeline if self.constraints == Constraints() else self.quick
+        if known is None:
             return None
         copy = self.module.clone()
-        return priced(run_settled([self._pipeline], self.ctx, copy), copy)
+        return priced(run_settled([known], self.ctx, copy), copy)
 
     def bound(self) -> float:
         """Return a lower bound of the objective for all structures."""
@@ -183,7 +182,7 @@ class StructureSpace:
 
     def _sharded(
         self,
-        pipeline: CometAcceleratorPass,
+        pipeline: AcceleratorPipeline,
         module: ModuleOp,
         config: ShardingConfig,
     ) -> Iterator[Structure]:

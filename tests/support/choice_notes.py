@@ -3,7 +3,7 @@
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.passes.dataflow.bsp_to_dataflow import CHOSEN
-from comet.passes.pipelines.comet_accelerator import STREAM
+from comet.passes.explore.quick import STREAM
 from comet.passes.schedule.fuse.strategy import BETWEEN, CHUNKS, STRATEGY
 from comet.passes.sharding.distribute.auto import SHARDED_DIMS
 

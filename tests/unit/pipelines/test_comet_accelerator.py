@@ -17,7 +17,7 @@ from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.pipelines.comet_accelerator import STREAM
+from comet.passes.explore.quick import STREAM
 from comet.passes.schedule.fuse.strategy import STRATEGY
 
 OPS = ("gemm_softmax", "gemm_layernorm")

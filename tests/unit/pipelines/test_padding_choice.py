@@ -15,7 +15,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.codegen.comet import write_files
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
-from comet.passes.pipelines.comet_accelerator import PAD, CometAcceleratorPass
+from comet.passes.explore.quick import PAD
+from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 
 EDGE = 'attach-hardware{path="samples/hardware/edge.yaml"}'
 ODD, PADDED = (13, 5, 61), (16, 5, 64)

@@ -1,0 +1,418 @@
+"""
+The passes of `comet-accelerator`, with the choices that a quick search makes.
+
+Shardings, paddings, forms and strategies are candidates; `tile` finds the factors of
+each by sampling and descent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, zip_longest
+from typing import Literal, TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+from xdsl.transforms.dead_code_elimination import region_dce
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.estimate import CostError
+from comet.cost.from_ir.bounds import program_bound
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.comet import MappingOp
+from comet.dialects.cost import estimate_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.hardware_kind import require_accelerator
+from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.comet.lower_to_comet import LowerToCometPass
+from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.pad import PadPass
+from comet.passes.graph.pad.extents import (
+    format_extents,
+    parse_extents,
+    suitable_extents,
+)
+from comet.passes.graph.stream import StreamPass
+from comet.passes.pipeline import AUTO, Pipeline, run_settled
+from comet.passes.schedule.bind import BindPass
+from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.fuse.accelerator.auto import (
+    different_strategies,
+    open_strategies,
+)
+from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY, Strategy
+from comet.passes.schedule.plan_string import check_dims, parse_plan
+from comet.passes.schedule.tile import TilePass
+from comet.passes.search import Candidate, Cost, Found, Goal, cheapest, refuse, session
+from comet.passes.sharding.dim_axes import (
+    DimAxes,
+    Dims,
+    assign_axes,
+    dims_in,
+    format_dims,
+    parse_dims,
+)
+from comet.passes.sharding.distribute import DistributePass
+from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates
+from comet.passes.sharding.insert_collectives import InsertCollectivesPass
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+from comet.passes.sharding.place_collectives.levels import explicit_level
+
+PAD = "comet.pad"
+"""The attribute of a mapping for the padded extents, if they were chosen."""
+
+STREAM = "comet.stream"
+"""The attribute of a mapping for whether it is streamed, if that was chosen."""
+
+AUTO_DIM = (AUTO,)
+
+UNPADDED = "none"
+"""The option `pad` for the true extents."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ShardingConfig:
+    """What is padded, whether statistics are streamed, which dimensions are sharded."""
+
+    pad: str | None
+    """The padded extents, as `pad` takes them; None for the true ones."""
+    stream: bool
+    dims: Dims
+    notes: Mapping[str, Attribute]
+    """Choices without an option, as attributes of the functions."""
+
+    @property
+    def label(self) -> str:
+        """The config as options."""
+        stream = "true" if self.stream else "false"
+        pad = "" if self.pad is None else f"pad={self.pad} "
+        return f"{pad}stream={stream} dim={format_dims(self.dims)}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The passes that made a mapping, with their choices."""
+
+    passes: tuple[ModulePass, ...]
+    notes: Mapping[str, Attribute]
+    """These choices, as attributes of the functions."""
+
+
+@dataclass(frozen=True)
+class AcceleratorPipeline(Pipeline):
+    """The passes from named ops to COMET files; what options leave open is chosen."""
+
+    name = "comet-accelerator"
+
+    dim: tuple[str, ...] | None = None
+    """
+    The dimensions to shard over clusters and cores, as in H,M: each takes the remaining
+    axes, outermost first, as far as they divide it; or with axes, as in
+    "M:cx,cy;N:kx,ky". `auto` is the columns of the first product or the result's other
+    dimensions, whichever is cheaper. The default is `auto` if `op`, `at`, `kind`,
+    `strategy` and `factors` are not set; otherwise the columns, or in streamed programs
+    the dimensions that all results of a fold have.
+    """
+
+    op: str | None = None
+    """
+    The ops to shard over clusters and cores, such as contract; by default all. The
+    others are sharded over the cores of each cluster, or of one with `kind=gather`.
+    """
+
+    stream: bool | Literal["auto"] = "auto"
+    """
+    Whether to run `stream`; `auto` compiles a program that it changes with and without
+    it, and keeps the cheaper one.
+    """
+
+    pad: str = AUTO
+    """
+    The padded extents, as in "N=272,K=128", or `none`; `auto` compiles a program whose
+    extents have few divisors with and without padding, and keeps the cheapest one,
+    unless `factors` are set.
+    """
+
+    at: str | None = None
+    """The level of the explicit collectives; by default that of the shared buffer."""
+
+    kind: Literal[
+        "allreduce",
+        "reduce_scatter_all_gather",
+        "reduce_broadcast",
+        "gather",
+        "auto",
+    ] = "auto"
+    """See `place-collectives`."""
+
+    strategy: Literal["none", "isolate_contractions", "partial", "full", "auto"] = (
+        "auto"
+    )
+    """See `fuse`."""
+
+    chunks: Literal["shared", "root", "auto"] = "auto"
+    """See `fuse`."""
+
+    factors: str = "auto"
+    """See `tile`."""
+
+    bind: Literal["sequential", "pipeline", "parallel", "auto"] = "sequential"
+    """See `bind`."""
+
+    model: Literal["tool", "paper", "ideal"] = "paper"
+    """See `annotate-cost`; it makes all choices."""
+
+    objective: Literal["latency", "energy", "edp"] = "latency"
+    """See `fuse`."""
+
+    def __post_init__(self) -> None:
+        """Check the options that are text, like the passes that take them."""
+        _ = tuple(self.map())
+        if self.dim is not None and self.dim != AUTO_DIM:
+            _ = parse_dims(self.dim)
+        if self.pad not in (AUTO, UNPADDED):
+            _ = parse_extents(self.pad)
+
+    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+        """Yield the passes of the pipeline for `module`, in order."""
+        require_accelerator(self.name, attached_system(module))
+        yield DecomposePass(accumulator="input")
+        self.check_names(module, attached_system(module))
+        trial = self.chosen(ctx, module, tuple(self.configs(ctx, module)))
+        for func in compute_functions(module):
+            func.attributes.update(trial.notes)
+        yield from trial.passes
+
+    def check_names(self, module: ModuleOp, system: SystemOp) -> None:
+        """
+        Check the levels and dimensions that options name, before any search.
+
+        Raises PassFailedException for one that `module` or `system` does not have.
+        """
+        if self.at is not None and system.axes:
+            mesh = MeshOp(system.system_name, system.axes, system.axis_levels)
+            explicit_level(mesh, self.at)
+        if self.factors != "auto":
+            check_dims(parse_plan(self.factors), sorted(dims_in(module)))
+
+    def configs(self, ctx: Context, module: ModuleOp) -> Iterator[ShardingConfig]:
+        """Yield the configs that options leave open, at least one; changes nothing."""
+        forms = [
+            (pad, stream, form)
+            for pad, padded in self.paddings(module)
+            for stream, form in self.forms(ctx, padded)
+        ]
+        streams = {stream for _, stream, _ in forms}
+        for pad, stream, form in forms:
+            open_dims = self.open_dims(form)
+            for dims in open_dims:
+                notes: dict[str, Attribute] = {}
+                if pad not in (None, self.pad):
+                    notes[PAD] = StringAttr(pad)
+                if len(streams) > 1:
+                    notes[STREAM] = BoolAttr.from_bool(stream)
+                if len(open_dims) > 1:
+                    notes[SHARDED_DIMS] = StringAttr(format_dims(dims))
+                yield ShardingConfig(pad, stream, dims, notes)
+
+    def paddings(self, module: ModuleOp) -> Iterator[tuple[str | None, ModuleOp]]:
+        """Yield the module as `pad` says; for `auto` padded, then as it is."""
+        if self.pad not in (AUTO, UNPADDED):
+            yield self.pad, padded_copy(module, self.pad)
+            return
+        if self.pad == AUTO and self.factors == AUTO:
+            system = attached_system(module)
+            for extents in map(format_extents, suitable_extents(module, system)):
+                with suppress(PassFailedException):  # folds over padding are none
+                    yield extents, padded_copy(module, extents)
+        yield None, module
+
+    def forms(self, ctx: Context, module: ModuleOp) -> Iterator[tuple[bool, ModuleOp]]:
+        """Yield the module as it is, and streamed if `stream` changes it."""
+        if self.stream is not True:
+            yield False, module
+        if self.stream is not False:
+            streamed = module.clone()
+            StreamPass().apply(ctx, streamed)
+            same = streamed.is_structurally_equivalent(module)
+            if self.stream is True or not same:
+                yield True, streamed
+
+    def open_dims(self, module: ModuleOp) -> Sequence[Dims]:
+        """Return the dimensions that may be sharded, at least one choice of them."""
+        if self.dim is not None and self.dim != AUTO_DIM:
+            return (parse_dims(self.dim),)
+        found = [tuple(map(DimAxes, names)) for names in candidates(module)] or [()]
+        return found[:1] if self.dim is None and self.is_pinned() else found
+
+    def chosen(
+        self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
+    ) -> Trial:
+        """
+        Return the passes of the only config, or those of the cheapest one.
+
+        Raises PassFailedException if none has a mapping, with a reason that is one of
+        the program as it was written, not of its padded or streamed form.
+        """
+        if len(configs) == 1:
+            (config,) = configs
+            return Trial(self.passes_for(module, config), config.notes)
+        try:
+            return self.cheapest(ctx, module, configs)
+        except PassFailedException:
+            pad = configs[-1].pad
+            written = [each for each in configs if each.pad == pad and not each.stream]
+            if len(written) in (0, len(configs)):
+                raise
+            return self.chosen(ctx, module, written)
+
+    def cheapest(
+        self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
+    ) -> Trial:
+        """
+        Return the passes that make the cheapest mapping.
+
+        The candidate with the lowest bound is tried first. Raises PassFailedException
+        with the reason of the last config if none has a mapping.
+        """
+        goal = Goal(self.model, self.objective)
+        groups = [list(self.candidates(ctx, module, config)) for config in configs]
+        rounds = chain.from_iterable(zip_longest(*groups))
+        candidates = [candidate for candidate in rounds if candidate is not None]
+        candidates.sort(key=lambda candidate: goal.order(candidate.bound))
+        return cheapest("mapping", function_names(module), candidates, goal).made
+
+    def candidates(
+        self, ctx: Context, module: ModuleOp, config: ShardingConfig
+    ) -> Iterator[Candidate[Trial]]:
+        """Yield the fusion strategies for a config of `module`, with its bound."""
+        copy = module.clone()
+        system = attached_system(copy)
+        spread = self.spread(copy, system, config)
+        try:
+            with session() as current, current.trying(f"sharding {config.label}", None):
+                passes = run_settled(spread, ctx, copy)
+            bound = self.bound(copy, system)
+        except (PassFailedException, CostError) as error:
+            yield Candidate(config.label, partial(refuse, error))
+            return
+        func = next(compute_functions(copy))
+        choices = open_strategies(func, self.strategy, self.chunks)
+        for name, strategy in different_strategies(func, system, choices):
+            label = f"{config.label} strategy={name}"
+            if isinstance(strategy, PassFailedException):
+                yield Candidate(label, partial(refuse, strategy), bound)
+            else:
+                notes = {**config.notes, **dict(self.fusion_notes(strategy, choices))}
+                price = partial(self.mapped, ctx, copy, Trial(passes, notes), strategy)
+                yield Candidate(label, price, bound)
+
+    def fusion_notes(
+        self, strategy: Strategy, choices: Sequence[Strategy]
+    ) -> Iterator[tuple[str, Attribute]]:
+        """Yield a strategy's choices without an option, as the attributes of `fuse`."""
+        if len(choices) > 1:
+            yield STRATEGY, StringAttr(strategy.name)
+        if len({choice.chunks for choice in choices}) > 1:
+            yield CHUNKS, StringAttr(strategy.chunks)
+
+    def bound(self, module: ModuleOp, system: SystemOp) -> Cost:
+        """Return a lower bound for every mapping of a sharded module."""
+        found: list[tuple[float, float]] = []
+        for func in compute_functions(module):
+            region_dce(func.body)
+            found.append(program_bound(func, system, self.model))
+        latencies, energies = zip(*found, strict=True)
+        return Cost(max(latencies), max(energies))
+
+    def mapped(
+        self, ctx: Context, module: ModuleOp, sharded: Trial, strategy: Strategy
+    ) -> Found[Trial]:
+        """
+        Map a copy of a sharded module; return the passes and the cost.
+
+        Only the lowered mapping is priced, and not, before that, each node of the tree.
+        """
+        copy = module.clone()
+        *first, annotate, lower = self.map(strategy)
+        *done, lower, annotate = run_settled((*first, lower, annotate), ctx, copy)
+        passes = (*sharded.passes, *done, annotate, lower)
+        return priced(Trial(passes, sharded.notes), copy)
+
+    def passes_for(
+        self, module: ModuleOp, config: ShardingConfig
+    ) -> tuple[ModulePass, ...]:
+        """Return the passes after `decompose`."""
+        if config.pad is not None:
+            module = padded_copy(module, config.pad)
+        spread = self.spread(module, attached_system(module), config)
+        return (*spread, *self.map())
+
+    def spread(
+        self, module: ModuleOp, system: SystemOp, config: ShardingConfig
+    ) -> Iterator[ModulePass]:
+        """Yield the passes after `decompose` that shard a module over instances."""
+        if config.pad is not None:
+            yield PadPass(config.pad)
+        if config.stream:
+            yield StreamPass()
+        mesh = MeshOp(system.system_name, system.axes)
+        for dim, axes in assign_axes(self.name, module, mesh, config.dims):
+            yield DistributePass(dim=dim, axes=axes, op=self.op)
+            cores = tuple(a for a in axes if a in memory_chain(system).core_axes)
+            if self.op is not None and cores:
+                yield DistributePass(dim=dim, axes=cores, skip=self.op)
+        yield InsertCollectivesPass()
+        at = self.at if self.at is not None else memory_chain(system).shared
+        yield PlaceCollectivesPass(
+            at=at, kind=self.kind, model=self.model, objective=self.objective
+        )
+
+    def map(self, strategy: Strategy | None = None) -> Iterator[ModulePass]:
+        """Yield the passes that map a sharded module, with a strategy."""
+        model, objective = self.model, self.objective
+        yield FusePass(
+            strategy=self.strategy if strategy is None else strategy.name,
+            chunks=self.chunks if strategy is None else strategy.chunks,
+            model=model,
+            objective=objective,
+        )
+        yield TilePass(factors=self.factors, model=model, objective=objective)
+        yield BindPass(kind=self.bind, model=model, objective=objective)
+        yield AnnotateCostPass(model=self.model)
+        yield LowerToCometPass()
+
+    def is_pinned(self) -> bool:
+        """Return whether options that depend on the sharding are set."""
+        unset = self.op is None and self.at is None
+        open_ = self.kind == self.strategy == self.factors == "auto"
+        return not (unset and open_)
+
+
+def priced(made: T, module: ModuleOp) -> Found[T]:
+    """Return what made the mapping of a module, with the cost that it is annotated."""
+    (mapping,) = (op for op in module.body.block.ops if isinstance(op, MappingOp))
+    figures = estimate_of(mapping)
+    assert figures is not None
+    return Found(made, Cost(figures.latency, figures.energy or 0.0), figures.limit)
+
+
+def padded_copy(module: ModuleOp, extents: str) -> ModuleOp:
+    """Return a copy of `module` with larger extents."""
+    copy = module.clone()
+    PadPass(extents).apply(Context(), copy)
+    return copy
+
+
+def function_names(module: ModuleOp) -> str:
+    """Name the functions of a module."""
+    return ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))

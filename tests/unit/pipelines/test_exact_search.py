@@ -1,0 +1,82 @@
+"""comet-accelerator{search=exact}: its passes, its record, and its errors."""
+
+import pytest
+from programs import graph_text
+from semantics import comet_context, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.arg_spec import parse_spec
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.comet import MappingOp
+from comet.dialects.cost import estimate_of
+from comet.passes.pipeline import run_settled
+from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
+from comet.passes.search import session
+from comet.passes.sharding.distribute import DistributePass
+from comet.tools.diagnostics import UsageError
+from comet.tools.option_check import checked
+
+EDGE = "samples/hardware/edge.yaml"
+GEMM = graph_text("gemm", (8, 8, 16))
+
+
+def attached(text: str = GEMM) -> ModuleOp:
+    return run_passes(parse_module(text), f'attach-hardware{{path="{EDGE}"}}')
+
+
+def latency_of(module: ModuleOp) -> float:
+    (mapping,) = (op for op in module.body.block.ops if isinstance(op, MappingOp))
+    figures = estimate_of(mapping)
+    assert figures is not None
+    return figures.latency
+
+
+def test_exact_search_is_never_worse_and_leaves_its_passes():
+    quick, exact, again = attached(), attached(), attached()
+    CometAcceleratorPass().apply(comet_context(), quick)
+    with session() as searched:
+        passes = run_settled(
+            [CometAcceleratorPass(search="exact")], comet_context(), exact
+        )
+    assert latency_of(exact) <= latency_of(quick)
+    run_settled(passes, comet_context(), again)
+    assert str(again) == str(exact)
+    (row,) = searched.choices[-1].rows
+    assert row.cost is not None
+    assert row.cost.latency == latency_of(exact)
+    assert row.limit.endswith("gap 0.00 %, proven")
+
+
+def test_options_limit_the_search():
+    module = attached()
+    options = CometAcceleratorPass(search="exact", dim=("N",), strategy="full")
+    passes = run_settled([options], comet_context(), module)
+    dims = [each.dim for each in passes if isinstance(each, DistributePass)]
+    assert dims == ["N"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("op=contract", "search=exact has no choice of 'op'"),
+        ('factors="c_dram: M=2"', "search=exact has no choice of 'factors'"),
+        ("bind=auto", "search=exact has no choice of 'bind'"),
+        ("model=tool", "model=tool has no lower bounds"),
+        ("time_limit=0", "time_limit is a positive number of seconds"),
+    ],
+)
+def test_what_it_does_not_search_is_refused(options: str, message: str):
+    spec = parse_spec(f"comet-accelerator{{search=exact {options}}}")
+    with pytest.raises(UsageError, match=message):
+        checked("pass", spec, CometAcceleratorPass)
+
+
+def test_a_search_without_a_mapping_in_time_says_so():
+    module = attached(graph_text("gemm_softmax", (1, 256, 2048)))
+    search = CometAcceleratorPass(
+        search="exact", dim=("N",), strategy="full", stream=False, time_limit=1e-9
+    )
+    with pytest.raises(
+        PassFailedException, match="no valid mapping was found in 1e-09 s"
+    ):
+        search.apply(comet_context(), module)
