@@ -1,7 +1,9 @@
 """
 What a choice costs: pure functions on numbers and arrays; nothing here changes IR.
 
-Import the submodule you need (this package itself imports nothing):
+`comet.cost(program, model="paper")` prices a compiled program: this package can also be
+called as the function `comet.api.functions.cost`. Otherwise import the submodule you
+need (this package itself imports none):
 
 * `model.price(problem, hardware, model="paper") -> Estimate` prices one mapping;
 * `model.price_many(mappings, hardware, model="paper") -> Prices` prices many mappings
@@ -24,3 +26,27 @@ sentence.
 Models: `tool` is the COMET tool bit for bit, `paper` the same model without its
 defects, `ideal` perfect overlap without fill, drain or network.
 """
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import cast
+
+from comet.registry import imported
+
+
+class _CallableModule(ModuleType):
+    """
+    A package that is also a function.
+
+    `comet.cost` is both: importing `comet.cost.estimate` makes it the package.
+    """
+
+    def __call__(self, *arguments: object, **options: object) -> object:
+        price = cast(Callable[..., object], imported("comet.api.functions:cost"))
+        return price(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -1,1 +1,72 @@
-"""comet: a compiler for compound tensor operations with explicit collectives."""
+"""
+comet: a compiler for compound tensor operations with explicit collectives.
+
+`parse` reads a program, `compile` runs passes on it, `cost` prices it, and `explore`
+searches for its best mapping on an accelerator, with a proof. A mistake in what they
+are given is a `CometError` of one sentence. They are imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from comet.registry import imported
+
+if TYPE_CHECKING:
+    from comet.api.answer import Answer, Progress
+    from comet.api.compiled import Compiled
+    from comet.api.functions import compile, cost, explore, parse
+    from comet.api.pricing import Price
+    from comet.api.question import Question
+    from comet.api.source import Source
+    from comet.tools.diagnostics import CometError
+
+    __version__: str
+    """The version of the distribution `comet-compiler`."""
+
+__all__ = [
+    "Answer",
+    "CometError",
+    "Compiled",
+    "Price",
+    "Progress",
+    "Question",
+    "Source",
+    "__version__",
+    "compile",
+    "cost",
+    "explore",
+    "parse",
+]
+
+_PLACES = {
+    "Answer": "comet.api.answer:Answer",
+    "CometError": "comet.tools.diagnostics:CometError",
+    "Compiled": "comet.api.compiled:Compiled",
+    "Price": "comet.api.pricing:Price",
+    "Progress": "comet.api.answer:Progress",
+    "Question": "comet.api.question:Question",
+    "Source": "comet.api.source:Source",
+    "compile": "comet.api.functions:compile",
+    "explore": "comet.api.functions:explore",
+    "parse": "comet.api.functions:parse",
+}
+"""Where each name is defined; `cost` is a package that can be called."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Import what is asked for."""
+        if name in _PLACES:
+            found = imported(_PLACES[name])
+        elif name == "cost":
+            found = import_module("comet.cost")
+        elif name == "__version__":
+            found = imported("importlib.metadata:version")("comet-compiler")
+        else:
+            raise AttributeError(f"module 'comet' has no attribute '{name}'")
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return __all__

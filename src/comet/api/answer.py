@@ -9,6 +9,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from comet.api.html import table
 from comet.api.program import printed
 from comet.codegen.comet import write_files, write_folder
 from comet.passes.explore.certificate import BoundedModel, Certificate
@@ -60,6 +61,9 @@ class Progress:
             f"{100 * self.gap:.1f} %, {self.closed} of {self.structures} structures "
             "closed"
         )
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self}</code>"
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,18 @@ class Answer:
     def emit(self, folder: str | PathLike[str]) -> None:
         """Write the four COMET files into a folder; raises OSError if it cannot."""
         write_folder(Path(folder), write_files(self.module))
+
+    def _repr_html_(self) -> str:
+        state = "proven" if self.proven else f"gap {self.gap_percent:.2f} %"
+        rows = {
+            "latency": f"{self.latency_cycles:,.0f} cycles",
+            "energy": f"{self.energy_pj:,.0f} pJ",
+            f"bound of the {self.objective}": f"{self.lower_bound:,.6g} ({state})",
+            "priced": f"{self.evaluated:,} of {self.space_size:.3g} mappings",
+            "mapping": self.mapping,
+            "passes": self.pipeline,
+        }
+        return table(f"the best mapping by the model {self.model}", rows)
 
     def __str__(self) -> str:
         """Return the answer as `comet-explore` prints it."""

@@ -30,11 +30,11 @@ Notify: TypeAlias = Callable[[Progress], None]
 """Called whenever a structure has been searched, and at the end."""
 
 
-def _ignored(_progress: Progress) -> None:
-    return None
+def ignored(_progress: Progress) -> None:
+    """Show nothing."""
 
 
-def explore(question: Question, progress: Notify = _ignored) -> Answer:
+def explore(question: Question, progress: Notify = ignored) -> Answer:
     """
     Search until the gap is closed, the time is up, or Ctrl-C interrupts.
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import StringIO
+from pathlib import Path
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 from xdsl.universe import Universe
 
+from comet.api.source import PathOrText, Source, is_text, read_all
+from comet.codegen.comet.reader import FILES, read_files
 from comet.tools.checks import verify_definitions
 from comet.tools.located_parser import LocatedParser
+
+Program: TypeAlias = ModuleOp | PathOrText
+"""A module, or what `parse` takes."""
 
 
 def installed_context() -> Context:
@@ -31,6 +39,37 @@ def parsed(text: str, name: str, context: Context) -> ModuleOp:
     verify_definitions(module)
     module.verify()
     return module
+
+
+def parsed_files(files: Mapping[str, Source]) -> ModuleOp:
+    """
+    Return the module in COMET files, at the level `comet`.
+
+    Raises FileFormatError, with file and line, or VerifyException.
+    """
+    module = read_files(
+        {name: file.text for name, file in files.items()},
+        {name: file.name for name, file in files.items()},
+    )
+    module.verify()
+    return module
+
+
+def module_of(program: Program, context: Context) -> ModuleOp:
+    """Return a module of its own: a clone of a module, or what a path or text says."""
+    if isinstance(program, ModuleOp):
+        return program.clone()
+    if not is_text(program) and Path(program).is_dir():
+        return parsed_files(read_all({name: Path(program) / name for name in FILES}))
+    source = Source.of(program)
+    return parsed(source.text, source.name, context)
+
+
+def source_of(program: Program) -> Source:
+    """Return the text of a program."""
+    if isinstance(program, ModuleOp):
+        return Source(printed(program), "<module>")
+    return Source.of(program)
 
 
 def printed(module: ModuleOp) -> str:

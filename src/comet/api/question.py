@@ -4,31 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from os import PathLike, fspath
-from pathlib import Path
-from typing import Self
 
+from comet.api.choices import expect_one_of
+from comet.api.source import Source
 from comet.passes.explore.certificate import MODELS, OBJECTIVES, BoundedModel
 from comet.passes.search import Objective
 from comet.tools.diagnostics import UsageError
-
-
-@dataclass(frozen=True)
-class Source:
-    """The text of a file."""
-
-    text: str
-    name: str
-    """The path of the file, which errors name."""
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> Self:
-        """Read a file; raises OSError, or UsageError if it is not UTF-8 text."""
-        try:
-            return cls(Path(path).read_text("utf-8"), fspath(path))
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{fspath(path)}: the file is not UTF-8 text") from error
-
 
 NOTHING = Source("", "constraints.yaml")
 """The file of constraints that leaves every choice open."""
@@ -59,15 +40,8 @@ class Question:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        for what, value, known in (
-            ("model", self.model, MODELS),
-            ("objective", self.objective, OBJECTIVES),
-        ):
-            if value not in known:
-                raise UsageError(
-                    f"there is no {what} '{value}' of a search; choose from "
-                    f"{', '.join(known)}"
-                )
+        expect_one_of("model", self.model, MODELS)
+        expect_one_of("objective", self.objective, OBJECTIVES)
         if not 0 < self.time_limit < inf:
             raise UsageError("the time limit is a positive number of seconds")
         if not 0 <= self.tolerance < 1:

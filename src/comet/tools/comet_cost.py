@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
+from comet.api.source import Source, read_all
 from comet.cost.accelerator.problem import (
     Collective,
     Leaf,
@@ -18,10 +17,10 @@ from comet.cost.accelerator.problem import (
     Problem,
     Tile,
 )
-from comet.cost.accelerator.report import Report, report
-from comet.cost.estimate import CostError, HardwareError, energy_scope
+from comet.cost.accelerator.report import Report
+from comet.cost.estimate import energy_scope
 from comet.kinds import BindingKind
-from comet.tools.diagnostics import UsageError, location_of_op, one_sentence_errors
+from comet.tools.diagnostics import one_sentence_errors
 from comet.tools.flags import FlagParser
 
 TOOL = "comet-cost"
@@ -34,11 +33,10 @@ def main(args: Sequence[str] | None = None) -> None:
     """Price the files that the flags name, and print a report."""
     with one_sentence_errors(TOOL):
         options = _parser().parse_args(args)
-        paths = _paths(options)
-        texts = _read(paths)
-        module = _module(texts, paths)
+        files = _read(options)
+        module = _module(files)
         if options.to_ir:
-            _print_files(texts)
+            _print_files(files)
             return
         problem, figures = _price(module, options)
         if options.json:
@@ -74,57 +72,32 @@ def _parser() -> ArgumentParser:
     return parser
 
 
-def _paths(options: Namespace) -> dict[str, str]:
-    """The paths, by the names of the file set in one stream."""
-    return {
-        f"{flag.removesuffix('_file')}.yaml": getattr(options, flag) for flag in FLAGS
-    }
+def _read(options: Namespace) -> dict[str, Source]:
+    """Return the files, by the names of the file set in one stream."""
+    return read_all(
+        {f"{flag.removesuffix('_file')}.yaml": getattr(options, flag) for flag in FLAGS}
+    )
 
 
-def _read(paths: Mapping[str, str]) -> dict[str, str]:
-    """The texts, by the names of the file set in one stream."""
-    return {name: Path(path).read_text("utf-8") for name, path in paths.items()}
+def _module(files: Mapping[str, Source]) -> ModuleOp:
+    from comet.api.program import parsed_files
+
+    return parsed_files(files)
 
 
-def _module(texts: Mapping[str, str], paths: Mapping[str, str]) -> ModuleOp:
-    from comet.codegen.comet.reader import read_files
-
-    module = read_files(texts, paths)
-    module.verify()
-    return module
-
-
-def _print_files(texts: Mapping[str, str]) -> None:
+def _print_files(files: Mapping[str, Source]) -> None:
     from comet.codegen.comet import join_files
     from comet.codegen.comet.reader import FILES
 
-    ended = {name: texts[name].rstrip("\n") + "\n" for name in FILES}
+    ended = {name: files[name].text.rstrip("\n") + "\n" for name in FILES}
     sys.stdout.write(join_files(ended))
 
 
 def _price(module: ModuleOp, options: Namespace) -> tuple[Problem, Report]:
-    from comet.cost.from_ir.mapping import problem_of, system_hardware
+    from comet.api.pricing import mapping_report
 
-    with _located(module, options.arch_file):
-        problem, hardware = problem_of(module), system_hardware(module)
-        noc = bool(options.calc_noc_energy)
-        return problem, report(problem, hardware, options.model, network_energy=noc)
-
-
-@contextmanager
-def _located(module: ModuleOp, arch_file: str) -> Generator[None]:
-    """Locate pricing errors: the file, and the line of the node at fault."""
-    from comet.cost.from_ir.mapping import node_op
-
-    try:
-        yield
-    except HardwareError as error:
-        raise UsageError(f"{arch_file}: {error}") from error
-    except CostError as error:
-        if error.node is None:
-            raise
-        location = location_of_op(node_op(module, error.node))
-        raise UsageError(f"{location}: {error}") from error
+    noc = bool(options.calc_noc_energy)
+    return mapping_report(module, options.arch_file, options.model, network_energy=noc)
 
 
 def lines(problem: Problem, figures: Report) -> Iterator[str]:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import IO, ClassVar, NoReturn, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass, PassPipeline
-from xdsl.utils.arg_spec import ArgSpec, parse_pipeline, parse_spec
+from xdsl.passes import PassPipeline
+from xdsl.utils.arg_spec import parse_spec
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.passes.pipeline import run_settled
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.located_parser import LONG_NUMBER, LocatedParser
-from comet.tools.option_check import checked, unknown_name
+from comet.tools.option_check import checked, named_passes
 from comet.tools.pass_list import listed, spelled
 from comet.tools.pass_plugins import load_pass_plugin
 from comet.tools.pass_watch import Watch, add_flags, shown
@@ -115,14 +115,8 @@ class CometOptMain(xDSLOptMain):
             _check_numbers(flag, text)
         self._check_target()
         self._shown = shown(self.args, self.available_passes)
-        specs = parse_pipeline(self.args.passes)
-        self.pipeline = PassPipeline(tuple(map(self._made, specs)))
-
-    def _made(self, spec: ArgSpec) -> ModulePass:
-        """Return the pass that a specification names."""
-        if spec.name not in self.available_passes:
-            raise UsageError(unknown_name("pass", spec.name, self.available_passes))
-        return checked("pass", spec, self.available_passes[spec.name]())
+        passes = named_passes(self.args.passes, self.available_passes)
+        self.pipeline = PassPipeline(passes)
 
     def apply_passes(self, prog: ModuleOp) -> None:
         """Apply passes in order, with what the flags request around each."""

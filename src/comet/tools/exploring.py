@@ -9,7 +9,8 @@ from time import monotonic
 
 from comet.api.answer import Answer, Progress
 from comet.api.exploring import explore
-from comet.api.question import NOTHING, Question, Source
+from comet.api.question import NOTHING, Question
+from comet.api.source import Source
 
 EVERY = 10.0
 """Seconds between lines of progress."""

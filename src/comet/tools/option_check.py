@@ -1,12 +1,18 @@
 """Checks the passes and options of a command line before any work."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import TypeVar, get_type_hints
 
-from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, ParameterListType
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import (
+    ArgSpec,
+    ArgSpecConvertible,
+    ParameterListType,
+    parse_pipeline,
+)
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
@@ -14,6 +20,26 @@ from comet.tools.diagnostics import UsageError
 from comet.tools.renamed import new_name
 
 MadeT = TypeVar("MadeT", bound=ArgSpecConvertible)
+
+
+def named_passes(
+    text: str, known: Mapping[str, Callable[[], type[ModulePass]]]
+) -> tuple[ModulePass, ...]:
+    """
+    Return the passes that `text` names, in the syntax of `-p`.
+
+    Raises UsageError if one is not known or does not take its options, and
+    ArgSpecParseError for another syntax.
+    """
+    return tuple(_pass(spec, known) for spec in parse_pipeline(text))
+
+
+def _pass(
+    spec: ArgSpec, known: Mapping[str, Callable[[], type[ModulePass]]]
+) -> ModulePass:
+    if spec.name not in known:
+        raise UsageError(unknown_name("pass", spec.name, known))
+    return checked("pass", spec, known[spec.name]())
 
 
 def checked(kind: str, spec: ArgSpec, made: type[MadeT]) -> MadeT:

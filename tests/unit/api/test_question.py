@@ -10,7 +10,8 @@ from semantics import parse_module
 
 from comet.api.answer import Answer, Progress
 from comet.api.exploring import explore
-from comet.api.question import Question, Source
+from comet.api.question import Question
+from comet.api.source import Source
 from comet.codegen.comet import write_files
 from comet.passes.explore.certificate import read_certificate
 from comet.tools.diagnostics import CometError, UsageError
@@ -85,8 +86,8 @@ def test_mistakes_are_one_sentence(question: Question, message: str):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("model", "tool", "there is no model 'tool' of a search; choose from paper"),
-        ("objective", "area", "there is no objective 'area' of a search; choose from"),
+        ("model", "tool", "there is no model 'tool' here; choose from paper"),
+        ("objective", "area", "there is no objective 'area' here; choose from"),
         ("time_limit", 0.0, "the time limit is a positive number of seconds"),
         ("tolerance", 1.0, "the tolerance is a fraction from 0 to below 1"),
     ],

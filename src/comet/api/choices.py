@@ -1,0 +1,15 @@
+"""Checks arguments that are one of several words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from comet.tools.diagnostics import UsageError
+
+
+def expect_one_of(what: str, given: str, known: Iterable[str]) -> None:
+    """Raise UsageError unless an argument, called `what`, is a known word."""
+    if given not in (words := tuple(known)):
+        raise UsageError(
+            f"there is no {what} '{given}' here; choose from {', '.join(words)}"
+        )

@@ -1,0 +1,87 @@
+"""A compiled program: its IR, its files, its price, and its kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import StringIO
+from types import ModuleType
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.universe import Universe
+from xdsl.utils.arg_spec import ArgSpec
+
+from comet.api.html import table
+from comet.api.loading import loaded
+from comet.api.pricing import Price, priced
+from comet.api.program import printed
+from comet.dialects.arch import attached_system
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.tools.diagnostics import UsageError, errors_as_sentences
+from comet.tools.option_check import checked, unknown_name
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What `comet.compile` returns."""
+
+    module: ModuleOp = field(repr=False)
+    """The program after all passes."""
+    pipeline: str
+    """
+    The passes that ran, with the options that they chose: a text for `comet-opt -p`,
+    which makes the same module from the same program without a search.
+    """
+    hardware: str
+    """The file of the machine; empty if the program has its machine."""
+    context: Context = field(repr=False)
+    """The dialects that are known."""
+
+    def emit(self, target: str = "mlir", **options: str | int | bool) -> str:
+        """
+        Return the program as text for a target: `comet`, `triton`, `taxes` or `mlir`.
+
+        Targets and options are those of `comet-opt -t`: `emit("comet", dir="out")`
+        writes four files, and returns no text. Raises CometError if there is no such
+        target or option, or if the module is not at the level that the target prints.
+        """
+        with errors_as_sentences():
+            if target == "mlir" and not options:
+                return printed(self.module)
+            known = Universe.get_multiverse().all_targets
+            if target not in known:
+                raise UsageError(unknown_name("target", target, known))
+            spec = ArgSpec(target, {name: (v,) for name, v in options.items()})
+            text = StringIO()
+            made = checked("target", spec, known[target]())
+            made.emit(self.context, self.module, text)
+            return text.getvalue()
+
+    @cached_property
+    def cost(self) -> Price:
+        """
+        The price of a run by the model `paper`, with the energy of networks.
+
+        Raises CometError for a module that is not at a level that has a price.
+        """
+        with errors_as_sentences():
+            return priced(self.module, self.hardware, "paper", network_energy=True)
+
+    def load(self) -> ModuleType:
+        """
+        Import the Python module that the target `triton` emits.
+
+        It has the function of the program, which takes and returns torch tensors, its
+        reference in numpy, and `PROGRAM`, which says shapes and element types. On a
+        machine without a GPU kernels run in Triton's interpreter, for which this sets
+        TRITON_INTERPRET=1 in the process. Needs the extra `run`. Raises CometError if
+        the module is no program for GPUs, if torch or triton are not installed, or if
+        triton has been imported to compile where there is no GPU.
+        """
+        with errors_as_sentences():
+            require_gpu("load", attached_system(self.module))
+            return loaded(self.emit("triton"))
+
+    def _repr_html_(self) -> str:
+        return table("compiled", {"hardware": self.hardware, "passes": self.pipeline})

@@ -1,0 +1,141 @@
+"""The functions of `comet`; see docs/python.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+
+import yaml
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.universe import Universe
+
+from comet.api import exploring
+from comet.api.answer import Answer
+from comet.api.compiled import Compiled
+from comet.api.exploring import Notify, ignored
+from comet.api.notebook import NotebookProgress, in_notebook
+from comet.api.pricing import Price, priced
+from comet.api.program import Program, installed_context, module_of, source_of
+from comet.api.question import NOTHING, Question
+from comet.api.source import PathOrText, Source
+from comet.cost.estimate import ModelName
+from comet.dialects.arch import find_system
+from comet.passes.attach_hardware import AttachHardwarePass
+from comet.passes.explore.certificate import BoundedModel
+from comet.passes.pipeline import run_settled
+from comet.passes.search import Objective
+from comet.tools.diagnostics import UsageError, errors_as_sentences
+from comet.tools.option_check import named_passes
+from comet.tools.pass_list import spelled
+
+FilePath = str | PathLike[str]
+
+
+def parse(program: PathOrText) -> ModuleOp:
+    """
+    Read a program, and verify it.
+
+    A string with a line break is MLIR; any other is the path of an MLIR file, or of a
+    folder with four COMET files (`arch.yaml`, `problem.yaml`, `mapping.yaml`,
+    `constants.yaml`), which become a module of the level `comet`. Raises CometError,
+    with file and line, if it is not valid.
+    """
+    with errors_as_sentences():
+        return module_of(program, installed_context())
+
+
+def compile(
+    program: Program, hardware: FilePath | None = None, pipeline: str | None = None
+) -> Compiled:
+    """
+    Run passes on a copy of a program.
+
+    `program` is a module, or what `parse` takes. `hardware` is the hardware file, which
+    is attached first; leave it out if the program has its machine. `pipeline` is a text
+    as for `comet-opt -p`; by default `comet-accelerator`, which ends at the level
+    `comet`, or `triton-distributed` on GPUs, which ends at the level `tl`. Raises
+    CometError if an input is wrong, or a pass rejects the program.
+    """
+    with errors_as_sentences():
+        context = installed_context()
+        module = module_of(program, context)
+        path = "" if hardware is None else fspath(hardware)
+        attach = () if hardware is None else (AttachHardwarePass(path),)
+        done = run_settled(attach, context, module)
+        text = _default_pipeline(module) if pipeline is None else pipeline
+        passes = named_passes(text, Universe.get_multiverse().all_passes)
+        done += run_settled(passes, context, module)
+        module.verify()
+        return Compiled(module, spelled(done), path, context)
+
+
+def _default_pipeline(module: ModuleOp) -> str:
+    if (system := find_system(module)) is None:
+        raise UsageError("the program has no machine; give hardware=, or a pipeline=")
+    return "comet-accelerator" if system.gpu is None else "triton-distributed"
+
+
+def cost(
+    program: Program, model: ModelName = "paper", *, network_energy: bool = True
+) -> Price:
+    """
+    Price a compiled program.
+
+    `program` is a module of the level `comet`, a folder with COMET files, or a program
+    that was compiled for GPUs; or a path or text of one. `model` is `paper`, `ideal`
+    (perfect overlap) or `tool` (the COMET tool bit for bit); GPUs have only `paper`.
+    Without `network_energy` networks spend no energy, as in the original tool. Times
+    are cycles on accelerators and nanoseconds on GPUs, energies are pJ. Raises
+    CometError, with the location, for what cannot be priced.
+    """
+    with errors_as_sentences():
+        module = module_of(program, installed_context())
+        return priced(module, "the hardware", model, network_energy=network_energy)
+
+
+def explore(
+    program: Program,
+    hardware: FilePath,
+    constraints: PathOrText | Mapping[str, object] | None = None,
+    *,
+    model: BoundedModel = "paper",
+    objective: Objective = "latency",
+    time_limit: float = 60.0,
+    tolerance: float = 0.0,
+    progress: Notify | None = None,
+) -> Answer:
+    """
+    Search for the best mapping of a program on an accelerator, with a proof.
+
+    `program` is a module with one function, or what `parse` takes; `hardware` is a
+    hardware file. `constraints` limit the choices, as a file, its text, or a map such
+    as `{"stream": False, "dim": ["N", "M"]}` (docs/explore.md). `objective` is what is
+    minimized: `latency` (cycles), `energy` (pJ) or `edp` (their product), by `model`.
+    The search ends after `time_limit` seconds, at Ctrl-C, or when the gap to the lower
+    bound is proven to be at most `tolerance`, a fraction. `progress` is called with a
+    `Progress` whenever a part of the space has been searched; by default notebooks show
+    it. Raises CometError if an input is wrong, or if no mapping was found.
+    """
+    with errors_as_sentences():
+        question = Question(
+            source_of(program),
+            Source.read(hardware),
+            _constraints(constraints),
+            model,
+            objective,
+            time_limit,
+            tolerance,
+        )
+        return exploring.explore(question, progress or _default_progress())
+
+
+def _constraints(given: PathOrText | Mapping[str, object] | None) -> Source:
+    if given is None:
+        return NOTHING
+    if isinstance(given, Mapping):
+        return Source(yaml.safe_dump(dict(given), sort_keys=False), NOTHING.name)
+    return Source.of(given)
+
+
+def _default_progress() -> Notify:
+    return NotebookProgress() if in_notebook() else ignored

@@ -1,0 +1,157 @@
+"""What a compiled program costs by the cost models."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Literal, TypeAlias, get_args
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.api.choices import expect_one_of
+from comet.api.html import table
+from comet.cost.accelerator.problem import Problem
+from comet.cost.accelerator.report import Report, report
+from comet.cost.estimate import CostError, HardwareError, ModelName
+from comet.cost.from_ir.mapping import node_op, problem_of, system_hardware
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.cost import Figures, estimate_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.annotate_cost import plan_estimates
+from comet.tools.diagnostics import UsageError, location_of_op
+
+Unit: TypeAlias = Literal["cycles", "ns"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one run of a program costs by a model."""
+
+    model: ModelName
+    """The cost model; on GPUs always `paper`."""
+    latency: float
+    """The time of one run, in `unit`."""
+    unit: Unit
+    """The unit of times: cycles on accelerators, nanoseconds on GPUs."""
+    energy_pj: float | None
+    """pJ; None on GPUs, whose hardware files have no energies."""
+    time: Mapping[str, float]
+    """
+    Where the latency goes, in `unit`: on accelerators to work and stalls by unit and
+    level, on GPUs to work and the three taxes. It adds up to the latency, except with
+    the model `tool`, which reports rows that overlap.
+    """
+    energy_by_level: Mapping[str, float]
+    """pJ by memory level, unit, and network; empty on GPUs."""
+    utilization: Mapping[str, float]
+    """The fraction of the latency that a unit works, from 0 to 1; empty on GPUs."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the figures by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return latency, energy and model in one line."""
+        energy = "" if self.energy_pj is None else f", {self.energy_pj:,.0f} pJ"
+        return f"model {self.model}: {self.latency:,.0f} {self.unit}{energy}"
+
+    def _repr_html_(self) -> str:
+        rows = {f"{name} ({self.unit})": f"{t:,.0f}" for name, t in self.time.items()}
+        rows |= {f"{k} (pJ)": f"{pj:,.0f}" for k, pj in self.energy_by_level.items()}
+        return table(str(self), rows)
+
+
+def priced(
+    module: ModuleOp, hardware: str, model: ModelName, *, network_energy: bool
+) -> Price:
+    """
+    Price a mapping or a program of kernels; changes nothing.
+
+    `hardware` is the file that errors about the machine name. Raises UsageError,
+    CostError or PassFailedException for what cannot be priced.
+    """
+    system = attached_system(module)
+    models = get_args(ModelName) if system.gpu is None else ("paper",)
+    expect_one_of("model", model, models)
+    if system.gpu is None:
+        _, figures = mapping_report(
+            module, hardware, model, network_energy=network_energy
+        )
+        return _price_of_mapping(figures)
+    return _price_of_kernels(_kernel_figures(module, system))
+
+
+def mapping_report(
+    module: ModuleOp, hardware: str, model: ModelName, *, network_energy: bool
+) -> tuple[Problem, Report]:
+    """
+    Return what a module of the level `comet` maps, and all figures of the mapping.
+
+    Raises UsageError with the location, or CostError.
+    """
+    with _located(module, hardware):
+        problem, machine = problem_of(module), system_hardware(module)
+        return problem, report(problem, machine, model, network_energy=network_energy)
+
+
+@contextmanager
+def _located(module: ModuleOp, hardware: str) -> Generator[None]:
+    """Locate pricing errors: the file, and the line of the node at fault."""
+    try:
+        yield
+    except HardwareError as error:
+        raise UsageError(f"{hardware}: {error}") from error
+    except CostError as error:
+        if error.node is None:
+            raise
+        location = location_of_op(node_op(module, error.node))
+        raise UsageError(f"{location}: {error}") from error
+
+
+def _price_of_mapping(figures: Report) -> Price:
+    return Price(
+        model=figures.model,
+        latency=figures.root_cycles,
+        unit="cycles",
+        energy_pj=figures.total_energy_pj,
+        time={row: sum_of(cells) for row, cells in figures.table.items()},
+        energy_by_level=figures.energy_by_level,
+        utilization=figures.utilization,
+    )
+
+
+def sum_of(cells: Mapping[str, float]) -> float:
+    """Return the total of a row of the table of cycles."""
+    return sum(cycles for column, cycles in cells.items() if column != "Total")
+
+
+def _kernel_figures(module: ModuleOp, system: SystemOp) -> Figures:
+    """Return the estimate on the only function; without one, make it."""
+    functions = list(compute_functions(module))
+    if len(functions) != 1:
+        raise UsageError(
+            f"the module has {len(functions)} functions; price one at a time"
+        )
+    if (noted := estimate_of(functions[0])) is not None:
+        return noted
+    return plan_estimates(module, system, "paper")[0][1]
+
+
+def _price_of_kernels(figures: Figures) -> Price:
+    taxes = {
+        "launch tax": figures.launch_tax,
+        "synchronization tax": figures.synchronization_tax,
+        "locality tax": figures.locality_tax,
+    }
+    known = {name: float(tax) for name, tax in taxes.items() if tax is not None}
+    work = figures.latency - sum(known.values())
+    return Price(
+        model="paper",
+        latency=figures.latency,
+        unit="ns",
+        energy_pj=None,
+        time={"work": work, **known},
+        energy_by_level={},
+        utilization={},
+    )

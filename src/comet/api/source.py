@@ -1,0 +1,46 @@
+"""The texts that the tools read, with the names that errors use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Self, TypeAlias
+
+from comet.tools.diagnostics import UsageError
+
+PathOrText: TypeAlias = str | PathLike[str]
+"""A path, or a text with a line break."""
+
+
+def is_text(given: PathOrText) -> bool:
+    """Return whether it is a text, and no path."""
+    return isinstance(given, str) and "\n" in given
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a file."""
+
+    text: str
+    name: str
+    """The path of the file, which errors name."""
+
+    @classmethod
+    def of(cls, given: PathOrText) -> Self:
+        """Return a text with a line break as it is, and read any other as a path."""
+        return cls(str(given), "<text>") if is_text(given) else cls.read(given)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Self:
+        """Read a file; raises OSError, or UsageError if it is not UTF-8 text."""
+        try:
+            return cls(Path(path).read_text("utf-8"), fspath(path))
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{fspath(path)}: the file is not UTF-8 text") from error
+
+
+def read_all(paths: Mapping[str, str | PathLike[str]]) -> dict[str, Source]:
+    """Read several files, by name."""
+    return {name: Source.read(path) for name, path in paths.items()}
