@@ -22,7 +22,6 @@ from comet.cost.estimate import ModelName
 mpl.rcParams.update({"font.size": 8, "axes.spines.top": False})
 TOP = 1.3
 """The height of the plots; what is taller is cut, and its height written into it."""
-CUT = {"ha": "center", "va": "top", "rotation": 90, "fontsize": 6, "color": "white"}
 
 COLOURS = (
     *("#8d99ae", "#e76f51", "#e9c46a", "#2a9d8f", "#264653"),
@@ -51,6 +50,12 @@ def plot(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
         yield path
 
 
+def _write_height(axes: Axes, offset: float, height: float) -> None:
+    """Write the height of a bar that is cut."""
+    style = {"rotation": 90, "fontsize": 6, "color": "white"}
+    axes.text(offset, TOP, f"{height:.1f} ", ha="center", va="top", fontdict=style)
+
+
 def _bars(axes: Axes, rows: Sequence[Row], name: str, model: ModelName) -> None:
     """Draw one group of bars per shape, one bar per strategy."""
     strategies = strategies_for(rows[0].op)
@@ -64,7 +69,7 @@ def _bars(axes: Axes, rows: Sequence[Row], name: str, model: ModelName) -> None:
         axes.bar(offsets, heights, width, label=strategy, color=COLOURS[place])
         for offset, height in zip(offsets, heights, strict=True):
             if height > TOP:
-                axes.text(offset, TOP, f"{height:.1f} ", **CUT)
+                _write_height(axes, offset, height)
     axes.set_xticks(range(len(rows)), [" x ".join(map(str, row.shape)) for row in rows])
     axes.tick_params(axis="x", labelrotation=15)
     axes.set_ylim(0, TOP)

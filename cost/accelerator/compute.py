@@ -18,7 +18,7 @@ from comet.cost.accelerator.hardware import Unit
 from comet.cost.accelerator.mappings import Extents, Mappings
 from comet.cost.accelerator.problem import Leaf
 from comet.cost.estimate import CostError
-from comet.cost.reals import Real, product
+from comet.cost.reals import Real, product, ratio
 
 VECTOR_STEPS = {
     "exp": 3,
@@ -173,6 +173,11 @@ def primitive_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
     works on the elements of relevant dimensions whatever the file's reduction factor
     is, and a GEMM unit rounds its steps up. Raises `CostError` as `leaf_cycles` does.
     """
+    return ratio(_own_cycles(unit, leaf, mappings), unit.rate)
+
+
+def _own_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
+    """Cycles of the unit itself for one tile primitive."""
     extents = mappings.primitive(leaf)
     match unit.kind:
         case "SystolicArray":
@@ -211,9 +216,9 @@ def ideal_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
         fill = 2 * unit.rows + unit.columns - 2
         cycles = _systolic(unit, leaf, mappings.primitive(leaf))
         streamed = mappings.primitive(leaf)[leaf.reduction[-1][0]]
-        return cycles * streamed / (streamed + fill)
+        return ratio(cycles * streamed / (streamed + fill), unit.rate)
     if unit.kind == "GEMM":
-        return primitive_cycles(unit, leaf, mappings) - unit.startup
+        return ratio(_own_cycles(unit, leaf, mappings) - unit.startup, unit.rate)
     return primitive_cycles(unit, leaf, mappings)
 
 

@@ -26,12 +26,12 @@ class Memory:
     width: int = 1
     depth: int = 1
     ports: int = 1
-    parent_read_bandwidth: int = 0
-    parent_write_bandwidth: int = 0
-    child_read_bandwidth: int = 0
-    child_write_bandwidth: int = 0
-    link_read_bandwidth: int = 0
-    link_write_bandwidth: int = 0
+    parent_read_bandwidth: float = 0
+    parent_write_bandwidth: float = 0
+    child_read_bandwidth: float = 0
+    child_write_bandwidth: float = 0
+    link_read_bandwidth: float = 0
+    link_write_bandwidth: float = 0
     parent_read_energy: float = 0
     parent_write_energy: float = 0
     child_read_energy: float = 0
@@ -63,6 +63,8 @@ class Unit:
     row_arrays: int = 1
     column_arrays: int = 1
     energy: float = 0
+    rate: float = 1.0
+    """Cycles of the unit in one cycle of the machine; `tool` knows no other than 1."""
 
     @property
     def sides(self) -> tuple[int, int]:
@@ -74,10 +76,10 @@ class Unit:
 class Network:
     """The links from one level to its children, or among the instances of one level."""
 
-    bandwidth: int
+    bandwidth: float
     mesh: tuple[int, int] | None = None
-    hop_latency: int = 1
-    queuing_delay: int = 0
+    hop_latency: float = 1
+    queuing_delay: float = 0
     channel_width: int = 32
     """Bits."""
     broadcast: bool = False

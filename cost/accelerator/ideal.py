@@ -83,11 +83,16 @@ class IdealCost:
         A lower bound in cycles for any schedule of these transfers: the busiest
         component.
         """
+        return _longest(self.total_busy)
+
+    @property
+    def total_busy(self) -> dict[Component, Real]:
+        """Cycles by component, all operations together."""
         sums: dict[Component, Real] = {}
         for parts in self.busy.values():
             for component, cycles in parts.items():
                 add_to(sums, component, cycles)
-        return _longest(sums)
+        return sums
 
 
 def ideal_cost(mappings: Mappings, hardware: Hardware, flows: Flows) -> IdealCost:

@@ -154,7 +154,7 @@ def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
     _check_positive(f"tensor {entry.tensor} moves", wanted)
 
 
-def _check_positive(what: str, wanted: Mapping[str, int]) -> None:
+def _check_positive(what: str, wanted: Mapping[str, float]) -> None:
     for field, value in wanted.items():
         if value <= 0:
             raise CostError(

@@ -5,7 +5,7 @@ All figures of one mapping under one model, in the shape of the COMET tool's rep
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -95,7 +95,7 @@ def report(
     estimate = price(problem, hardware, model)
     if not network_energy:
         estimate = _without_networks(estimate)
-    ideal = _ideal_cycles(problem, hardware)
+    works = tuple(unit_work(problem, hardware))
     return Report(
         model,
         network_energy and model != "ideal",
@@ -105,8 +105,8 @@ def report(
         estimate.energy_by_level,
         _table(problem, estimate),
         {node.name: node.cycles for node in estimate.nodes},
-        ideal,
-        _utilization(problem, ideal, estimate.latency),
+        {work.operation: work.cycles for work in works},
+        _utilization(works, estimate.latency),
     )
 
 
@@ -169,26 +169,40 @@ def _count(table: Table, node: Tile | Collective | Leaf, cost: NodeEstimate) -> 
         row["TMW"] += cost.memory_window * cost.executions
 
 
-def _ideal_cycles(problem: Problem, hardware: Hardware) -> dict[str, float]:
-    """An operation's iteration space at the rate of all instances of its unit."""
-    result: dict[str, float] = {}
+@dataclass(frozen=True)
+class UnitWork:
+    """An operation on all instances of its unit."""
+
+    operation: str
+    unit: str
+    points: int
+    """The iteration space: one point is, of a product, a multiply-accumulate."""
+    rate: float
+    """Points per cycle of all instances together, at most."""
+
+    @property
+    def cycles(self) -> float:
+        """Cycles if all instances worked all the time."""
+        return self.points / self.rate
+
+
+def unit_work(problem: Problem, hardware: Hardware) -> Iterator[UnitWork]:
+    """Yield the work of each operation."""
     for tile in walk_tiles(problem.root):
         if tile.is_leaf:
             level = hardware.level(tile.entries[0].destination)
             dims = leaf_dims(problem, tile.leaf)
-            space = math.prod(problem.dims[dim] for dim in dims)
-            rate = throughput(level.unit, tile.leaf) * level.total_instances
-            result[tile.leaf.operation] = space / rate
-    return result
+            yield UnitWork(
+                tile.leaf.operation,
+                level.name,
+                math.prod(problem.dims[dim] for dim in dims),
+                throughput(level.unit, tile.leaf) * level.total_instances,
+            )
 
 
-def _utilization(
-    problem: Problem, ideal: Mapping[str, float], latency: float
-) -> dict[str, float]:
+def _utilization(works: Iterable[UnitWork], latency: float) -> dict[str, float]:
     result: dict[str, float] = {}
-    for tile in walk_tiles(problem.root):
-        if tile.is_leaf and latency > 0:
-            unit = tile.entries[0].destination
-            share = ideal[tile.leaf.operation] / latency
-            result[unit] = result.get(unit, 0.0) + share
+    for work in works if latency > 0 else ():
+        share = work.cycles / latency
+        result[work.unit] = result.get(work.unit, 0.0) + share
     return result

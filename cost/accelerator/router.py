@@ -124,7 +124,7 @@ def router_events(width: int) -> RouterEvents:
 
 
 def mesh_energy(
-    width: int, hops: Real, queuing_delay: int, bits: Real, edge: Real
+    width: int, hops: Real, queuing_delay: float, bits: Real, edge: Real
 ) -> Real:
     """
     The pJ of `bits` bits over `hops` hops on an `edge` x `edge` mesh whose channels

@@ -153,9 +153,9 @@ class Route:
 
     source: Memory
     network: Network
-    child_read: int
+    child_read: float
     """Bytes per cycle out of the child, towards the root."""
-    child_write: int
+    child_write: float
 
     @classmethod
     def of(cls, hardware: Hardware, source: str, destination: str) -> Route:
@@ -224,7 +224,7 @@ def memory_cycles(
     return larger(out, choose(tiles == 0, 0.0, into))
 
 
-def _shared(bandwidth: int, used: Real, ports: int) -> Real:
+def _shared(bandwidth: float, used: Real, ports: int) -> Real:
     """The bandwidth of the used ports, each with an equal part of the whole."""
     if ports == 1:
         return bandwidth

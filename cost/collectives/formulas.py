@@ -45,8 +45,8 @@ class CollectiveTraffic:
 class Ports:
     """The rates of a level's link ports, in bytes per cycle."""
 
-    read: int
-    write: int
+    read: float
+    write: float
     network: Network
     memory: Memory
 
@@ -249,14 +249,16 @@ def memory_energy(
     """The pJ of a collective's reads and writes at one level (COMET tool)."""
     x = exchange
     reads, writes = access_tiles(x, network)
-    given = x.read_bytes / memory.width
-    left = x.written_bytes / memory.width
-    written = given
-    if x.kind in (CollectiveKind.SCATTER, CollectiveKind.ALL_REDUCE):
-        written = left
+    given, written = x.read_bytes / memory.width, written_tile(x) / memory.width
     return given * reads * memory.child_read_energy + (
         written * writes * memory.child_write_energy
     )
+
+
+def written_tile(x: CollectiveTraffic) -> Real:
+    """The bytes of one tile that a collective writes."""
+    larger = x.kind in (CollectiveKind.SCATTER, CollectiveKind.ALL_REDUCE)
+    return x.written_bytes if larger else x.read_bytes
 
 
 def access_tiles(x: CollectiveTraffic, network: Network) -> tuple[float, float]:

@@ -9,7 +9,7 @@ counts one network for all instances.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,11 @@ from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.noc import mesh_bits_energy, phases
 from comet.cost.accelerator.problem import Collective, Tile
 from comet.cost.accelerator.visits import Visit, visits
-from comet.cost.collectives.formulas import link_network, memory_energy
+from comet.cost.collectives.formulas import (
+    CollectiveTraffic,
+    link_network,
+    memory_energy,
+)
 from comet.cost.reals import Real, Terms, add_to, larger, times, total
 
 
@@ -78,36 +82,87 @@ def energies(
     state = Energy(mappings, hardware, flows, networks)
     for visit in visits(mappings, flows) if visited is None else visited:
         state.runs[visit.node.index] = visit.runs
-        if isinstance(visit.node, Collective):
-            _collective(state, visit.node, visit)
-            continue
-        for flow, moved in zip(visit.flows, visit.moved, strict=True):
-            _transfer(state, flow, visit, moved)
-        if isinstance(visit.node, Tile) and visit.node.is_leaf:
-            _work(state, visit.node, visit)
+        _visit(visit, lambda _: state)
     return state
 
 
-def _transfer(state: Energy, flow: Flow, visit: Visit, moved: Real) -> None:
-    hardware, entry = state.hardware, flow.entry
+def energies_by_cause(
+    mappings: Mappings, hardware: Hardware, flows: Flows, *, networks: bool = True
+) -> dict[str, Energy]:
+    """
+    The energy that each tensor's transfers and collectives, and each operation, spend.
+
+    Together they are what `energies` returns.
+    """
+    states: dict[str, Energy] = {}
+
+    def state_of(cause: str) -> Energy:
+        empty = Energy(mappings, hardware, flows, networks)
+        return states.setdefault(cause, empty)
+
+    for visit in visits(mappings, flows):
+        _visit(visit, state_of)
+    return states
+
+
+def _visit(visit: Visit, state_of: Callable[[str], Energy]) -> None:
+    """Let the tensors and operations of a node spend their energy."""
+    if isinstance(visit.node, Collective):
+        _collective(state_of(visit.node.input), visit.node, visit)
+        return
+    for flow, moved in zip(visit.flows, visit.moved, strict=True):
+        _transfer(state_of(flow.entry.tensor), flow, visit, moved)
+    if isinstance(visit.node, Tile) and visit.node.is_leaf:
+        _work(state_of(visit.node.leaf.operation), visit.node, visit)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The reads or the writes of a flow at one of its two levels."""
+
+    level: str
+    writes: bool
+    reads_back: bool
+    """Whether what is written was read before, to be added to."""
+    tiles: Real
+    """Tiles that are read or written at the same time, on one copy of the node."""
+    energy: float
+    """pJ per byte."""
+
+
+def accesses(hardware: Hardware, flow: Flow) -> Iterator[Access]:
+    """
+    What a flow reads and writes: at its source, then at its destination.
+
+    A unit has no memory, so nothing is counted there.
+    """
+    entry = flow.entry
     network = hardware.network(entry.source, entry.destination)
     source = hardware.level(entry.source).memory
     supported = network.reduction if flow.writes else network.broadcast
     near = flow.unique if supported else larger(flow.unique, flow.spatial)
+    back = flow.writes and entry.accumulates
     per_block = source.child_write_energy if flow.writes else source.child_read_energy
-    if flow.writes and entry.accumulates:
+    if back:
         per_block += source.child_read_energy
-    spent = times(visit.copies, near * (per_block / source.width))
-    state.spend(entry.source, moved, spent)
+    yield Access(entry.source, flow.writes, back, near, per_block / source.width)
     destination = hardware.level(entry.destination)
     if destination.is_unit:
         return
     memory = destination.memory
     far = memory.parent_read_energy if flow.writes else memory.parent_write_energy
-    spent = times(visit.copies, flow.spatial * (far / memory.width))
-    state.spend(entry.destination, moved, spent)
-    if not state.networks:
+    per_byte = far / memory.width
+    yield Access(entry.destination, not flow.writes, False, flow.spatial, per_byte)
+
+
+def _transfer(state: Energy, flow: Flow, visit: Visit, moved: Real) -> None:
+    hardware, entry = state.hardware, flow.entry
+    for access in accesses(hardware, flow):
+        weight = times(visit.copies, access.tiles * access.energy)
+        state.spend(access.level, moved, weight)
+    if hardware.level(entry.destination).is_unit or not state.networks:
         return
+    network = hardware.network(entry.source, entry.destination)
     bits = flow.size * flow.element_bytes * 8
     wires = (
         visit.executions * flow.moves * mesh_bits_energy(network, bits, flow.spatial, 1)
@@ -123,14 +178,18 @@ def _work(state: Energy, tile: Tile, visit: Visit) -> None:
     state.spend(f"{unit.name}-{tile.leaf.operation}", count, spent)
 
 
+def exchanges_of(visit: Visit, exchange: CollectiveTraffic) -> Real:
+    """How often a collective takes place: the instances make groups of sources."""
+    return visit.runs * np.maximum(visit.copies / exchange.sources, 1.0)
+
+
 def _collective(state: Energy, node: Collective, visit: Visit) -> None:
-    """As many collectives as the instances in use make groups of sources."""
     level = state.hardware.level(node.level)
     network = link_network(level)
     exchange = state.flows.exchanges[node.index]
     if exchange.sources == 1:
         return
-    times = visit.runs * np.maximum(visit.copies / exchange.sources, 1.0)
+    times = exchanges_of(visit, exchange)
     state.spend(level.name, times, memory_energy(exchange, level.memory, network))
     if not state.networks:
         return

@@ -10,7 +10,7 @@ that overlap share ports and units.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -81,6 +81,8 @@ class Latency:
     nodes: dict[int, NodeCost] = field(default_factory=dict[int, NodeCost])
     nests: dict[int, list[NestCost]] = field(default_factory=dict[int, list[NestCost]])
     """A node's own transfers, one entry per group of children."""
+    collectives: bool = True
+    """Whether collectives take time."""
 
     @property
     def root(self) -> NodeCost:
@@ -88,9 +90,15 @@ class Latency:
         return self.nodes[self.mappings.template.root.index]
 
 
-def latencies(mappings: Mappings, hardware: Hardware, flows: Flows) -> Latency:
-    """The cost of every node; raises `CostError` if the mapping cannot be priced."""
-    state = Latency(mappings, hardware, flows)
+def latencies(
+    mappings: Mappings, hardware: Hardware, flows: Flows, *, collectives: bool = True
+) -> Latency:
+    """
+    The cost of every node, with collectives that take no time on request.
+
+    Raises `CostError` if the mapping cannot be priced.
+    """
+    state = Latency(mappings, hardware, flows, collectives=collectives)
     _visit(state, mappings.template.root)
     return state
 
@@ -111,7 +119,9 @@ def _visit(state: Latency, node: Node) -> None:
 def collective_cost(state: Latency, node: Collective) -> NodeCost:
     level = state.hardware.level(node.level)
     exchange, reduces = state.flows.exchanges[node.index], node.reduction is not None
-    cycles = exchange_cycles(exchange, level, node.bits / 8, reduces=reduces)
+    cycles: Real = 0.0
+    if state.collectives:
+        cycles = exchange_cycles(exchange, level, node.bits / 8, reduces=reduces)
     ports = {(node.level, 0): cycles, (node.level, 1): cycles}
     return NodeCost(cycles, 0.0, cycles, 0.0, ports, ports)
 
@@ -186,7 +196,7 @@ def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> Nod
     nest = nest_cost(
         state.hardware, streams, iterations, work, _shared(state, once.ports)
     )
-    state.nests.setdefault(tile.index, []).append(nest)
+    state.nests.setdefault(tile.index, []).append(replace(nest, saved=saved))
     ports = used_ports(streams)
     ramps = nest.fill + nest.drain + nest.forced
     return NodeCost(

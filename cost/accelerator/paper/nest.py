@@ -60,6 +60,8 @@ class NestCost:
     """Stalls of streams that must not overlap."""
     stalls: Real
     """Stalls of streams that overlap but take longer than the work."""
+    saved: Real = 0.0
+    """First reads below that reuse spares; `work` is without them."""
 
     @property
     def cycles(self) -> Real:
