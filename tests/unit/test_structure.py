@@ -45,6 +45,7 @@ LAYERS = (
         "tools.renamed",
     ),
     ("api",),
+    ("batch",),
     ("tools",),
 )
 """Modules by layer, lowest first: a module imports none of a layer above its own."""

@@ -83,6 +83,12 @@ def _parser() -> ArgumentParser:
         metavar="FILE",
         help="check a certificate, which holds its inputs, and do nothing else",
     )
+    parser.add_argument(
+        "--store",
+        metavar="FILE",
+        help="keep answers in this SQLite file, and search no question twice "
+        "(default: none)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

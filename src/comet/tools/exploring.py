@@ -8,9 +8,9 @@ from pathlib import Path
 from time import monotonic
 
 from comet.api.answer import Answer, Progress
-from comet.api.exploring import explore
 from comet.api.question import NOTHING, Question
 from comet.api.source import Source
+from comet.batch.store import Store, recalled
 
 EVERY = 10.0
 """Seconds between lines of progress."""
@@ -18,7 +18,7 @@ EVERY = 10.0
 
 def explored(options: Namespace) -> Answer:
     """Search, write the files that the flags ask for, and return the answer."""
-    answer = explore(_question(options), _Lines())
+    answer = recalled(_question(options), _store(options), _Lines())
     if options.emit is not None:
         answer.emit(options.emit)
     if options.output is not None:
@@ -39,6 +39,10 @@ def _question(options: Namespace) -> Question:
         options.time_limit,
         options.tolerance,
     )
+
+
+def _store(options: Namespace) -> Store | None:
+    return None if options.store is None else Store(Path(options.store))
 
 
 class _Lines:

@@ -1,0 +1,1 @@
+"""Many questions: answers that are kept, and processes that share the work."""
