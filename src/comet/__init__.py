@@ -2,8 +2,9 @@
 comet: a compiler for compound tensor operations with explicit collectives.
 
 `parse` reads a program, `compile` runs passes on it, `cost` prices it, and `explore`
-searches for its best mapping on an accelerator, with a proof. A mistake in what they
-are given is a `CometError` of one sentence. They are imported when they are first used.
+searches for its best mapping on an accelerator, with a proof that `verify` checks. A
+mistake in what they are given is a `CometError` of one sentence. Everything is imported
+when it is first used.
 """
 
 from importlib import import_module
@@ -14,7 +15,7 @@ from comet.registry import imported
 if TYPE_CHECKING:
     from comet.api.answer import Answer, Progress
     from comet.api.compiled import Compiled
-    from comet.api.functions import compile, cost, explore, parse
+    from comet.api.functions import compile, cost, explore, parse, verify
     from comet.api.pricing import Price
     from comet.api.question import Question
     from comet.api.source import Source
@@ -36,6 +37,7 @@ __all__ = [
     "cost",
     "explore",
     "parse",
+    "verify",
 ]
 
 _PLACES = {
@@ -49,6 +51,7 @@ _PLACES = {
     "compile": "comet.api.functions:compile",
     "explore": "comet.api.functions:explore",
     "parse": "comet.api.functions:parse",
+    "verify": "comet.api.functions:verify",
 }
 """Where each name is defined; `cost` is a package that can be called."""
 

@@ -18,6 +18,7 @@ from comet.api.pricing import Price, priced
 from comet.api.program import Program, installed_context, module_of, source_of
 from comet.api.question import NOTHING, Question
 from comet.api.source import PathOrText, Source
+from comet.api.verifying import verified
 from comet.cost.estimate import ModelName
 from comet.dialects.arch import find_system
 from comet.passes.attach_hardware import AttachHardwarePass
@@ -127,6 +128,18 @@ def explore(
             tolerance,
         )
         return exploring.explore(question, progress or _default_progress())
+
+
+def verify(certificate: PathOrText) -> str:
+    """
+    Check a certificate: every bound, and the price of the best mapping.
+
+    `certificate` is a file or its text, as `Answer.certificate` returns it; it holds
+    the program, the hardware and the constraints. Returns what it proves, in one
+    sentence. Raises CometError with the first false line.
+    """
+    with errors_as_sentences():
+        return verified(Source.of(certificate))
 
 
 def _constraints(given: PathOrText | Mapping[str, object] | None) -> Source:

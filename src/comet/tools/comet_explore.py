@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from comet.api.source import Source
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
 
@@ -35,9 +36,9 @@ def _explored(options: Namespace) -> Answer:
 
 
 def _verified(path: str) -> str:
-    from comet.tools.verifying import verified
+    from comet.api.verifying import verified
 
-    return verified(path)
+    return verified(Source.read(path))
 
 
 def _parser() -> ArgumentParser:

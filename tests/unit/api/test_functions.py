@@ -226,6 +226,10 @@ def no_constraint() -> object:
     return comet.explore(PROGRAM, EDGE, {"stram": True})
 
 
+def no_certificate() -> object:
+    return comet.verify("{}\n")
+
+
 def no_time() -> object:
     return comet.explore(PROGRAM, EDGE, time_limit=0)
 
@@ -248,6 +252,7 @@ def no_time() -> object:
         (no_kernel, "load: hardware @edge is no GPU; run comet-accelerator"),
         (no_accelerator, "comet-explore: hardware @h200x1 is a GPU"),
         (no_constraint, "constraints.yaml:1: there is no constraint 'stram'"),
+        (no_certificate, "<text>: this is no certificate"),
         (no_time, "the time limit is a positive number of seconds"),
     ],
 )

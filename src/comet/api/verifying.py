@@ -1,14 +1,13 @@
-"""What `comet-explore --verify` does."""
+"""The check of a certificate."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from comet.api.program import installed_context, parsed
+from comet.api.source import Source
 from comet.passes.attach_hardware import attach_hardware
 from comet.passes.explore.certificate import (
     Certificate,
@@ -36,17 +35,17 @@ MAPPING_PASSES = (
 """The passes that map a program without changing the program or the hardware."""
 
 
-def verified(path: str) -> str:
+def verified(file: Source) -> str:
     """
     Return what a certificate proves, once every line of it is checked.
 
     Raises CertificateError with the first false line.
     """
-    certificate = read_certificate(Path(path).read_text("utf-8"), path)
-    _check(certificate, path)
+    certificate = read_certificate(file.text, file.name)
+    _check(certificate, file.name)
     value, least = certificate.value, certificate.lower_bound
     return (
-        f"{path}: true; model {certificate.model}, {certificate.objective} "
+        f"{file.name}: true; model {certificate.model}, {certificate.objective} "
         f"{value:,.6g}, no mapping below {least:,.6g} "
         f"(gap {100 * (1 - least / value):.2f} %), "
         f"{len(certificate.claims)} structures"
