@@ -1,0 +1,75 @@
+"""docs/python.md and the notebook: their code runs, and prints what is shown."""
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+from shown_pages import page, pattern
+
+PAGE = page("python.md")
+NOTEBOOK = ROOT / "docs" / "notebooks" / "explore.ipynb"
+
+RUN = """
+import contextlib, io, json, sys
+
+names, printed = {}, []
+for code in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(code, names)
+    printed.append(out.getvalue())
+print(json.dumps(printed))
+"""
+"""Executes pieces of code after each other, and prints what each printed."""
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return what the blocks of the page print, all run in one process."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "samples").symlink_to(ROOT / "samples")
+    blocks = [text for kind, text in PAGE.blocks if kind == "python"]
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps(blocks),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(zip(blocks, json.loads(done.stdout), strict=True))
+
+
+def test_the_page_shows_what_its_code_prints(printed: dict[str, str]):
+    shown = [
+        (code, text)
+        for (first, code), (second, text) in pairwise(PAGE.blocks)
+        if (first, second) == ("python", "text")
+    ]
+    assert len(shown) == len(printed)
+    for code, text in shown:
+        assert pattern(text).fullmatch(printed[code]), printed[code]
+
+
+def test_the_notebook_runs(tmp_path: Path):
+    cells = json.loads(NOTEBOOK.read_text())["cells"]
+    assert not any(cell.get("outputs") for cell in cells), "clear its outputs"
+    out = tmp_path / "out.ipynb"
+    tool = Path(sys.executable).with_name("jupyter-execute")
+    done = subprocess.run(
+        [tool, NOTEBOOK, f"--output={out}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    text = out.read_text()
+    assert text.count('"image/png"') == 2
+    assert "(proven)" in text
+    assert "true; model paper" in text
+    assert "the claims give" in text
+    assert "tl.load(a_ptr" in text
