@@ -8,6 +8,7 @@ from enum import auto
 
 from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, f64
 from xdsl.dialects.utils import EnumAttribute
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
     Attribute,
     SpacedOpaqueSyntaxAttribute,
@@ -21,6 +22,11 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
+)
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -180,7 +186,7 @@ class ReduceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CastOp(IRDLOperation):
+class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
     Convert the element type, also from counts in i32.
 
@@ -198,6 +204,10 @@ class CastOp(IRDLOperation):
 
     def __init__(self, input: SSAValue, result_type: Attribute):
         super().__init__(operands=[input], result_types=[result_type])
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return (FoldCastOfConstant(),)
 
     def verify_(self) -> None:
         if extents_of(self.input) != extents_of(self.result):
@@ -232,6 +242,20 @@ class FillOp(IRDLOperation):
     def verify_(self) -> None:
         names_of(self.result)
         float_type_of(self.result)
+
+
+class FoldCastOfConstant(RewritePattern):
+    """
+    A constant of another element type is a constant.
+
+    It is not rounded to its first type: nothing that comet computes is less exact for
+    that.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
+        if isinstance(fill := op.input.owner, FillOp):
+            rewriter.replace(op, FillOp(fill.value.value.data, op.result.type))
 
 
 @irdl_op_definition

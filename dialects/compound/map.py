@@ -126,7 +126,7 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (DropNeutralOperand(),)
+        return (FoldMapOfConstants(), DropNeutralOperand())
 
     def verify_(self) -> None:
         arity = MAP_ARITY[self.kind.data]
@@ -216,6 +216,28 @@ def _neutral(op: MapOp) -> float | None:
             return -lowest_finite(float_type_of(op.result))
         case _:
             return None
+
+
+def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
+    """Return the function's value, None where it has no finite one."""
+    try:
+        value = ON_NUMBERS[kind](*numbers)
+    except (ArithmeticError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+class FoldMapOfConstants(RewritePattern):
+    """A function of constants is a constant, if it is finite."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
+        numbers = [constant_of(value) for value in op.inputs]
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(numbers):
+            return
+        if (value := fold_map(op.kind.data, known)) is not None:
+            rewriter.replace(op, FillOp(value, op.result.type))
 
 
 class DropNeutralOperand(RewritePattern):

@@ -139,10 +139,10 @@ def _loaded(scope: Scope, buffer: Buffer, op: CopyOp) -> Tile:
 
 def _stored(scope: Scope, value: SSAValue, target: Buffer) -> Buffer:
     """Store a yielded tile, unless it went to its target when it was made."""
-    found = scope.values[value]
+    found = scope.values.get(value)  # a product that is fused into its loop has none
     if isinstance(found, Tile):
         store(scope, target, found, None, f"{level_of(value)} -> {scope.level}")
-    elif found is not target and found.copy is not target:
+    elif found is None or (found is not target and found.copy is not target):
         raise PassFailedException(
             f"lower-to-triton: {value.type} is yielded without being computed; "
             "load it into another level first"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +29,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.compound.elementary import NEUTRAL
-from comet.dialects.compound.map import ON_NUMBERS
+from comet.dialects.compound.map import fold_map
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.dialects.tl.types import (
@@ -254,15 +253,6 @@ def _folded(kind: MapKind, operands: Sequence[SSAValue]) -> float | None:
     """Return the function's value of constants, None where it has no finite one."""
     numbers = [number for value in operands if (number := literal(value)) is not None]
     return fold_map(kind, numbers) if len(numbers) == len(operands) else None
-
-
-def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
-    """Return the function's value, None where it has no finite one."""
-    try:
-        value = ON_NUMBERS[kind](*numbers)
-    except (ArithmeticError, ValueError):
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _mapped(kind: MapKind, operands: Sequence[SSAValue], scope: Scope) -> SSAValue:

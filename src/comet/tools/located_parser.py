@@ -29,6 +29,7 @@ BROKEN = (
     AssertionError,
     AttributeError,
     LookupError,
+    MemoryError,
     NotImplementedError,
     TypeError,
     ValueError,

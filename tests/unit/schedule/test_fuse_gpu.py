@@ -217,7 +217,7 @@ func.func @f(%a: tensor<48x16xf32, #compound.dims<K, M>>) -> !m {
 """
 
 
-def test_a_kernel_of_constants_alone_does_not_loop() -> None:
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_cast_of_a_constant_needs_no_kernel(options: str) -> None:
     before = run_passes(parse_module(CAST_CONSTANT), H200)
-    with pytest.raises(PassFailedException, match="loops over K, which only constants"):
-        run_passes(before, "fuse{strategy=none}")
+    assert_same_meaning(before, run_passes(before, f"fuse{{{options}}}"), "f")

@@ -23,9 +23,10 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import FillOp, IndexOp, RenameOp
-from comet.dialects.compound.dims import names_of, with_level
+from comet.dialects.compound.dims import joined_extents, with_level
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
@@ -126,12 +127,15 @@ def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
 
 
 def _check_loops(func: FuncOp) -> None:
-    for node in grid_nodes(func):
-        known = {dim for value in node.ins for dim in names_of(value)}
+    """Check that every node has an input along each dimension that it loops over."""
+    for node in func.walk():
+        if not isinstance(node, NodeOp):
+            continue
+        known = joined_extents((*node.ins, *node.init_args()))
         for dim in node.factors:
             if dim not in known:
                 raise PassFailedException(
-                    f"fuse: the kernel of %{node.outs[0].name_hint} loops over {dim}, "
+                    f"fuse: the node of %{node.outs[0].name_hint} loops over {dim}, "
                     "which only constants have; make the constant an argument of the "
                     "function"
                 )

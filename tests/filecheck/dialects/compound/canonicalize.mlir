@@ -69,3 +69,23 @@ func.func @min(%x: tensor<4xf16, #compound.dims<M>>, %y: tensor<4xf16, #compound
 // CHECK:      func.func @min
 // CHECK-NEXT:   %both = compound.map min %x, %y
 // CHECK-NEXT:   func.return %x, %x, %both
+
+// -----
+
+// What is computed of constants alone is a constant, unless it is infinite.
+
+func.func @constants() -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>) {
+  %half = compound.fill 0.5 : tensor<4xf16, #compound.dims<M>>
+  %two = compound.fill 2.0 : tensor<f32, #compound.dims<>>
+  %zero = compound.fill 0.0 : tensor<f32, #compound.dims<>>
+  %cast = compound.cast %half : tensor<4xf16, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %sum = compound.map add %cast, %two : tensor<4xf32, #compound.dims<M>>, tensor<f32, #compound.dims<>> -> tensor<4xf32, #compound.dims<M>>
+  %div = compound.map div %cast, %zero : tensor<4xf32, #compound.dims<M>>, tensor<f32, #compound.dims<>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %cast, %sum, %div : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK:      func.func @constants
+// CHECK-NEXT:   %zero = compound.fill 0.000000e+00
+// CHECK-NEXT:   %cast = compound.fill 5.000000e-01 : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:   %sum = compound.fill 2.500000e+00 : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:   %div = compound.map div %cast, %zero
