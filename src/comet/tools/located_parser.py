@@ -21,7 +21,8 @@ LONG_NUMBER = re.compile(
 )
 """A number, extent or width with more digits than Python converts."""
 
-UNCLOSED = re.compile(r'(?:[^"/\n]|/(?!/)|//.*|"(?:[^"\\\n]|\\.)*"|\n)*+(")')
+_STRING = r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"'
+UNCLOSED = re.compile(rf'(?:[^"/\n]|/(?!/)|//.*|{_STRING}|\n)*+(")')
 """A quote that begins no string; xDSL's lexer takes exponential time to find it."""
 
 BROKEN = (
@@ -64,7 +65,11 @@ class LocatedParser(Parser):
                 "a number has more than 1000 digits; write a smaller one", *found.span()
             )
         if (found := UNCLOSED.match(self.lexer.input.content)) is not None:
-            self.raise_error("a string is not closed; add a quote", *found.span(1))
+            self.raise_error(
+                "a string is not closed, or has an escape other than \\n, \\t, \\\\, "
+                '\\" and two hexadecimal digits; correct it',
+                *found.span(1),
+            )
         return super().parse_module(allow_implicit_module)
 
     def parse_operation(self) -> Operation:

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import AllReduceOp, CollectiveOp
-from comet.dialects.compound import ContractOp, MapOp, ReduceOp
+from comet.dialects.compound import CastOp, ContractOp, MapOp, ReduceOp
 from comet.dialects.compound.dims import level_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
@@ -73,6 +73,29 @@ def test_a_reduction_over_cores_becomes_their_combiner():
         if c is not Combiner.NONE
     ]
     assert combined == ["max", "add"]
+
+
+CAST_MAXIMUM = """
+!l = tensor<32xf32, #compound.dims<L>>
+func.func @f(%x: tensor<32x48xbf16, #compound.dims<L, N>>) -> !l {
+  %most = compound.reduce max %x : tensor<32x48xbf16, #compound.dims<L, N>>
+    -> tensor<32xbf16, #compound.dims<L>>
+  %cast = compound.cast %most : tensor<32xbf16, #compound.dims<L>> -> !l
+  %square = compound.map mult %cast, %cast : !l, !l -> !l
+  func.return %square : !l
+}
+"""
+
+
+def test_a_cast_follows_the_combiner_that_its_reduction_becomes():
+    passes = f"{attached(16)},distribute{{dim=N axes=kx,ky}},insert-collectives"
+    before = run_passes(parse_module(CAST_MAXIMUM), passes)
+    tree = run_passes(before, "place-collectives,fuse{strategy=full}")
+    assert not ops_of(tree, AllReduceOp)
+    assert [str(op.result.type) for op in ops_of(tree, CastOp)] == [
+        "tensor<32xf32, #compound.dims<L @OB>>"
+    ]
+    assert_same_meaning(before, tree, "f")
 
 
 def test_at_the_cores_all_reductions_stay_explicit():

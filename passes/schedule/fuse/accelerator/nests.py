@@ -89,8 +89,8 @@ class NestBuilder:
         without a transfer, which only computes the next iter_args.
         """
         stage: list[Unit] = []
-        for unit in _work(segment):
-            if unit[0].results and unit[0].results[0] in self.dissolved:
+        for unit in map(self._without_dissolved, _work(segment)):
+            if not unit:
                 continue
             at_shared = self._is_at_shared(unit)
             if stage and (at_shared or self._ends_before(unit, stage, segment)):
@@ -102,6 +102,10 @@ class NestBuilder:
                 stage.append(unit)
         if stage:
             yield self._stage(stage)
+
+    def _without_dissolved(self, unit: Unit) -> Unit:
+        """Return a unit without its collective, if the border of a node replaces it."""
+        return tuple(op for op in unit if self.dissolved.keys().isdisjoint(op.results))
 
     def _ends_before(self, unit: Unit, stage: Sequence[Unit], segment: Segment) -> bool:
         made = {result for u in stage for op in u for result in op.results}
