@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ def main(args: Sequence[str] | None = None) -> None:
         if options.verify is not None:
             print(_verified(options.verify))
             return
+        if options.batch is not None:
+            sys.exit(0 if _all_answered(options) else 1)
         answer = _explored(options)
         print(json.dumps(answer.to_json()) if options.json else answer)
 
@@ -33,6 +36,12 @@ def _explored(options: Namespace) -> Answer:
     from comet.tools.exploring import explored
 
     return explored(options)
+
+
+def _all_answered(options: Namespace) -> bool:
+    from comet.tools.batching import print_batch
+
+    return print_batch(options)
 
 
 def _verified(path: str) -> str:
@@ -91,13 +100,48 @@ def _parser() -> ArgumentParser:
         "(default: none)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    _add_flags_of_batches(parser)
     return parser
 
 
+def _add_flags_of_batches(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--batch",
+        metavar="FILE",
+        help="answer the questions of a YAML file; other flags are their defaults",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="the processes of a batch (default: -1, one on each core)",
+    )
+    parser.add_argument(
+        "--engine",
+        default="local",
+        help="where a batch runs: local (default), dask://HOST:PORT, or ray",
+    )
+
+
 def _check(options: Namespace) -> None:
-    named = options.input is not None and options.hardware is not None
-    if options.verify is None and not named:
+    if options.verify is not None:
+        return
+    if options.batch is not None:
+        _check_batch(options)
+    elif options.input is None or options.hardware is None:
         raise UsageError(f"name a program and its --hardware; see {TOOL} --help")
+
+
+def _check_batch(options: Namespace) -> None:
+    if options.input is not None:
+        raise UsageError("a batch names its programs itself; name none beside --batch")
+    for flag in ("emit", "output", "certificate"):
+        if getattr(options, flag) is not None:
+            raise UsageError(
+                f"--{flag} writes the answer to one question; leave it out, and ask "
+                "again with the same --store"
+            )
 
 
 if __name__ == "__main__":

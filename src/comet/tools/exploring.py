@@ -18,7 +18,9 @@ EVERY = 10.0
 
 def explored(options: Namespace) -> Answer:
     """Search, write the files that the flags ask for, and return the answer."""
-    answer = recalled(_question(options), _store(options), _Lines())
+    program, hardware = Source.read(options.input), Source.read(options.hardware)
+    question = question_of(options, program, hardware)
+    answer = recalled(question, store_of(options), _Lines())
     if options.emit is not None:
         answer.emit(options.emit)
     if options.output is not None:
@@ -28,11 +30,12 @@ def explored(options: Namespace) -> Answer:
     return answer
 
 
-def _question(options: Namespace) -> Question:
+def question_of(options: Namespace, program: Source, hardware: Source) -> Question:
+    """Return the question of a program on hardware, as the other flags ask it."""
     limits = options.constraints
     return Question(
-        Source.read(options.input),
-        Source.read(options.hardware),
+        program,
+        hardware,
         NOTHING if limits is None else Source.read(limits),
         options.model,
         options.objective,
@@ -41,7 +44,8 @@ def _question(options: Namespace) -> Question:
     )
 
 
-def _store(options: Namespace) -> Store | None:
+def store_of(options: Namespace) -> Store | None:
+    """Return the file of answers, None if no flag names one."""
     return None if options.store is None else Store(Path(options.store))
 
 

@@ -1,0 +1,68 @@
+"""Answers many questions: what is kept at once, the others by several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from comet.api.answer import Answer
+from comet.api.exploring import explore
+from comet.api.question import Question
+from comet.batch.engines import Engine
+from comet.batch.record import read, written
+from comet.batch.store import Store
+from comet.tools.diagnostics import CometError
+
+Result: TypeAlias = Answer | CometError
+"""The error says why there is no answer."""
+
+Count: TypeAlias = Callable[[int, int], None]
+"""Called with the numbers of answered questions, and of all."""
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """What a process finds for a question."""
+
+    question: Question
+    text: str
+    """The answer as `written`, or the sentence of the error."""
+    is_answer: bool
+
+    def result(self) -> Result:
+        """Return the answer, or the error."""
+        if self.is_answer:
+            return read(self.text, self.question)
+        return CometError(self.text)
+
+
+def results(
+    questions: Sequence[Question], engine: Engine, store: Store | None, count: Count
+) -> list[Result]:
+    """
+    Return the result of each question, in their order; equal ones are searched once.
+
+    Every answer is kept in `store` as soon as it is there, so a later call goes on
+    where one was interrupted.
+    """
+    distinct = dict.fromkeys(questions)
+    known: dict[Question, Result] = {}
+    if store is not None:
+        found = ((question, store.find(question)) for question in distinct)
+        known.update((question, answer) for question, answer in found if answer)
+    count(len(known), len(distinct))
+    if open_ := [question for question in distinct if question not in known]:
+        for reply in engine.results(_reply, open_):
+            result = known[reply.question] = reply.result()
+            if store is not None and isinstance(result, Answer):
+                store.keep(reply.question, result)
+            count(len(known), len(distinct))
+    return [known[question] for question in questions]
+
+
+def _reply(question: Question) -> _Reply:
+    try:
+        return _Reply(question, written(explore(question)), is_answer=True)
+    except CometError as error:
+        return _Reply(question, error.sentence, is_answer=False)

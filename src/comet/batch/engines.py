@@ -1,0 +1,88 @@
+"""The processes that search: those of this machine, or of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar, cast
+
+from comet.tools.diagnostics import UsageError
+from comet.tools.extras import loaded
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+DASK = "dask://"
+
+CONNECT = 10
+"""Seconds to wait for the scheduler of a cluster."""
+
+Call: TypeAlias = tuple[Callable[[A], R], tuple[A], dict[str, object]]
+"""A function and its arguments, as joblib takes them."""
+
+
+class _Parallel(Protocol):
+    """The part of `joblib.Parallel` that is used here."""
+
+    def __call__(self, calls: Iterable[Call[A, R]], /) -> Iterable[R]: ...
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where questions are answered."""
+
+    name: str = "local"
+    """`local`, `dask://HOST:PORT` of a Dask scheduler, or `ray`."""
+    jobs: int = -1
+    """The processes of this machine; -1 for one on each core."""
+
+    def __post_init__(self) -> None:
+        """Raise UsageError if there is no such engine."""
+        if self.name not in ("local", "ray") and not self.name.startswith(DASK):
+            raise UsageError(
+                f"there is no engine '{self.name}'; choose local, ray, or the address "
+                "of a Dask scheduler as dask://HOST:PORT"
+            )
+        if self.jobs < 1 and self.jobs != -1:
+            raise UsageError("the number of jobs is positive, or -1 for all cores")
+
+    def results(self, function: Callable[[A], R], items: Iterable[A]) -> Iterator[R]:
+        """
+        Yield the function's results as they are ready, in any order.
+
+        `ray` gives all of them at the end. Raises UsageError if a package is missing,
+        or if the cluster does not answer.
+        """
+        joblib = loaded("joblib", "search", "a batch")
+        ready = "list" if self.name == "ray" else "generator_unordered"
+        calls: Iterable[Call[A, R]] = ((function, (item,), {}) for item in items)
+        with self._connected(), joblib.parallel_config(self._backend):
+            jobs = self.jobs if self._backend == "loky" else -1
+            parallel = cast(_Parallel, joblib.Parallel(jobs, return_as=ready))
+            yield from parallel(calls)
+
+    @property
+    def _backend(self) -> str:
+        """The name of joblib's back end."""
+        if self.name.startswith(DASK):
+            return "dask"
+        return "loky" if self.name == "local" else self.name
+
+    def _connected(self) -> AbstractContextManager[object]:
+        """Make the engine known to joblib."""
+        if self.name.startswith(DASK):
+            return self._dask(self.name.removeprefix(DASK))
+        if self.name == "ray":
+            loaded("ray.util.joblib", "ray", "the engine ray").register_ray()
+        return nullcontext()
+
+    def _dask(self, address: str) -> AbstractContextManager[object]:
+        distributed = loaded("distributed", "dask", "the engine dask")
+        try:
+            return distributed.Client(f"tcp://{address}", timeout=CONNECT)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"no Dask scheduler answers at {address}; start one with "
+                "dask-scheduler, and name its HOST:PORT"
+            ) from error

@@ -1,0 +1,109 @@
+"""A file of questions: one layer of a network each, or one variant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from comet.api.question import Question
+from comet.api.source import Source
+from comet.passes.explore.certificate import BoundedModel
+from comet.passes.search import Objective
+from comet.tools.diagnostics import UsageError
+from comet.yaml_file import FileFormatError, Yaml, YamlFile, read_yaml
+
+KEYS = (
+    "program",
+    "hardware",
+    "constraints",
+    "model",
+    "objective",
+    "time_limit",
+    "tolerance",
+)
+
+
+def read_layers(path: Path, hardware: str | None, rest: Question) -> list[Question]:
+    """
+    Return the questions of a YAML file, a list of maps.
+
+    Paths start at the folder of the file. What an entry does not say is as in `rest`,
+    its machine the file `hardware`. Raises OSError, FileFormatError or UsageError.
+    """
+    source = Source.read(path)
+    file = read_yaml(source.text, source.name)
+    entries = file.texts
+    if not isinstance(entries, list) or not entries:
+        raise file.error((), f"a batch is a list of maps with {', '.join(KEYS)}")
+    layers = [_Layer(file, path.parent, index, e) for index, e in enumerate(entries)]
+    return [layer.question(hardware, rest) for layer in layers]
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """An entry of the file."""
+
+    file: YamlFile
+    folder: Path
+    index: int
+    entry: Yaml
+
+    def question(self, hardware: str | None, rest: Question) -> Question:
+        """Return the question of the entry."""
+        values = self._values()
+        if (program := self._source(values, "program")) is None:
+            raise self._error("an entry names its program")
+        if (machine := self._source(values, "hardware")) is None:
+            if hardware is None:
+                raise self._error("name its hardware here, or for all by --hardware")
+            machine = Source.read(hardware)
+        try:
+            return replace(
+                rest,
+                program=program,
+                hardware=machine,
+                constraints=self._constraints(values) or rest.constraints,
+                model=cast(BoundedModel, values.get("model", rest.model)),
+                objective=cast(Objective, values.get("objective", rest.objective)),
+                time_limit=self._number(values, "time_limit", rest.time_limit),
+                tolerance=self._number(values, "tolerance", rest.tolerance),
+            )
+        except UsageError as error:
+            raise self._error(str(error)) from error
+
+    def _values(self) -> dict[str, Yaml]:
+        """Return the values by their keys, all known."""
+        if not isinstance(self.entry, dict):
+            raise self._error(f"an entry is a map with {', '.join(KEYS)}")
+        for key in self.entry:
+            if key not in KEYS:
+                raise self._error(f"there is no key '{key}'; known: {', '.join(KEYS)}")
+            if isinstance(self.entry[key], str) or key == "constraints":
+                continue
+            raise self._error(f"'{key}' has a nested value; write a text")
+        return self.entry
+
+    def _source(self, values: Mapping[str, Yaml], key: str) -> Source | None:
+        """Return the file that a key names, None if the key is not there."""
+        path = values.get(key)
+        return Source.read(self.folder / path) if isinstance(path, str) else None
+
+    def _constraints(self, values: Mapping[str, Yaml]) -> Source | None:
+        """Return the file of constraints, or those that the entry holds."""
+        inside = values.get("constraints")
+        if inside is None or isinstance(inside, str):
+            return self._source(values, "constraints")
+        return Source(json.dumps(inside), self.file.file_line((self.index,)))
+
+    def _number(self, values: Mapping[str, Yaml], key: str, rest: float) -> float:
+        text = values.get(key, rest)
+        try:
+            return float(text) if isinstance(text, str | float) else rest
+        except ValueError as error:
+            raise self._error(f"'{key}' is no number: '{text}'") from error
+
+    def _error(self, message: str) -> FileFormatError:
+        return self.file.error((self.index,), message)
