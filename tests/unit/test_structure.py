@@ -80,7 +80,7 @@ LATE = {
     "comet.tools.comet_cost:_price": FLAGS,
     "comet.tools.comet_cost:_print_files": FLAGS,
     "comet.tools.comet_opt:_explaining": "few runs ask for the tables",
-    "comet.tools.comet_explore:_all_answered": FLAGS,
+    "comet.tools.comet_explore:_several_answered": FLAGS,
     "comet.tools.comet_explore:_explored": FLAGS,
     "comet.tools.comet_explore:_verified": FLAGS,
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",

@@ -1,4 +1,4 @@
-"""What `comet-explore --batch` does with its flags, and with the answers."""
+"""What `comet-explore` does with several questions: their answers as a table."""
 
 from __future__ import annotations
 
@@ -14,37 +14,57 @@ from comet.api.source import Source
 from comet.batch.answering import Result, results
 from comet.batch.engines import Engine
 from comet.batch.layers import read_layers
+from comet.batch.strategies import as_csv, by_strategy, plot
 from comet.text_table import aligned
 from comet.tools.exploring import question_of, store_of
 
 UNNAMED = Source("", "")
 """A file that each entry names."""
 
-HEAD = (
-    "program",
-    "hardware",
-    "objective",
-    "cycles",
-    "pJ",
-    "bound",
-    "gap %",
-    "seconds",
-    "mapping",
-)
+FIGURES = ("objective", "cycles", "pJ", "bound", "gap %", "seconds", "mapping")
+"""The columns that say what was found."""
 
 
 def print_batch(options: Namespace) -> bool:
     """Print the answers of a file of questions; return whether all have one."""
     rest = question_of(options, UNNAMED, UNNAMED)
     questions = read_layers(Path(options.batch), options.hardware, rest)
-    engine = Engine(options.engine, options.jobs)
-    found = results(questions, engine, store_of(options), _count)
-    pairs = [*zip(questions, found, strict=True)]
+    pairs = [*zip(questions, _results(questions, options), strict=True)]
     if options.json:
         print(json.dumps([_figures(*pair) for pair in pairs]))
     else:
-        print(_table(pairs))
-    return all(isinstance(result, Answer) for result in found)
+        rows = [((_stem(q.program), _stem(q.hardware)), found) for q, found in pairs]
+        print(_table(("program", "hardware"), rows))
+    return all(isinstance(result, Answer) for _, result in pairs)
+
+
+def print_strategies(options: Namespace) -> bool:
+    """Print the best mapping of each strategy; return whether there is one at all."""
+    program, hardware = Source.read(options.input), Source.read(options.hardware)
+    questions = by_strategy(question_of(options, program, hardware))
+    found = dict(zip(questions, _results([*questions.values()], options), strict=True))
+    if options.json:
+        print(
+            json.dumps(
+                [
+                    {"strategy": name, **_figures(questions[name], result)}
+                    for name, result in found.items()
+                ]
+            )
+        )
+    else:
+        rows = [((name,), result) for name, result in found.items()]
+        print(_table(("strategy",), rows))
+    if options.csv is not None:
+        Path(options.csv).write_text(as_csv(found), encoding="utf-8")
+    if options.plot is not None:
+        plot(found, Path(options.plot))
+    return any(isinstance(result, Answer) for result in found.values())
+
+
+def _results(questions: Sequence[Question], options: Namespace) -> list[Result]:
+    engine = Engine(options.engine, options.jobs)
+    return results(questions, engine, store_of(options), _count)
 
 
 def _count(answered: int, questions: int) -> None:
@@ -57,18 +77,24 @@ def _figures(question: Question, result: Result) -> dict[str, object]:
     return {**names, **found}
 
 
-def _table(pairs: Sequence[tuple[Question, Result]]) -> str:
+def _table(head: Sequence[str], rows: Sequence[tuple[Sequence[str], Result]]) -> str:
     """Return a line for each answer, then the sentences of the errors."""
-    rows = [_row(q, result) for q, result in pairs if isinstance(result, Answer)]
-    errors = [str(result) for _, result in pairs if not isinstance(result, Answer)]
-    left = (0, 1, 2, len(HEAD) - 1)
-    return "\n".join((*aligned([HEAD, *rows], left), *errors))
+    lines = [
+        (*names, *_cells(result))
+        for names, result in rows
+        if isinstance(result, Answer)
+    ]
+    errors = [
+        f"{' '.join(names)}: {result}"
+        for names, result in rows
+        if not isinstance(result, Answer)
+    ]
+    left = (*range(len(head) + 1), len(head) + len(FIGURES) - 1)
+    return "\n".join((*aligned([(*head, *FIGURES), *lines], left), *errors))
 
 
-def _row(question: Question, answer: Answer) -> tuple[str, ...]:
+def _cells(answer: Answer) -> tuple[str, ...]:
     return (
-        Path(question.program.name).stem,
-        Path(question.hardware.name).stem,
         f"{answer.objective} ({answer.model})",
         f"{answer.latency_cycles:,.0f}",
         f"{answer.energy_pj:,.0f}",
@@ -77,3 +103,7 @@ def _row(question: Question, answer: Answer) -> tuple[str, ...]:
         f"{answer.seconds:.1f}",
         answer.mapping,
     )
+
+
+def _stem(source: Source) -> str:
+    return Path(source.name).stem

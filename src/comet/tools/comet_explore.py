@@ -26,8 +26,8 @@ def main(args: Sequence[str] | None = None) -> None:
         if options.verify is not None:
             print(_verified(options.verify))
             return
-        if options.batch is not None:
-            sys.exit(0 if _all_answered(options) else 1)
+        if options.batch is not None or options.compare_strategies:
+            sys.exit(0 if _several_answered(options) else 1)
         answer = _explored(options)
         print(json.dumps(answer.to_json()) if options.json else answer)
 
@@ -38,10 +38,10 @@ def _explored(options: Namespace) -> Answer:
     return explored(options)
 
 
-def _all_answered(options: Namespace) -> bool:
-    from comet.tools.batching import print_batch
+def _several_answered(options: Namespace) -> bool:
+    from comet.tools.batching import print_batch, print_strategies
 
-    return print_batch(options)
+    return print_strategies(options) if options.batch is None else print_batch(options)
 
 
 def _verified(path: str) -> str:
@@ -122,26 +122,40 @@ def _add_flags_of_batches(parser: ArgumentParser) -> None:
         default="local",
         help="where a batch runs: local (default), dask://HOST:PORT, or ray",
     )
+    parser.add_argument(
+        "--compare-strategies",
+        action="store_true",
+        help="print the best mapping of each fusion strategy",
+    )
+    parser.add_argument("--csv", metavar="FILE", help="write this comparison as CSV")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw this comparison, as .png, .svg or .pdf"
+    )
 
 
 def _check(options: Namespace) -> None:
     if options.verify is not None:
         return
     if options.batch is not None:
-        _check_batch(options)
+        if options.input is not None or options.compare_strategies:
+            raise UsageError(
+                "a batch names its programs itself; name none beside --batch, and "
+                "compare strategies of one program"
+            )
     elif options.input is None or options.hardware is None:
         raise UsageError(f"name a program and its --hardware; see {TOOL} --help")
+    if options.batch is not None or options.compare_strategies:
+        _expect_none(
+            options, ("emit", "output", "certificate"), "the answer to one question"
+        )
+    if not options.compare_strategies:
+        _expect_none(options, ("csv", "plot"), "what --compare-strategies finds")
 
 
-def _check_batch(options: Namespace) -> None:
-    if options.input is not None:
-        raise UsageError("a batch names its programs itself; name none beside --batch")
-    for flag in ("emit", "output", "certificate"):
+def _expect_none(options: Namespace, flags: Sequence[str], what: str) -> None:
+    for flag in flags:
         if getattr(options, flag) is not None:
-            raise UsageError(
-                f"--{flag} writes the answer to one question; leave it out, and ask "
-                "again with the same --store"
-            )
+            raise UsageError(f"--{flag} writes {what}; leave it out")
 
 
 if __name__ == "__main__":

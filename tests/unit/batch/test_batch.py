@@ -171,7 +171,9 @@ def test_a_table_and_a_list(folder: Path, capsys: pytest.CaptureFixture[str]):
     head, row, error = out.splitlines()
     assert head.split()[:2] == ["program", "hardware"]
     assert re.match(r"in +edge +latency \(paper\) +[\d,]+ +[\d,]+ +[\d,]+ +0\.00", row)
-    assert error.startswith(f"{folder}/layers.yaml:3:1: there is no constraint 'a'")
+    assert error.startswith(
+        f"in edge: {folder}/layers.yaml:3:1: there is no constraint 'a'"
+    )
     assert err.splitlines()[-1] == "2 of 2 questions answered"
     with pytest.raises(SystemExit, match="1"):
         main([*flags, "--json"])

@@ -1,0 +1,85 @@
+"""The best mapping of every fusion strategy, each by a search of its own."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import get_args
+
+from comet.api.answer import FIGURES, Answer
+from comet.api.question import Question
+from comet.api.source import Source
+from comet.batch.answering import Result
+from comet.passes.explore.constraints import read_constraints
+from comet.passes.schedule.fuse.strategy import Name
+from comet.tools.diagnostics import UsageError
+from comet.tools.extras import loaded
+from comet.yaml_file import read_yaml
+
+
+def by_strategy(question: Question) -> dict[str, Question]:
+    """
+    Return the question for each fusion strategy that its constraints leave open.
+
+    Raises FileFormatError if the constraints are wrong.
+    """
+    source = question.constraints
+    names = read_constraints(source.text, source.name).strategy or get_args(Name)
+    texts = read_yaml(source.text, source.name).texts
+    others = texts if isinstance(texts, dict) else {}
+    return {
+        name: replace(
+            question,
+            constraints=Source(json.dumps({**others, "strategy": name}), source.name),
+        )
+        for name in names
+    }
+
+
+def as_csv(results: Mapping[str, Result]) -> str:
+    """Return a line for each strategy: the figures of its answer, or its error."""
+    names = [name for name in FIGURES if name != "versions"]
+    text = StringIO()
+    table = csv.DictWriter(text, ["strategy", *names, "error"], lineterminator="\n")
+    table.writeheader()
+    for strategy, result in results.items():
+        if isinstance(result, Answer):
+            figures = {name: getattr(result, name) for name in names}
+        else:
+            figures = {"error": str(result)}
+        table.writerow({"strategy": strategy, **figures})
+    return text.getvalue()
+
+
+def plot(results: Mapping[str, Result], path: Path) -> None:
+    """
+    Draw latency and energy of each strategy; the ending of `path` says the format.
+
+    A line marks the lower bound of what was minimized. Raises UsageError without
+    matplotlib.
+    """
+    figure = loaded("matplotlib.figure", "plot", "--plot").Figure(
+        figsize=(8, 3.5), layout="constrained"
+    )
+    found = {name: r for name, r in results.items() if isinstance(r, Answer)}
+    panels = zip(
+        figure.subplots(1, 2), ("latency", "energy"), ("cycles", "pJ"), strict=True
+    )
+    for axes, what, unit in panels:
+        field = "latency_cycles" if what == "latency" else "energy_pj"
+        axes.bar([*found], [getattr(answer, field) for answer in found.values()])
+        for place, answer in enumerate(found.values()):
+            if answer.objective == what:
+                left, right = place - 0.4, place + 0.4
+                axes.hlines(answer.lower_bound, left, right, "black", "dashed")
+        axes.set_title(what)
+        axes.set_ylabel(unit)
+        axes.tick_params("x", labelrotation=20)
+    try:
+        figure.savefig(path, dpi=150)
+    except ValueError as error:
+        raise UsageError(f"--plot {path}: {error}") from error
