@@ -71,5 +71,6 @@ def test_the_notebook_runs(tmp_path: Path):
     assert text.count('"image/png"') == 2
     assert "(proven)" in text
     assert "true; model paper" in text
-    assert "the claims give" in text
+    assert "structures closed" in text
+    assert "the best mapping has the value" in text
     assert "tl.load(a_ptr" in text
