@@ -71,7 +71,9 @@ class Answer:
     """The best mapping of a program that a search has found, and its bound."""
 
     latency_cycles: float
+    """Cycles of one run."""
     energy_pj: float
+    """pJ of one run; with the model `paper` networks count, too."""
     objective: Objective
     """What was minimized."""
     lower_bound: float
@@ -85,11 +87,13 @@ class Answer:
     evaluated: int
     """Mappings that were priced."""
     structures: int
+    """Ways to pad, stream, shard and fuse the program that were reached."""
     structures_closed: int
     """Structures that cannot have a better mapping."""
     structures_rejected: int
     """Structures without a mapping."""
     seconds: float
+    """Wall time of the search."""
     mapping: str
     """The structure of the best mapping."""
     pipeline: str

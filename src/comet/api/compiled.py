@@ -73,8 +73,9 @@ class Compiled:
         Import the Python module that the target `triton` emits.
 
         It has the function of the program, which takes and returns torch tensors, its
-        reference in numpy, and `PROGRAM`, which says shapes and element types. On a
-        machine without a GPU kernels run in Triton's interpreter, for which this sets
+        reference in numpy, and `PROGRAM`, which says shapes and element types; for
+        several ranks only the last two, and `comet-run` launches them. On a machine
+        without a GPU kernels run in Triton's interpreter, for which this sets
         TRITON_INTERPRET=1 in the process. Needs the extra `run`. Raises CometError if
         the module is no program for GPUs, if torch or triton are not installed, or if
         triton has been imported to compile where there is no GPU.

@@ -273,6 +273,13 @@ def test_kernels_are_not_loaded_to_compile_without_a_gpu(
         kernels.load()
 
 
+def test_kernels_need_torch(kernels: comet.Compiled, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(INTERPRET, "1")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(comet.CometError, match="needs the package torch, which is not"):
+        kernels.load()
+
+
 def test_a_bug_is_no_sentence(monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object) -> ModuleOp:
         raise ZeroDivisionError
