@@ -46,9 +46,10 @@ def explore(question: Question, progress: Notify = ignored) -> Answer:
         exploration.run()
         exploration.notify(exploration)
         if exploration.best is None:
+            seconds = min(exploration.seconds, question.time_limit)
             raise UsageError(
-                f"no valid mapping was found in {question.time_limit:g} s; give a "
-                "longer time limit, or constrain less"
+                f"no valid mapping was found in {seconds:.3g} s; give a longer time "
+                "limit, or constrain less"
             )
         return _answer(question, exploration, exploration.best)
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from pathlib import Path
-from time import monotonic
 
-from comet.api.answer import Answer, Progress
+from comet.api.answer import Answer
 from comet.api.question import NOTHING, Question
 from comet.api.source import Source
 from comet.batch.store import Store, recalled
-
-EVERY = 10.0
-"""Seconds between lines of progress."""
+from comet.tools.progress_bar import ProgressBar
 
 
 def explored(options: Namespace) -> Answer:
     """Search, write the files that the flags ask for, and return the answer."""
     program, hardware = Source.read(options.input), Source.read(options.hardware)
     question = question_of(options, program, hardware)
-    answer = recalled(question, store_of(options), _Lines())
+    with ProgressBar() as progress:
+        answer = recalled(question, store_of(options), progress)
     if options.emit is not None:
         answer.emit(options.emit)
     if options.output is not None:
@@ -47,15 +44,3 @@ def question_of(options: Namespace, program: Source, hardware: Source) -> Questi
 def store_of(options: Namespace) -> Store | None:
     """Return the file of answers, None if no flag names one."""
     return None if options.store is None else Store(Path(options.store))
-
-
-class _Lines:
-    """Prints how far a search is, at most every `EVERY` seconds."""
-
-    def __init__(self) -> None:
-        self._next = monotonic() + EVERY
-
-    def __call__(self, progress: Progress) -> None:
-        if monotonic() >= self._next:
-            self._next = monotonic() + EVERY
-            print(progress, file=sys.stderr)

@@ -1,0 +1,90 @@
+"""How far a search is, and what Ctrl-C leaves of it."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from math import inf
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from programs import graph_text
+
+from comet.api.answer import Progress
+from comet.tools import progress_bar
+from comet.tools.progress_bar import CLEAR, ProgressBar, bar
+
+HALF = Progress(200.0, 100.0, 0.5, 4, 1, 30)
+
+EXPLORE = """
+from comet.tools import comet_explore, progress_bar
+progress_bar.LINE_EVERY = 0.05
+comet_explore.main()
+"""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress_bar, "LINE_EVERY", 0.01)
+    monkeypatch.setattr(progress_bar, "BAR_EVERY", 0.01)
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
+    monkeypatch.setattr(sys, "stderr", stream)
+    with ProgressBar() as progress:
+        progress(HALF)
+        while not stream.getvalue():
+            sleep(0.01)
+    return stream.getvalue()
+
+
+def test_lines(monkeypatch: pytest.MonkeyPatch):
+    line = shown(monkeypatch, io.StringIO()).splitlines()[0]
+    assert line == f"{HALF}, 0 s"
+    assert "best 200, bound 100, gap 50.0 %" in line
+
+
+def test_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch):
+    text = shown(monkeypatch, Terminal())
+    assert text.startswith(f"{CLEAR}[##########----------] best 200, bound 100")
+    assert text.endswith(CLEAR)
+    assert "\n" not in text
+
+
+def test_a_bar_before_there_is_a_mapping():
+    assert bar(Progress(inf, 0.0, 0.0, 0, 0, 0)) == f"[{'-' * 20}]"
+
+
+def test_ctrl_c_gives_the_best_mapping_and_its_proof(tmp_path: Path):
+    (tmp_path / "in.mlir").write_text(graph_text("gemm_softmax", (64, 64, 256)))
+    (tmp_path / "few.yaml").write_text("{stream: false, pad: none, strategy: full}")
+    flags = [str(tmp_path / "in.mlir"), "--hardware", "samples/hardware/edge.yaml"]
+    flags += ["--constraints", str(tmp_path / "few.yaml"), "--json"]
+    flags += ["--certificate", str(tmp_path / "proof.json")]
+    with subprocess.Popen(
+        [sys.executable, "-c", EXPLORE, *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as search:
+        assert search.stderr is not None
+        while "best inf" in search.stderr.readline():
+            pass
+        search.send_signal(signal.SIGINT)
+        start = monotonic()
+        out, err = search.communicate(timeout=30)
+        seconds = monotonic() - start
+    assert search.returncode == 0, err
+    figures = json.loads(out)
+    assert figures["latency_cycles"] > figures["lower_bound"] > 0
+    proof = json.loads((tmp_path / "proof.json").read_text())
+    assert proof["lower_bound"] == figures["lower_bound"]
+    assert proof["value"] == figures["latency_cycles"]
+    assert seconds < 3  # less than one on a machine that does nothing else
