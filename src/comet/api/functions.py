@@ -108,7 +108,7 @@ def explore(
     """
     Search for the best mapping of a program on an accelerator, with a proof.
 
-    `program` is a module with one function, or what `parse` takes; `hardware` is a
+    `program` is a module with one function, or the path or text of one; `hardware` is a
     hardware file. `constraints` limit the choices, as a file, its text, or a map such
     as `{"stream": False, "dim": ["N", "M"]}` (docs/explore.md). `objective` is what is
     minimized: `latency` (cycles), `energy` (pJ) or `edp` (their product), by `model`.
