@@ -22,8 +22,10 @@ from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.node import NodeOp, combine_attr
 
-Visitor = Callable[[NodeOp, tuple[Combiner, ...]], None]
-"""Gets the combiners that a node's results need, innermost nodes first."""
+Visitor = Callable[[NodeOp, States, tuple[Combiner, ...]], None]
+"""
+Gets the states around a node and the combiners that its results need, innermost first.
+"""
 
 
 @transfer.register
@@ -38,7 +40,7 @@ def verify_combiners(root: NodeOp) -> None:
     Raises VerifyException if a node combines by another kind than its results need.
     """
 
-    def check(op: NodeOp, needed: tuple[Combiner, ...]) -> None:
+    def check(op: NodeOp, _states: States, needed: tuple[Combiner, ...]) -> None:
         for given, combiner in zip(op.combiners, needed, strict=True):
             if given is combiner or (combiner, given) == (Combiner.SAME, Combiner.ROOT):
                 continue
@@ -56,7 +58,7 @@ def assign_combiners(root: NodeOp) -> None:
     Raises VerifyException if a body cannot be split along one of its node's loops.
     """
 
-    def assign(op: NodeOp, needed: tuple[Combiner, ...]) -> None:
+    def assign(op: NodeOp, _states: States, needed: tuple[Combiner, ...]) -> None:
         if (attribute := combine_attr(needed)) is not None:
             op.properties["combine"] = attribute
         else:
@@ -68,8 +70,34 @@ def assign_combiners(root: NodeOp) -> None:
 @op_states.register
 def node_states(root: NodeOp, states: States) -> States:
     """Return the states of the results of a node, given those of its operands."""
-    outs = _run(root, states, 0, lambda op, needed: None)
+    outs = _run(root, states, 0, lambda _op, _states, _needed: None)
     return dict(zip(root.outs, outs, strict=True))
+
+
+def states_around(root: NodeOp) -> Mapping[NodeOp, States]:
+    """Return the states of the values around `root` and each node below it."""
+    found: dict[NodeOp, States] = {}
+
+    def note(op: NodeOp, states: States, _needed: tuple[Combiner, ...]) -> None:
+        found[op] = states
+
+    _run(root, {value: REPLICATED for value in root.operands}, 0, note)
+    return found
+
+
+def needed_combiners(node: NodeOp, states: States) -> tuple[Combiner, ...]:
+    """
+    Return the combiners that the results of a node need, given the states around it.
+
+    Raises VerifyException if its body cannot be split along one of its loops.
+    """
+    found: dict[NodeOp, tuple[Combiner, ...]] = {}
+
+    def note(op: NodeOp, _states: States, needed: tuple[Combiner, ...]) -> None:
+        found[op] = needed
+
+    _run(node, states, _depth(node), note)
+    return found[node]
 
 
 def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State, ...]:
@@ -91,11 +119,17 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
         else:
             local |= op_states(inner, local)
     yielded = [local[value] for value in op.yielded]
-    visit(op, tuple(_combiners(op, yielded, axes)))
+    visit(op, states, tuple(_combiners(op, yielded, axes)))
     return tuple(
         _left(op, index, state, axes, folded, states)
         for index, state in enumerate(yielded)
     )
+
+
+def _depth(op: NodeOp) -> int:
+    """Return how many nodes there are around `op`."""
+    above = op.parent_op()
+    return _depth(above) + 1 if isinstance(above, NodeOp) else 0
 
 
 def _axes(op: NodeOp, depth: int) -> dict[str, str]:

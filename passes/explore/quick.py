@@ -12,10 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
+from math import prod
 from typing import Literal, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
@@ -26,12 +28,14 @@ from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
+from comet.dialects.compound.dims import merged_extents
 from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
+from comet.passes.comet.lower_to_comet.tree import COMPUTE
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.pad import PadPass
 from comet.passes.graph.pad.extents import (
@@ -281,20 +285,26 @@ class AcceleratorPipeline(Pipeline):
         """
         Return the passes that make the cheapest mapping.
 
-        The candidate with the lowest bound is tried first. Raises PassFailedException
-        with the reason of the last config if none has a mapping.
+        The candidate with the lowest bound is tried first, of equal ones that with the
+        fewest operations on each instance. Raises PassFailedException with the reason
+        of the last config if none has a mapping.
         """
         goal = Goal(self.model, self.objective)
         groups = [list(self.candidates(ctx, module, config)) for config in configs]
         rounds = chain.from_iterable(zip_longest(*groups))
-        candidates = [candidate for candidate in rounds if candidate is not None]
-        candidates.sort(key=lambda candidate: goal.order(candidate.bound))
+        found = [each for each in rounds if each is not None]
+        found.sort(key=lambda each: (*goal.order(each[1].bound), each[0]))
+        candidates = [candidate for _, candidate in found]
         return cheapest("mapping", function_names(module), candidates, goal).made
 
     def candidates(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
-    ) -> Iterator[Candidate[Trial]]:
-        """Yield the fusion strategies for a config of `module`, with its bound."""
+    ) -> Iterator[tuple[int, Candidate[Trial]]]:
+        """
+        Yield the fusion strategies for a config of `module`, with its bound.
+
+        With each comes the number of operations on one instance.
+        """
         copy = module.clone()
         system = attached_system(copy)
         spread = self.spread(copy, system, config)
@@ -303,18 +313,19 @@ class AcceleratorPipeline(Pipeline):
                 passes = run_settled(spread, ctx, copy)
             bound = self.bound(copy, system)
         except (PassFailedException, CostError) as error:
-            yield Candidate(config.label, partial(refuse, error))
+            yield 0, Candidate(config.label, partial(refuse, error))
             return
         func = next(compute_functions(copy))
+        count = operations(func)
         choices = open_strategies(func, self.strategy, self.chunks)
         for name, strategy in different_strategies(func, system, choices):
             label = f"{config.label} strategy={name}"
             if isinstance(strategy, PassFailedException):
-                yield Candidate(label, partial(refuse, strategy), bound)
+                yield count, Candidate(label, partial(refuse, strategy), bound)
             else:
                 notes = {**config.notes, **dict(self.fusion_notes(strategy, choices))}
                 price = partial(self.mapped, ctx, copy, Trial(passes, notes), strategy)
-                yield Candidate(label, price, bound)
+                yield count, Candidate(label, price, bound)
 
     def fusion_notes(
         self, strategy: Strategy, choices: Sequence[Strategy]
@@ -404,6 +415,16 @@ def priced(made: T, module: ModuleOp) -> Found[T]:
     figures = estimate_of(mapping)
     assert figures is not None
     return Found(made, Cost(figures.latency, figures.energy or 0.0), figures.limit)
+
+
+def operations(func: FuncOp) -> int:
+    """Return how many operations on numbers the ops of a function are."""
+    spaces = (
+        merged_extents((*op.operands, *op.results), op.name)
+        for op in func.walk()
+        if isinstance(op, COMPUTE)
+    )
+    return sum(prod(extents.values()) for extents in spaces)
 
 
 def padded_copy(module: ModuleOp, extents: str) -> ModuleOp:

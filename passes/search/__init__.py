@@ -231,8 +231,8 @@ class NumericSpace(Protocol[T]):
         """Return a plan that fits if any does; raises PassFailedException if none."""
         ...
 
-    def sample(self, current: Found[T]) -> Found[T] | None:
-        """Return the best of many random plans, None if none is below `current`."""
+    def sample(self, current: Found[T]) -> Sequence[Found[T]]:
+        """Return the best of many random plans, none that is not below `current`."""
         ...
 
     def neighbour(self, current: Found[T]) -> Found[T] | None:
@@ -246,20 +246,31 @@ def descend(
     """
     Return the plan that sampling and then steepest descent find; no optimum is proven.
 
-    Raises PassFailedException if no plan fits, and NotCheaper if none can be below the
-    price of another candidate.
+    Of several random plans, the others are tried if descent from the first one ends
+    below the prices of other candidates. Raises PassFailedException if no plan fits,
+    and NotCheaper if none can be below the price of another candidate.
     """
     with session() as current:
         _check_bound(space.bound(), goal)
-        best = space.start()
-        rows = [Row("finest tiles", best.cost, best.limit)]
-        if (sampled := space.sample(best)) is not None:
-            best = sampled
-            rows.append(Row("best random plan", best.cost, best.limit))
-        steps = 0
-        while (better := space.neighbour(best)) is not None:
-            best, steps = better, steps + 1
+        finest = space.start()
+        rows = [Row("finest tiles", finest.cost, finest.limit)]
+        sampled = space.sample(finest)
+        rows += [Row("best random plan", s.cost, s.limit) for s in sampled[:1]]
+        first, *others = sampled or (finest,)
+        ends = [_descended(space, first)]
+        reached = goal.order(ends[0][0].cost)
+        if all(reached < goal.order(ceiling) for ceiling in current.ceilings):
+            ends += [_descended(space, start) for start in others]
+        best, steps = min(ends, key=lambda end: goal.order(end[0].cost))
         rows.append(Row(f"after {steps} steps", best.cost, best.limit))
         within, chosen = current.within, len(rows) - 1
         current.choices.append(Choice(name, place, within, tuple(rows), chosen))
     return best
+
+
+def _descended(space: NumericSpace[T], best: Found[T]) -> tuple[Found[T], int]:
+    """Return where steepest descent from `best` ends, and after how many steps."""
+    steps = 0
+    while (better := space.neighbour(best)) is not None:
+        best, steps = better, steps + 1
+    return best, steps

@@ -9,17 +9,17 @@ energy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations, permutations, product
+from itertools import combinations, islice, permutations, product
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.accelerator.bounds import root_bound
+from comet.cost.accelerator.bounds import completion_bound
 from comet.cost.accelerator.factors import Loops
 from comet.cost.accelerator.legality import check_summed, check_tool
 from comet.cost.accelerator.model import price, price_many, room_many
@@ -28,6 +28,7 @@ from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
+from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import (
     Candidates,
     Factor,
@@ -42,6 +43,9 @@ CHOICES = 12
 
 SAMPLES = 8000
 """How many random plans the search prices before it descends."""
+
+STARTS = 3
+"""From how many random plans the search descends if loops change together."""
 
 TOOL_TRIES = 16
 """How many plans of a step `tool` prices, the cheapest under `paper` first."""
@@ -114,9 +118,12 @@ class Factors:
     """The results of `estimate`: every step tries the same loop orders again."""
 
     def bound(self) -> Cost:
-        """Return a lower bound: the transfers of the root memory."""
-        template = self.template
-        return Cost(*root_bound(template.problem, template.hardware, self.goal.model))
+        """Return a lower bound: that of the tree without loops."""
+        space = FactorSpace.of(self.template)
+        mappings, final = space.mappings(space.whole), space.final(space.whole)
+        hardware, model = self.template.hardware, self.goal.model
+        latency, energy = completion_bound(mappings, hardware, final, model)
+        return Cost(float(latency), float(energy))
 
     def start(self) -> Found[TilePlan]:
         """Return the finest tiles; raises PassFailedException if these do not fit."""
@@ -126,32 +133,54 @@ class Factors:
             raise _failure(self.template, plan)
         return self._found(plan, estimate)
 
-    def sample(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
-        """Return the best of many random plans, None if none is better."""
-        return self.best(current, samples(self.template, current.made.plan))
+    def sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
+        """
+        Return the best of many random plans, none if none is better.
+
+        There are several if loops change together, as fewer neighbours are tried then.
+        """
+        leaders, trials = (
+            self.template.leaders,
+            samples(self.template, current.made.plan),
+        )
+        if all(factor == leader for factor, leader in leaders.items()):
+            best = self.best(current, trials)
+            return () if best is None else (best,)
+        return tuple(islice(self.cheaper(current, trials), STARTS))
 
     def neighbour(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best neighbour of `current`, None if none is better."""
-        trials = neighbours(self.template, current.made.plan)
-        return self.best(current, trials) or self.reordered(current)
+        template, plan = self.template, current.made.plan
+        together = neighbours(template, plan, template.leaders)
+        return self.best(current, together) or self.reordered(current)
 
     def best(self, current: Found[TilePlan], trials: Values) -> Found[TilePlan] | None:
         """Return the best legal one of `trials` if it is better than `current`."""
+        found = self.cheaper(current, trials)
+        if self.goal.model == "tool":
+            return min(found, key=lambda each: self.goal.order(each.cost), default=None)
+        return next(found, None)
+
+    def cheaper(
+        self, current: Found[TilePlan], trials: Values
+    ) -> Iterator[Found[TilePlan]]:
+        """
+        Yield the legal ones of `trials` that are better than `current`.
+
+        The cheapest is the first; `tool` tries some, the cheapest under `paper` first.
+        """
         every = Candidates(self.template, trials)
         legal = every.divide() & every.multiply()
-        kept = {factor: array[legal] for factor, array in trials.items()}
         if not legal.any():
-            return None
-        best, plan = current, current.made.plan
+            return
+        plan = current.made.plan
+        kept = {factor: array[legal] for factor, array in trials.items()}
         better = self.better(current, kept)
         fitting = np.flatnonzero(self.room(plan, better))
         for index in fitting[:TOOL_TRIES] if self.goal.model == "tool" else fitting:
             found = self.priced(_chosen(plan, better, int(index)))
-            if found is not None and self.is_better(found, best):
-                best = found
-                if self.goal.model != "tool":
-                    break  # The others follow in order of cost.
-        return None if best is current else best
+            if found is not None and self.is_better(found, current):
+                yield found
 
     def better(self, current: Found[TilePlan], trials: Values) -> Values:
         """
@@ -183,7 +212,7 @@ class Factors:
     def reordered(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best other loop order of one key, None if none is better."""
         best, plan = current, current.made.plan
-        for ordered in (order for key in plan for order in _orders(plan, key)):
+        for ordered in _orders(plan, self.template.leaders):
             found = self.priced(ordered)
             if found is not None and self.is_better(found, best):
                 best = found
@@ -227,50 +256,88 @@ def factors_of(plan: Plan) -> dict[Factor, int]:
 
 
 def samples(template: Template, plan: Plan) -> Values:
-    """Return random factors for the loops of a plan; the same ones at every call."""
+    """
+    Return random factors for the loops of a plan; the same ones at every call.
+
+    Dimensions of one role have the same factors.
+    """
     random = np.random.default_rng(0)
-    return {
+    leaders, factors = template.leaders, factors_of(plan)
+    chosen = {
         factor: random.choice(divisors(template.extent[factor]), SAMPLES)
-        for factor in factors_of(plan)
+        for factor in factors
+        if leaders[factor] == factor
     }
+    return {factor: chosen[leaders[factor]] for factor in factors}
 
 
-def neighbours(template: Template, plan: Plan) -> Values:
+def neighbours(
+    template: Template, plan: Plan, leaders: Mapping[Factor, Factor]
+) -> Values:
     """
     Return the plans that differ in one factor, or in two of one dimension or key.
 
-    Each is there once, and `plan` is not.
+    Each is there once, and `plan` is not. Loops with one leader change together.
     """
     current = factors_of(plan)
+    alike: dict[Factor, list[Factor]] = {}
+    for factor in current:
+        alike.setdefault(leaders[factor], []).append(factor)
     others = {
-        factor: [n for n in divisors(template.extent[factor]) if n != value]
-        for factor, value in current.items()
+        leader: [n for n in divisors(template.extent[leader]) if n != current[leader]]
+        for leader in alike
     }
-    moves = [(factor,) for factor in current] + [
+    moves = [(leader,) for leader in alike] + [
         (second, first)
-        for first, second in combinations(current, 2)
-        if first[1] == second[1] or first[0] == second[0]
+        for first, second in combinations(alike, 2)
+        if _related(alike[first], alike[second])
     ]
     changes = [
         tuple(zip(move, values, strict=True))
         for move in moves
-        for values in product(*(others[factor] for factor in move))
+        for values in product(*(others[leader] for leader in move))
     ]
     columns = {factor: np.full(len(changes), n) for factor, n in current.items()}
     for row, change in enumerate(changes):
-        for factor, value in change:
-            columns[factor][row] = value
+        for leader, value in change:
+            for factor in alike[leader]:
+                columns[factor][row] = value
     return columns
 
 
-def _orders(plan: Plan, key: Key) -> Iterator[Plan]:
-    """Yield the plan with every other order of the loops of `key` above factor 1."""
-    rows = dict(plan[key])
-    turning = tuple(dim for dim, factor in rows.items() if factor > 1)
-    for order in permutations(turning):
-        if order != turning:
-            ordered = {dim: rows[dim] for dim in (*order, *rows)}
-            yield {**plan, key: tuple(ordered.items())}
+def _related(first: Sequence[Factor], second: Sequence[Factor]) -> bool:
+    """Return whether some loops of both have one dimension or one key."""
+    keys, dims = ({*part} for part in zip(*first, strict=True))
+    return any(key in keys or dim in dims for key, dim in second)
+
+
+def _orders(plan: Plan, leaders: Mapping[Factor, Factor]) -> Iterator[Plan]:
+    """
+    Yield the plan with every other order of the loops of a key above factor 1.
+
+    Dimensions of one role stay together, and keys with the same roles do alike.
+    """
+    alike: dict[tuple[Factor, ...], list[Key]] = {}
+    for key, rows in plan.items():
+        roles = dict.fromkeys(leaders[key, dim] for dim, n in rows if n > 1)
+        alike.setdefault(tuple(roles), []).append(key)
+    for roles, keys in alike.items():
+        for order in islice(permutations(roles), 1, None):
+            yield {**plan, **{key: _ordered(plan, key, order, leaders) for key in keys}}
+
+
+def _ordered(
+    plan: Plan, key: Key, order: Sequence[Factor], leaders: Mapping[Factor, Factor]
+) -> Loops:
+    """Return the loops of a key with those above factor 1 outermost, in an order."""
+    rank = {role: position for position, role in enumerate(order)}
+    last = len(order)
+    return tuple(
+        sorted(
+            plan[key],
+            key=lambda loop: rank[leaders[key, loop[0]]] if loop[1] > 1 else last,
+        )
+    )
 
 
 def _chosen(plan: Plan, values: Values, index: int) -> Plan:

@@ -8,9 +8,11 @@ same kinds of ops have the same loops.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -28,10 +30,11 @@ from comet.cost.from_ir.capacity import Bytes, Sizes, spare_bytes
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import problem_of
 from comet.dialects.arch import SystemOp
+from comet.dialects.collective.state import States
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import element_type_of, extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
-from comet.dialects.schedule.analysis import assign_combiners
+from comet.dialects.schedule.analysis import needed_combiners, states_around
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import compute_block
@@ -40,6 +43,9 @@ from comet.passes.comet.lower_to_comet.tree import COMPUTE
 from comet.passes.schedule.node_names import nest_number, node_kinds, node_level
 from comet.passes.schedule.plan_string import PlanEntry, cuttable, plan_nodes
 from comet.passes.schedule.retile import retile, set_loops
+
+EQUAL_PARTS = 4
+"""How many loops of one role change together, at least."""
 
 CLASSES = ("contract", "reduce", "map")
 """The kinds of ops whose nodes have the same loops."""
@@ -55,6 +61,13 @@ Path: TypeAlias = tuple[int, ...]
 
 Values: TypeAlias = Mapping[Factor, NDArray[np.int64]]
 """The factor of each loop, one array element per candidate."""
+
+
+Use: TypeAlias = tuple[str, int, int, int]
+"""An op, the position of a value in it, an axis of the value, and its extent."""
+
+Role: TypeAlias = tuple[str, frozenset[tuple[Use, int]]]
+"""The level of a loop, and how often its dimension is used in each way below it."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +99,38 @@ class Template:
     def loops(self) -> Mapping[Key, tuple[str, ...]]:
         """The dimensions that every node of a key can loop over, outermost first."""
         legal: dict[Key, dict[str, bool]] = {}
+        roots = dict.fromkeys(node.outermost for node in self.nodes)
+        around = {node: s for root in roots for node, s in states_around(root).items()}
         for node, key in self.keys.items():
             for dim in cuttable(node):
                 known = legal.setdefault(key, {})
-                known[dim] = known.get(dim, True) and _can_loop(node, dim)
+                legal_so_far = known.get(dim, True)
+                known[dim] = legal_so_far and _can_loop(node, dim, around[node])
         return {
             key: tuple(dim for dim, allowed in dims.items() if allowed)
             for key, dims in legal.items()
+        }
+
+    @cached_property
+    def leaders(self) -> Mapping[Factor, Factor]:
+        """
+        The first loop with the same role for each loop.
+
+        Loops have one role if they are of one level, and ops of the same kinds and
+        extents use their dimensions: those of the equal parts of a long program. With
+        fewer than EQUAL_PARTS of them, each has its own.
+        """
+        alike: dict[Role, list[Factor]] = {}
+        for key, dims in self.loops.items():
+            uses = _uses([node for node in self.nodes if self.keys[node] == key])
+            for dim in dims:
+                role = key[0], frozenset(uses[dim].items())
+                alike.setdefault(role, []).append((key, dim))
+        groups = alike.values()
+        return {
+            factor: group[0] if len(group) >= EQUAL_PARTS else factor
+            for group in groups
+            for factor in group
         }
 
     @cached_property
@@ -330,6 +368,19 @@ def _same_function(module: ModuleOp, func: FuncOp) -> FuncOp:
     )
 
 
+def _uses(nodes: Sequence[TemporalOp]) -> Mapping[str, Counter[Use]]:
+    """Return how often each dimension is used in each way by the ops in some nodes."""
+    found: dict[str, Counter[Use]] = {}
+    for op in chain.from_iterable(node.walk() for node in nodes):
+        if isinstance(op, COMPUTE):
+            what = " ".join([op.name, *map(str, op.properties.values())])
+            for position, value in enumerate((*op.operands, *op.results)):
+                for axis, (dim, extent) in enumerate(extents_of(value).items()):
+                    use = (what, position, axis, extent)
+                    found.setdefault(dim, Counter())[use] += 1
+    return found
+
+
 def _keys(nodes: Sequence[TemporalOp]) -> dict[TemporalOp, Key]:
     """
     Return which nodes have the same factors: those of one level and one class of ops.
@@ -373,15 +424,13 @@ def _wasteful(node: TemporalOp) -> set[Combiner]:
     return {Combiner.FOLD, Combiner.SAME} if above else {Combiner.FOLD}
 
 
-def _can_loop(node: TemporalOp, dim: str) -> bool:
+def _can_loop(node: TemporalOp, dim: str, around: States) -> bool:
     """Return whether the body of `node` can run tile by tile along `dim`."""
     if node.init_args():
         return True
-    root = node.outermost
     set_loops(node, (LoopAttr(dim, 1),))
     try:
-        assign_combiners(root)
-        return not set(node.combiners) & _wasteful(node)
+        return not set(needed_combiners(node, around)) & _wasteful(node)
     except VerifyException:
         return False
     finally:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from semantics import run_passes
+from semantics import parse_module, run_passes
 from tile_trees import fused, only_function
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.accelerator.factors import with_factors
 from comet.cost.accelerator.hardware import Hardware
@@ -13,8 +13,11 @@ from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.model import price, price_many
 from comet.cost.accelerator.problem import Problem
 from comet.dialects.arch import attached_system
+from comet.dialects.schedule.analysis import assign_combiners
+from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.passes.annotate_cost.accelerator import lowered_estimate
-from comet.passes.schedule.plan_string import format_plan
+from comet.passes.schedule.plan_string import cuttable, format_plan
+from comet.passes.schedule.retile import set_loops
 from comet.passes.schedule.tile.accelerator import (
     divisors,
     factors_of,
@@ -22,7 +25,7 @@ from comet.passes.schedule.tile.accelerator import (
     neighbours,
     search,
 )
-from comet.passes.schedule.tile.template import Candidates, Template, make_template
+from comet.passes.schedule.tile.template import Candidates, Key, Template, make_template
 
 STRATEGIES = ("none", "isolate_contractions", "partial", "full")
 
@@ -63,11 +66,80 @@ def test_row_reductions_are_not_cut_outside_of_what_they_feed():
 def test_a_neighbour_is_tried_once_and_differs():
     template = template_of("none")
     plan = finest(template)
-    columns = neighbours(template, plan)
+    columns = neighbours(template, plan, template.leaders)
     tried = np.stack([*columns.values()], axis=1)
     assert len(np.unique(tried, axis=0)) == len(tried)
     changed = (tried != np.array([*factors_of(plan).values()])).sum(axis=1)
     assert set(changed) == {1, 2}
+
+
+def chain_template(strategy: str) -> Template:
+    """Return the tile tree of five products, each normalised, of the one before."""
+    left, right, scale = "tensor<8x8xf16>", "tensor<8x8xf16>", "tensor<8xf16>"
+    types = f"({left}, {right}, {scale}) -> {left}"
+    args = [f"%b{i}: {right}, %g{i}: {scale}" for i in range(5)]
+    ops = [
+        f"%y{i + 1} = compound.gemm_rmsnorm %y{i}, %b{i}, %g{i} epsilon 1.0 : {types}"
+        for i in range(5)
+    ]
+    lines = (
+        f"func.func @f(%y0: {left}, {', '.join(args)}) -> {left} {{",
+        *ops,
+        f"func.return %y5 : {left}\n}}",
+    )
+    module = run_passes(
+        parse_module("\n".join(lines)),
+        'attach-hardware{path="samples/hardware/edge.yaml"},'
+        f"decompose{{accumulator=input}},fuse{{strategy={strategy}}}",
+    )
+    return make_template(only_function(module), attached_system(module))
+
+
+def test_loops_of_equal_parts_change_together():
+    template = chain_template("full")
+    contract = ("OB", "contract")
+    leaders = {dim: template.leaders[contract, dim][1] for dim in ("M", "K", "N", "N4")}
+    assert leaders == {dim: dim for dim in leaders}
+    assert {template.leaders[contract, dim][1] for dim in ("N1", "N2", "N3")} == {"N"}
+    columns = neighbours(template, finest(template), template.leaders)
+    assert (columns[contract, "N"] == columns[contract, "N2"]).all()
+    assert (columns[contract, "N"] != columns[contract, "N4"]).any()
+
+
+def test_equal_nests_have_equal_factors():
+    template = chain_template("isolate_contractions")
+    assert search(template).entries()
+    contract, maps = ("OB", "5/contract"), ("OB", "6/map")
+    assert template.leaders[contract, "N1"] == (("OB", "1/contract"), "K")
+    assert template.leaders[contract, "N2"] == (("OB", "1/contract"), "N")
+    assert template.leaders[maps, "N2"] == (("OB", "2/map"), "N")
+
+
+def test_a_program_without_equal_parts_has_no_loops_that_change_together():
+    for strategy in STRATEGIES:
+        leaders = template_of(strategy).leaders
+        assert all(factor == leader for factor, leader in leaders.items())
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_loops_of_a_key_are_those_that_the_whole_tree_allows(strategy: str):
+    template = chain_template(strategy)
+    legal: dict[Key, dict[str, bool]] = {}
+    for node, key in template.keys.items():
+        for dim in cuttable(node):
+            set_loops(node, (LoopAttr(dim, 1),))
+            try:
+                assign_combiners(node.outermost)
+                allowed = Combiner.FOLD not in node.combiners
+            except VerifyException:
+                allowed = False
+            set_loops(node, ())
+            known = legal.setdefault(key, {})
+            known[dim] = known.get(dim, True) and allowed
+    expected = {
+        key: tuple(d for d, a in dims.items() if a) for key, dims in legal.items()
+    }
+    assert template.loops == expected
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
