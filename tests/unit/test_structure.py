@@ -41,12 +41,13 @@ LAYERS = (
         "tools.diagnostics",
         "tools.extras",
         "tools.located_parser",
+        "tools.mapping_table",
         "tools.option_check",
         "tools.pass_list",
         "tools.renamed",
     ),
     ("api",),
-    ("batch",),
+    ("batch", "report"),
     ("tools",),
 )
 """Modules by layer, lowest first: a module imports none of a layer above its own."""
@@ -84,6 +85,7 @@ LATE = {
     "comet.tools.comet_explore:_explored": FLAGS,
     "comet.tools.comet_explore:_verified": FLAGS,
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
+    "comet.tools.reporting:write": "matplotlib is in an extra, and takes a second",
 }
 """The functions that import something, and why they do so late."""
 

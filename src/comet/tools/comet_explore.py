@@ -83,11 +83,6 @@ def _parser() -> ArgumentParser:
         metavar="FRACTION",
         help="stop at a gap that is proven to be at most this, as in 0.02",
     )
-    parser.add_argument("--emit", metavar="DIR", help="write the four COMET files")
-    parser.add_argument("--output", metavar="FILE", help="write the mapping as MLIR")
-    parser.add_argument(
-        "--certificate", metavar="FILE", help="write the proof of the answer"
-    )
     parser.add_argument(
         "--verify",
         metavar="FILE",
@@ -99,9 +94,32 @@ def _parser() -> ArgumentParser:
         help="keep answers in this SQLite file, and search no question twice "
         "(default: none)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    _add_outputs(parser)
     _add_flags_of_batches(parser)
     return parser
+
+
+def _add_outputs(parser: ArgumentParser) -> None:
+    """Add the flags that say what is written about the answer."""
+    parser.add_argument("--emit", metavar="DIR", help="write the four COMET files")
+    parser.add_argument("--output", metavar="FILE", help="write the mapping as MLIR")
+    parser.add_argument(
+        "--certificate", metavar="FILE", help="write the proof of the answer"
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write an HTML page on the mapping: where time and energy go, and why",
+    )
+    parser.add_argument(
+        "--compare",
+        metavar="FILE",
+        help="compare the mapping, in the report, with one that --output wrote",
+    )
+    parser.add_argument(
+        "--plots", metavar="DIR", help="write the report's plots as SVG and PNG"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_flags_of_batches(parser: ArgumentParser) -> None:
@@ -145,11 +163,12 @@ def _check(options: Namespace) -> None:
     elif options.input is None or options.hardware is None:
         raise UsageError(f"name a program and its --hardware; see {TOOL} --help")
     if options.batch is not None or options.compare_strategies:
-        _expect_none(
-            options, ("emit", "output", "certificate"), "the answer to one question"
-        )
+        outputs = ("emit", "output", "certificate", "report", "plots", "compare")
+        _expect_none(options, outputs, "the answer to one question")
     if not options.compare_strategies:
         _expect_none(options, ("csv", "plot"), "what --compare-strategies finds")
+    if options.report is None and options.plots is None and options.compare is not None:
+        raise UsageError("--compare is a part of the report; give --report too")
 
 
 def _expect_none(options: Namespace, flags: Sequence[str], what: str) -> None:

@@ -10,21 +10,30 @@ from comet.api.question import NOTHING, Question
 from comet.api.source import Source
 from comet.batch.store import Store, recalled
 from comet.tools.progress_bar import ProgressBar
+from comet.tools.reporting import Reporting
 
 
 def explored(options: Namespace) -> Answer:
     """Search, write the files that the flags ask for, and return the answer."""
     program, hardware = Source.read(options.input), Source.read(options.hardware)
-    question = question_of(options, program, hardware)
-    with ProgressBar() as progress:
-        answer = recalled(question, store_of(options), progress)
+    question, store = question_of(options, program, hardware), store_of(options)
+    reporting = Reporting.of(options)
+    answer = _searched(question, store)
     if options.emit is not None:
         answer.emit(options.emit)
     if options.output is not None:
         Path(options.output).write_text(answer.mlir(), encoding="utf-8")
     if options.certificate is not None:
         Path(options.certificate).write_text(answer.certificate(), encoding="utf-8")
+    if reporting is not None:
+        reporting.write(question, answer, lambda other: _searched(other, store))
     return answer
+
+
+def _searched(question: Question, store: Store | None) -> Answer:
+    """Return an answer, and show meanwhile how far the search is."""
+    with ProgressBar() as progress:
+        return recalled(question, store, progress)
 
 
 def question_of(options: Namespace, program: Source, hardware: Source) -> Question:

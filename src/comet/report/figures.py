@@ -1,0 +1,221 @@
+"""What the cost models say about one mapping, as data with units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.cost.accelerator.breakdown import Breakdown, Traffic, breakdown
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.model import price
+from comet.cost.accelerator.problem import Collective, Leaf, Problem, Tile
+from comet.cost.accelerator.report import unit_work
+from comet.cost.accelerator.scaling import Gain, gains
+from comet.cost.estimate import Estimate, ModelName
+from comet.cost.from_ir.mapping import problem_of, system_hardware
+from comet.dialects.comet import MappingOp
+from comet.report.timeline import Slice, timeline
+from comet.tools.mapping_table import MappingRow, mapping_rows
+
+MORE = 1.1
+"""How much more of each resource is priced."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """One node of the tile tree."""
+
+    index: int
+    kind: str
+    """tile, collective or operation."""
+    row: MappingRow
+    cycles: float
+    """All executions, one after the other, children included; 0 of an operation."""
+    executions: float
+    children: tuple[TreeNode, ...]
+
+
+@dataclass(frozen=True)
+class Room:
+    """The largest demand of one instance of a memory level."""
+
+    level: str
+    capacity: int
+    """Bytes."""
+    parts: Mapping[str, float]
+    """Bytes by tensor, of the tiles that are there at the same time."""
+
+    @property
+    def used(self) -> float:
+        """Bytes in all."""
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A memory level in the roofline."""
+
+    level: str
+    bandwidth: float
+    """Bytes per cycle to the children, of all instances together."""
+    intensity: float
+    """Points of the iteration space per byte that the level reads or writes."""
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The unit with the most to do, and the memories that feed it."""
+
+    unit: str
+    peak: float
+    """Points of the iteration space per cycle, all instances together."""
+    reached: float
+    """The same, over the whole run."""
+    roofs: tuple[Roof, ...]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a report shows of one mapping."""
+
+    model: ModelName
+    latency: float
+    """Cycles."""
+    energy: float
+    """pJ."""
+    parts: Breakdown
+    rooms: tuple[Room, ...]
+    roofline: Roofline
+    gains: tuple[Gain, ...]
+    tree: TreeNode
+    slices: tuple[Slice, ...]
+
+    @property
+    def edp(self) -> float:
+        """The product of energy and latency, in pJ x cycles."""
+        return self.energy * self.latency
+
+    @property
+    def energy_by_level(self) -> dict[str, float]:
+        """The pJ of each level, unit and network."""
+        return {name: sum(row.values()) for name, row in self.parts.energy.items()}
+
+    @property
+    def traffic_by_level(self) -> dict[str, tuple[Traffic, ...]]:
+        """The traffic of each memory level, in the order of levels."""
+        return grouped(self.parts.traffic, [one.level for one in self.parts.traffic])
+
+    @property
+    def bottleneck(self) -> str:
+        """What limits the latency, as a sentence."""
+        term = max(self.parts.terms, key=lambda term: term.cycles)
+        (level, what), busy = max(self.parts.busy.items(), key=lambda item: item[1])
+        gain = min(self.gains, key=lambda gain: gain.latency)
+        return (
+            f"The largest part of the latency is {term.name} "
+            f"({percent(term.cycles, self.latency)}); the busiest component, "
+            f"{level} ({what}), needs {percent(busy, self.latency)} of the time; what "
+            f"helps most is the {gain.resource}: 10 % more saves "
+            f"{percent(self.latency - gain.latency, self.latency)}."
+        )
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a part in percent of the whole."""
+    return f"{100 * part / whole:.1f} %"
+
+
+def grouped(items: Sequence[T], keys: Sequence[str]) -> dict[str, tuple[T, ...]]:
+    """Return the items by key, in the order of their first item."""
+    pairs = list(zip(keys, items, strict=True))
+    return {key: tuple(i for k, i in pairs if k == key) for key in dict.fromkeys(keys)}
+
+
+def figures_of(module: ModuleOp, model: ModelName) -> Figures:
+    """
+    Return the figures of the mapping in a module at the level `comet`.
+
+    Raises CostError if there is none, or if the model cannot price it.
+    """
+    problem, hardware = problem_of(module), system_hardware(module)
+    estimate = price(problem, hardware, model)
+    parts = breakdown(problem, hardware, model)
+    rows = _rows(module, problem)
+    return Figures(
+        model,
+        estimate.latency,
+        estimate.energy,
+        parts,
+        tuple(_rooms(parts, hardware)),
+        _roofline(problem, hardware, estimate, parts),
+        gains(problem, hardware, model, MORE),
+        _tree(problem, estimate, rows),
+        timeline(problem, hardware, model, {i: _name(row) for i, row in rows.items()}),
+    )
+
+
+def _rows(module: ModuleOp, problem: Problem) -> dict[int, MappingRow]:
+    """Return the description of each node of the mapping, by node index."""
+    mapping = next(op for op in module.ops if isinstance(op, MappingOp))
+    nodes, rows = problem.nodes, mapping_rows(mapping.root)
+    return {node.index: row for node, row in zip(nodes, rows, strict=True)}
+
+
+def _name(row: MappingRow) -> str:
+    """Return the short name of a node: where it moves tiles, or what it computes."""
+    kind, where, factors, what, _ = row.cells
+    if kind in ("temporal", "spatial"):
+        return f"{where} {factors}"
+    return f"{kind} {what}"
+
+
+_KINDS = {Tile: "tile", Collective: "collective", Leaf: "operation"}
+
+
+def _tree(
+    problem: Problem, estimate: Estimate, rows: Mapping[int, MappingRow]
+) -> TreeNode:
+    """Return the tile tree; nodes have no cycles under `ideal`."""
+    costs = {node.index: node for node in estimate.nodes}
+
+    def made(index: int) -> TreeNode:
+        node, cost = by_index[index], costs.get(index)
+        children = node.children if isinstance(node, Tile) else ()
+        runs = 0.0 if cost is None else cost.executions
+        cycles = 0.0 if cost is None else cost.cycles * runs
+        below = tuple(made(child.index) for child in children)
+        return TreeNode(index, _KINDS[type(node)], rows[index], cycles, runs, below)
+
+    by_index = {node.index: node for node in problem.nodes}
+    return made(problem.root.index)
+
+
+def _rooms(parts: Breakdown, hardware: Hardware) -> Iterator[Room]:
+    for demand in parts.occupancy:
+        sizes = {tensor: float(size) for tensor, size in demand.parts.items() if size}
+        yield Room(demand.level, hardware.level(demand.level).memory.capacity, sizes)
+
+
+def _roofline(
+    problem: Problem, hardware: Hardware, estimate: Estimate, parts: Breakdown
+) -> Roofline:
+    """Return the roofline of the unit whose iteration spaces are the largest."""
+    works = tuple(unit_work(problem, hardware))
+    by_unit = grouped(works, [work.unit for work in works])
+    unit, own = max(by_unit.items(), key=lambda item: sum(w.points for w in item[1]))
+    points = sum(work.points for work in own)
+    roofs: list[Roof] = []
+    for name, traffic in grouped(
+        parts.traffic, [one.level for one in parts.traffic]
+    ).items():
+        level = hardware.level(name)
+        rate = level.memory.child_read_bandwidth * level.total_instances
+        moved = sum(one.read + one.written for one in traffic)
+        roofs.append(Roof(name, rate, points / moved))
+    peak = points / sum(work.cycles for work in own)
+    return Roofline(unit, peak, points / estimate.latency, tuple(roofs))

@@ -1,0 +1,81 @@
+"""The best mappings between latency and energy that searches have found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from comet.api.answer import Answer
+from comet.api.question import Question
+from comet.passes.explore.certificate import OBJECTIVES
+
+MOST_SECONDS = 10.0
+"""How long a further search may take at most."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One mapping."""
+
+    label: str
+    """What was minimized."""
+    latency: float
+    """Cycles."""
+    energy: float
+    """pJ."""
+    chosen: bool
+    """Whether the report is about it."""
+
+
+def front_of(
+    question: Question, answer: Answer, search: Callable[[Question], Answer]
+) -> tuple[Point, ...]:
+    """
+    Return the best mappings for each objective, without those that another beats.
+
+    The others are searched for, each for a few seconds; not if the search for the
+    answer was interrupted. A mapping between these points may be as good.
+    """
+    if _interrupted(question, answer):
+        return ()
+    answers = {question.objective: answer}
+    seconds = min(question.time_limit, MOST_SECONDS)
+    for objective in OBJECTIVES:
+        if objective not in answers:
+            other = replace(question, objective=objective, time_limit=seconds)
+            answers[objective] = search(other)
+    points = [
+        Point(name, one.latency_cycles, one.energy_pj, one is answer)
+        for name, one in answers.items()
+    ]
+    return not_beaten(points)
+
+
+def _interrupted(question: Question, answer: Answer) -> bool:
+    """Whether a search ended before its time, and before its gap was closed."""
+    early = answer.seconds < question.time_limit
+    return early and answer.gap_percent > 100 * question.tolerance + 1e-9
+
+
+def not_beaten(points: list[Point]) -> tuple[Point, ...]:
+    """
+    Return the points that no other is better than, by latency.
+
+    Equal points are one, with the labels of all; the chosen point always stays.
+    """
+    merged: dict[tuple[float, float], Point] = {}
+    for point in points:
+        key = point.latency, point.energy
+        known = merged.get(key, replace(point, label=""))
+        label = ", ".join(filter(None, (known.label, point.label)))
+        merged[key] = replace(point, label=label, chosen=known.chosen or point.chosen)
+    left = [
+        point
+        for key, point in merged.items()
+        if point.chosen
+        or not any(
+            other != key and other[0] <= key[0] and other[1] <= key[1]
+            for other in merged
+        )
+    ]
+    return tuple(sorted(left, key=lambda point: (point.latency, point.energy)))

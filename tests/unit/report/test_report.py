@@ -1,0 +1,314 @@
+"""The page on a mapping: a file that is well formed, complete, and true."""
+
+import gzip
+import json
+import re
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from paths import COST_DATA, ROOT
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.api.exploring import explore
+from comet.api.functions import compile as compiled
+from comet.api.question import Question
+from comet.api.source import Source
+from comet.codegen.comet.reader import read_files
+from comet.cost.accelerator.model import price
+from comet.cost.estimate import CostError, ModelName
+from comet.cost.from_ir.mapping import problem_of, system_hardware
+from comet.report.figures import Figures, TreeNode, figures_of
+from comet.report.front import Point, front_of, not_beaten
+from comet.report.page import Report, conserved, report_of
+from comet.report.timeline import Slice, chrome_trace, timeline
+from comet.tools.comet_explore import main
+
+PROGRAM = ROOT / "samples/gemm_softmax.mlir"
+HARDWARE = ROOT / "samples/hardware/edge.yaml"
+ONE = "{dim: 'N:cx,cy;M:kx,ky', strategy: full, stream: false, pad: none}"
+ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
+RUNS: list[dict[str, str]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
+VOID = {"meta", "use", "path", "br", "rect"}
+"""Elements that may have no end tag."""
+
+
+@cache
+def question() -> Question:
+    """A search that ends with the first mapping it finds."""
+    return Question(
+        Source.read(PROGRAM),
+        Source.read(HARDWARE),
+        Source(ONE, "one.yaml"),
+        tolerance=0.99,
+    )
+
+
+@cache
+def report() -> Report:
+    """Its report, with the default mapping of the same program to compare with."""
+    answer = explore(question())
+    points = (
+        Point("latency", answer.latency_cycles, answer.energy_pj, True),
+        Point("energy", 2 * answer.latency_cycles, answer.energy_pj / 2, False),
+    )
+    return report_of(question(), answer, points, ("other.mlir", default()))
+
+
+@cache
+def page() -> str:
+    """Its page."""
+    return report().html()
+
+
+@cache
+def default() -> ModuleOp:
+    """The default mapping of the same program."""
+    return compiled(PROGRAM, hardware=HARDWARE).module
+
+
+@cache
+def figures(model: ModelName) -> Figures:
+    """The figures of the default mapping."""
+    return figures_of(default(), model)
+
+
+class Reader(HTMLParser):
+    """Checks that tags are balanced, and collects attributes and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.values: list[tuple[str, str]] = []
+        self.tags = Counter[str]()
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.values += ((name, value or "") for name, value in attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.values += ((name, value or "") for name, value in attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.text += data
+
+    def named(self, name: str) -> list[str]:
+        """The values of an attribute."""
+        return [value for key, value in self.values if key == name]
+
+
+def test_page_is_well_formed() -> None:
+    """Tags are balanced, identifiers unique, and every link to one has its target."""
+    reader = Reader(page())
+    assert not reader.open
+    names = reader.named("id")
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+    links = [link for link in reader.named("href") if link.startswith("#")]
+    assert {link[1:] for link in links} <= set(names)
+    assert len(links) > 10
+
+
+def test_page_needs_no_other_file() -> None:
+    """It is small, and names nothing that a browser would fetch."""
+    reader = Reader(page())
+    assert len(page().encode()) < 1_000_000
+    links = reader.named("href") + reader.named("src")
+    assert all(link.startswith(("#", "data:")) for link in links)
+    assert re.findall(r"url\((?!#)", page()) == []
+    assert re.findall(r"https?://", page()) == []
+    assert "@import" not in page()
+
+
+def test_page_is_complete_without_its_script() -> None:
+    """Every figure stands in the text, and every plot in the page."""
+    reader = Reader(re.sub(r"(?s)<script>.*</script>", "", page()))
+    shown, it = reader.text, report()
+    assert f"{it.figures.latency:,.0f}" in shown
+    assert f"{it.figures.energy:,.0f}" in shown
+    assert "proven" in shown
+    assert it.figures.bottleneck in shown
+    for term in it.figures.parts.terms:
+        assert term.meaning in shown
+    for one in it.figures.parts.traffic:
+        assert f"{one.read:,.0f}" in shown
+    for room in it.figures.rooms:
+        assert f"{room.capacity:,}" in shown
+    for gain in it.figures.gains:
+        assert gain.resource in shown
+    for path in (PROGRAM, HARDWARE):
+        assert sha256(path.read_bytes()).hexdigest() in shown
+    assert it.answer.pipeline in shown.replace("'\"'\"'", "'")
+    assert reader.tags["svg"] == len(it.plots) == 8
+    assert reader.tags["li"] == sum(map(_size, _trees(it)))
+
+
+def _trees(it: Report) -> list[TreeNode]:
+    assert it.other is not None
+    return [it.figures.tree, it.other.figures.tree]
+
+
+def _size(tree: TreeNode) -> int:
+    return 1 + sum(map(_size, tree.children))
+
+
+def test_page_is_light_or_dark() -> None:
+    """Plots have the colours of the page, which has two sets of them."""
+    assert "prefers-color-scheme: dark" in page()
+    plots = "".join(re.findall(r"(?s)<svg.*?</svg>", page()))
+    assert "var(--c0)" in plots
+    assert set(re.findall(r"#[0-9a-f]{6}\b", plots)) <= {"#000000", "#ffffff"}
+
+
+def test_the_sums_of_a_page_are_its_headline() -> None:
+    """A sum that is not what it should be is said to differ."""
+    assert "differs" not in page()
+    assert page().count("= the latency") == 1
+    assert page().count("= the energy") == 1
+    levels = report().figures.traffic_by_level
+    assert page().count("= the model") == len(levels)
+    assert conserved(1.0, 1.0 + 1e-12, "it") == "= it"
+    assert conserved(1.5, 1.0, "it") == "differs from it by 0.5"
+
+
+def test_collectives_are_nodes_of_the_tree() -> None:
+    tree = re.findall(r'<li class="collective" data-node="\d+">', page())
+    assert len(tree) >= 2
+
+
+@pytest.mark.parametrize("model", ["paper", "ideal"])
+def test_figures_are_the_price(model: ModelName) -> None:
+    """Terms, and levels, add up; what limits is named."""
+    found = figures(model)
+    terms = sum(term.cycles for term in found.parts.terms)
+    assert terms == pytest.approx(found.latency)
+    assert sum(found.energy_by_level.values()) == pytest.approx(found.energy)
+    assert "10 % more saves" in found.bottleneck
+    assert all(room.used <= room.capacity for room in found.rooms)
+    assert found.roofline.reached < found.roofline.peak
+
+
+@pytest.mark.parametrize("model", ["paper", "ideal"])
+def test_timeline_is_as_long_as_the_run(model: ModelName) -> None:
+    found = figures(model)
+    expect_a_timeline(found.slices, found.latency)
+
+
+def expect_a_timeline(slices: Sequence[Slice], latency: float) -> None:
+    """What is in one row does not overlap, and nothing is outside of the run."""
+    rows = sorted(slices, key=lambda one: (one.row, one.start))
+    slack = 1e-6 * latency
+    for one, after in pairwise(rows):
+        if one.row == after.row:
+            assert one.start + one.cycles <= after.start + slack
+    assert max(one.start + one.cycles for one in slices) == pytest.approx(latency)
+    assert min(one.start for one in slices) == 0
+    assert min(one.cycles for one in slices) >= 0
+
+
+@pytest.mark.parametrize("run", RUNS[::5], ids=lambda run: run["id"])
+def test_timeline_of_recorded_mappings(run: dict[str, str]) -> None:
+    """Of those too whose nodes overlap."""
+    names = ("problem", "mapping", "constants")
+    texts = {f"{name}.yaml": run[name] for name in names}
+    module = read_files({"arch.yaml": ARCHS[run["arch"]], **texts})
+    problem, hardware = problem_of(module), system_hardware(module)
+    try:
+        latency = price(problem, hardware, "paper").latency
+    except CostError as error:
+        pytest.skip(str(error))
+    named = {node.index: node.name for node in problem.nodes}
+    expect_a_timeline(timeline(problem, hardware, "paper", named), latency)
+
+
+def test_trace_is_in_the_page() -> None:
+    """The link holds the file that Perfetto opens."""
+    found = re.search(r"data:application/gzip;base64,([^\"]+)", page())
+    assert found is not None
+    trace = json.loads(gzip.decompress(b64decode(found[1])))
+    slices = report().figures.slices
+    assert trace == json.loads(chrome_trace(slices, "gemm_softmax on edge"))
+    assert len(trace["traceEvents"]) == 1 + len(slices)
+    whole = max(event.get("dur", 0) for event in trace["traceEvents"])
+    assert whole == pytest.approx(report().figures.latency)
+
+
+def test_front_has_no_mapping_that_another_beats() -> None:
+    """Equal ones are one; the chosen one stays."""
+    a, b = Point("latency", 1, 4, True), Point("energy", 4, 1, False)
+    worse, equal = Point("edp", 4, 2, False), Point("edp", 1, 4, False)
+    assert not_beaten([b, worse, a]) == (a, b)
+    assert not_beaten([a, b, equal]) == (Point("latency, edp", 1, 4, True), b)
+    kept = Point("edp", 4, 2, True)
+    assert kept in not_beaten([kept, b, Point("latency", 1, 4, False)])
+
+
+def test_nothing_is_searched_after_an_interrupt() -> None:
+    """The gap is open, and the time was not up."""
+    answer = explore(question())
+    asked = Question(question().program, question().hardware, time_limit=600)
+    assert answer.gap_percent > 0
+    assert front_of(asked, answer, explore) == ()
+
+
+def test_plots_are_files(tmp_path: Path) -> None:
+    plot = report().plots[0]
+    plot.save(tmp_path)
+    assert (tmp_path / "waterfall.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "waterfall.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_explore_writes_a_report(tmp_path: Path) -> None:
+    """Also one that searched for the other objectives."""
+    limits, out = tmp_path / "one.yaml", tmp_path / "r.html"
+    limits.write_text(ONE)
+    flags = ["--constraints", str(limits), "--tolerance", "0.99", "--report", str(out)]
+    main([str(PROGRAM), "--hardware", str(HARDWARE), *flags])
+    reader = Reader(out.read_text())
+    assert not reader.open
+    assert "best found for" in reader.text
+    assert f"--constraints {limits}" in reader.text
+
+
+def refused(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    """What the tool says about flags that it refuses."""
+    with pytest.raises(SystemExit, match="1"):
+        main([str(PROGRAM), "--hardware", str(HARDWARE), *flags])
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert len(said) < 800
+    return said
+
+
+def test_a_missing_package_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("comet.report.PACKAGES", ("comet_has_no_such_package",))
+    said = refused(capsys, "--report", "r.html")
+    assert "pip install 'comet-compiler[report]'" in said
+    assert "comet_has_no_such_package" in said
+
+
+def test_compare_needs_a_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--report" in refused(capsys, "--compare", "other.mlir")
+
+
+def test_compare_needs_a_mapping(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "--report", "r.html", "--compare", str(PROGRAM))
+    assert "'comet.problem'" in said
