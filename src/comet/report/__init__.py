@@ -7,9 +7,7 @@ A mapping as one HTML page: where its time and energy go, and what would change 
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from comet.tools.diagnostics import UsageError
+from comet.tools.extras import loaded
 
 PACKAGES = ("jinja2", "matplotlib")
 """What the extra `report` installs."""
@@ -18,8 +16,4 @@ PACKAGES = ("jinja2", "matplotlib")
 def require_packages() -> None:
     """Raise UsageError if a package is missing that a report is made with."""
     for name in PACKAGES:
-        if find_spec(name) is None:
-            raise UsageError(
-                f"a report needs the package {name}, which is in the extra 'report'; "
-                "install it by: pip install 'comet-compiler[report]'"
-            )
+        loaded(name, "report", "a report")
