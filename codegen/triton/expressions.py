@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     i1,
     i32,
     i64,
@@ -20,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.python_text import Expr, Precedence, call, infix, tuple_of
-from comet.dialects.tl import blocks, memory, remote
+from comet.dialects.tl import ForOp, blocks, memory, remote
 from comet.dialects.tl import math as tl_math
 from comet.dialects.tl.types import (
     BinaryKind,
@@ -208,8 +209,19 @@ def _where(op: tl_math.WhereOp, read: Read) -> Expr:
 
 @prints(tl_math.CastOp)
 def _cast(op: tl_math.CastOp, read: Read) -> Expr:
-    operand = read(op.input).at(Precedence.ATOM)
-    return Expr(f"{operand}.to(tl.{type_name(op.result.type)})")
+    type_ = f"tl.{type_name(op.result.type)}"
+    if _is_of_loop(op.input):  # a Python integer in Triton's interpreter
+        return call("tl.cast", read(op.input).text, type_)
+    return Expr(f"{read(op.input).at(Precedence.ATOM)}.to({type_})")
+
+
+def _is_of_loop(value: SSAValue) -> bool:
+    """Return whether `value` is a number that is computed of a loop variable."""
+    if not isinstance(value.type, IntegerType):
+        return False
+    if isinstance(value.owner, Operation):
+        return any(map(_is_of_loop, value.owner.operands))
+    return isinstance(value.owner.parent_op(), ForOp)
 
 
 @prints(tl_math.ReduceOp)

@@ -223,6 +223,26 @@ def test_products_of_constants_are_converted(tmp_path: Path):
     assert report["ok"], report
 
 
+def test_positions_of_single_elements_are_converted(tmp_path: Path):
+    text = """
+    !n = tensor<31xf32, #compound.dims<N>>
+    !s = tensor<f32, #compound.dims<>>
+    func.func @main(%x: tensor<48x31xbf16, #compound.dims<M, N>>) -> !s {
+      %norms = compound.contract %x, %x : tensor<48x31xbf16, #compound.dims<M, N>>,
+          tensor<48x31xbf16, #compound.dims<M, N>> -> !n
+      %n = compound.index : !n
+      %sum = compound.contract %norms, %norms : !n, !n -> !s
+      %most = compound.contract %n, %n : !n, !n -> !s
+      %y = compound.map max %most, %sum : !s, !s -> !s
+      func.return %y : !s
+    }"""
+    passes = "fuse{strategy=partial between=spill},tile,outline-kernels,lower-to-triton"
+    source = emitted(text, f"{hardware('h200x1.yaml')},decompose,{passes}")
+    assert "tl.cast(n, tl.float32)  # compound.index" in source
+    (report,) = check_all({"positions": source}, tmp_path).values()
+    assert report["ok"], report
+
+
 def test_extents_have_their_element_type(tmp_path: Path):
     text = """
     !x = tensor<37xf16, #compound.dims<M>>
