@@ -87,6 +87,13 @@ class FactorSpace:
             return np.array([only])
         return divisors(self.template.extent[factor])
 
+    def beside(self, factor: Factor, chosen: Mapping[Factor, int]) -> NDArray[np.int64]:
+        """Return the values of a factor that divide what chosen ones leave."""
+        values = self._choices(factor)
+        columns = {each: np.full(values.size, n) for each, n in chosen.items()}
+        legal = Candidates(self.template, {**columns, factor: values}).divide()
+        return values[np.broadcast_to(legal, values.size)]
+
     @classmethod
     def of(cls, template: Template) -> FactorSpace:
         """Return the whole space of a template."""

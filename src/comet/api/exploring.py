@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from math import inf
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TypeAlias
 from comet.api.answer import Answer, Progress
 from comet.api.program import installed_context, parsed
 from comet.api.question import Question
+from comet.api.sampling import Sampled
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.attach_hardware import AttachHardwarePass, attach_hardware
@@ -49,7 +51,7 @@ def explore(question: Question, progress: Notify = ignored) -> Answer:
             seconds = min(exploration.seconds, question.time_limit)
             raise UsageError(
                 f"no valid mapping was found in {seconds:.3g} s; give a longer time "
-                "limit, or constrain less"
+                "limit, more samples, or fewer constraints"
             )
         return _answer(question, exploration, exploration.best)
 
@@ -61,10 +63,14 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
     constraints = read_constraints(question.constraints.text, question.constraints.name)
     attach_hardware(module, question.hardware.text, question.hardware.name)
     require_accelerator("comet-explore", attached_system(module))
-    return Exploration(
-        StructureSpace(
-            context, module, Goal(question.model, question.objective), constraints
-        ),
+    goal = Goal(question.model, question.objective)
+    search = (
+        Exploration
+        if question.sampling is None
+        else partial(Sampled, sampling=question.sampling)
+    )
+    return search(
+        StructureSpace(context, module, goal, constraints),
         question.time_limit,
         question.tolerance,
         lambda state: progress(_progress(state)),

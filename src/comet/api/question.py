@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Literal, TypeAlias, get_args
 
 from comet.api.choices import expect_one_of
 from comet.api.source import Source
@@ -13,6 +14,28 @@ from comet.tools.diagnostics import UsageError
 
 NOTHING = Source("", "constraints.yaml")
 """The file of constraints that leaves every choice open."""
+
+
+Sampler: TypeAlias = Literal["tpe", "cmaes", "nsga2"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Samples instead of an exact search; raises UsageError for a wrong field."""
+
+    sampler: Sampler = "tpe"
+    """A sampler of Optuna."""
+    seed: int = 0
+    """The same seed gives the same samples."""
+    samples: int = 1000
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        expect_one_of("sampler", self.sampler, get_args(Sampler))
+        if not 0 <= self.seed < 1 << 32:
+            raise UsageError("the seed is a number from 0 to 4294967295")
+        if self.samples < 1:
+            raise UsageError("the number of samples is positive")
 
 
 @dataclass(frozen=True)
@@ -37,6 +60,8 @@ class Question:
     """Seconds after which the search stops, with the gap that is left."""
     tolerance: float = 0.0
     """The search stops at a gap that is proven to be at most this fraction."""
+    sampling: Sampling | None = None
+    """How to sample the space; None to search it exactly."""
 
     def __post_init__(self) -> None:
         """Check the fields."""

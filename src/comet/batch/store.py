@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -57,6 +57,7 @@ def digest(question: Question) -> str:
         question.model,
         question.objective,
         question.tolerance,
+        None if question.sampling is None else asdict(question.sampling),
     )
     return sha256(json.dumps(parts).encode()).hexdigest()
 

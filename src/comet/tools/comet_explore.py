@@ -95,6 +95,7 @@ def _parser() -> ArgumentParser:
         "(default: none)",
     )
     _add_outputs(parser)
+    _add_flags_of_samplers(parser)
     _add_flags_of_batches(parser)
     return parser
 
@@ -120,6 +121,24 @@ def _add_outputs(parser: ArgumentParser) -> None:
         "--plots", metavar="DIR", help="write the report's plots as SVG and PNG"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_flags_of_samplers(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--sampler",
+        choices=("tpe", "cmaes", "nsga2"),
+        help="sample the space by Optuna instead of searching it exactly",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the sampler (default: 0)"
+    )
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="how many (default: 1000)",
+    )
 
 
 def _add_flags_of_batches(parser: ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from comet.api.answer import Answer
-from comet.api.question import NOTHING, Question
+from comet.api.question import NOTHING, Question, Sampling
 from comet.api.source import Source
 from comet.batch.store import Store, recalled
 from comet.tools.progress_bar import ProgressBar
@@ -47,6 +47,9 @@ def question_of(options: Namespace, program: Source, hardware: Source) -> Questi
         options.objective,
         options.time_limit,
         options.tolerance,
+        None
+        if options.sampler is None
+        else Sampling(options.sampler, options.seed, options.samples),
     )
 
 

@@ -13,7 +13,7 @@ from programs import graph_text
 
 from comet.api.answer import Answer
 from comet.api.exploring import explore
-from comet.api.question import Question
+from comet.api.question import Question, Sampling
 from comet.api.source import Source
 from comet.batch import store as store_module
 from comet.batch.store import Store, digest, is_finished, recalled
@@ -81,6 +81,8 @@ def other_questions() -> Iterator[Question]:
     yield replace(QUESTION, model="ideal")
     yield replace(QUESTION, objective="edp")
     yield replace(QUESTION, tolerance=0.1)
+    yield replace(QUESTION, sampling=Sampling())
+    yield replace(QUESTION, sampling=Sampling(seed=1))
 
 
 def test_what_makes_another_question():

@@ -1,0 +1,169 @@
+"""
+A search by the samplers of Optuna, for spaces that are too large for an exact one.
+
+Samples are points in a cube: one number chooses the structure, one each factor among
+the divisors that are left, and one for each loop its place in the order. The bounds are
+those with which the exact search starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from time import monotonic
+from typing import Protocol, cast
+
+import numpy as np
+
+from comet.api.question import Sampler, Sampling
+from comet.cost.accelerator.factors import Loops
+from comet.cost.estimate import CostError
+from comet.passes.explore.certificate import key_text
+from comet.passes.explore.search import Exploration, Item
+from comet.passes.schedule.tile.accelerator import Factors, TilePlan, factors_of
+from comet.passes.schedule.tile.factor_space import FactorSpace, Plan
+from comet.passes.schedule.tile.template import Candidates, Factor, Key
+from comet.passes.search import Found, Goal
+from comet.tools.extras import loaded
+
+PENALTY = 1e300
+"""The value of an illegal sample; the samplers compare values only."""
+
+
+DEFAULT = Sampling()
+"""A thousand samples of TPE."""
+
+
+class Trial(Protocol):
+    """A sample of Optuna."""
+
+    def suggest_float(self, name: str, low: float, high: float, /) -> float: ...
+
+
+class Study(Protocol):
+    """A search of Optuna."""
+
+    def ask(self) -> Trial: ...
+
+    def tell(self, trial: Trial, values: float, /) -> object: ...
+
+
+def new_study(sampling: Sampling) -> Study:
+    """Return a study; raises UsageError if Optuna is not installed."""
+    optuna = loaded("optuna", "search", "a sampler")
+    if sampling.sampler == "cmaes":
+        loaded("cmaes", "search", "the sampler cmaes")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    samplers: dict[Sampler, object] = {
+        "tpe": optuna.samplers.TPESampler(seed=sampling.seed),
+        "cmaes": optuna.samplers.CmaEsSampler(
+            seed=sampling.seed, warn_independent_sampling=False
+        ),
+        "nsga2": optuna.samplers.NSGAIISampler(seed=sampling.seed),
+    }
+    return cast(Study, optuna.create_study(sampler=samplers[sampling.sampler]))
+
+
+@dataclass
+class Sampled(Exploration):
+    """A search that prices samples instead of closing parts of the space."""
+
+    sampling: Sampling = DEFAULT
+
+    def _search(self, end: float) -> None:
+        study = new_study(self.sampling)
+        self._rest = self.space.bound()
+        self.best = self._default()
+        if not self._is_above(self._rest):
+            self._realise_all(end)
+        if items := self._open():
+            names = [*dict.fromkeys(name for item in items for name in _names(item))]
+            for _ in range(self.sampling.samples):
+                if monotonic() >= end or not self._open():
+                    break
+                trial = study.ask()
+                if self.sampling.sampler == "cmaes":  # which needs all coordinates
+                    for name in names:
+                        trial.suggest_float(name, 0, 1)
+                item = items[_place(trial, "structure", len(items))]
+                study.tell(trial, self._value(item, trial))
+
+    def _realise_all(self, end: float) -> None:
+        """Realise the structures, until the time is up; each then has a bound."""
+        for structure in self.space.structures():
+            item = Item(structure, self.goal.order(structure.bound)[0])
+            self.items.append(item)
+            if not self._closed(item):
+                self._realise(item)
+            self.notify(self)
+            if monotonic() >= end:
+                return
+        self._rest = inf
+
+    def _value(self, item: Item, trial: Trial) -> float:
+        """Price a sample, keep it if it is the best, and return its value."""
+        assert item.space is not None
+        if (plan := plan_of(item.space, trial)) is None:
+            return PENALTY
+        if (found := priced(item.space, self.goal, plan)) is None:
+            return PENALTY
+        item.evaluated += 1
+        value = self.goal.order(found.cost)[0]
+        if value < self.objective:
+            self.best = self._best(item.structure, found)
+            self.notify(self)
+        return value
+
+
+def _place(trial: Trial, name: str, count: int) -> int:
+    """Return which one of several choices a sample takes."""
+    return min(int(trial.suggest_float(name, 0, 1) * count), count - 1)
+
+
+def _names(item: Item) -> Iterator[str]:
+    """Yield the names of the coordinates that say what a mapping of `item` is."""
+    assert item.space is not None
+    for key in item.space.keys:
+        for dim in item.space.template.loops[key]:
+            yield _factor_name(key, dim)
+            yield _order_name(key, dim)
+
+
+def _factor_name(key: Key, dim: str) -> str:
+    return f"{key_text(key)} {dim}"
+
+
+def _order_name(key: Key, dim: str) -> str:
+    return f"{key_text(key)} place of {dim}"
+
+
+def plan_of(space: FactorSpace, trial: Trial) -> Plan | None:
+    """Return the loops that a sample chooses; None if a fixed factor is illegal."""
+    chosen: dict[Factor, int] = {}
+    plan: dict[Key, Loops] = {}
+    for key in space.keys:
+        dims = space.template.loops[key]
+        for dim in dims:
+            values = space.beside((key, dim), chosen)
+            if not values.size:
+                return None
+            place = _place(trial, _factor_name(key, dim), values.size)
+            chosen[key, dim] = int(values[place])
+        places = {dim: trial.suggest_float(_order_name(key, dim), 0, 1) for dim in dims}
+        plan[key] = tuple(
+            (dim, chosen[key, dim]) for dim in sorted(dims, key=lambda dim: places[dim])
+        )
+    return plan
+
+
+def priced(space: FactorSpace, goal: Goal, plan: Plan) -> Found[TilePlan] | None:
+    """Return a plan with its cost, None if it is illegal."""
+    values = {factor: np.array([n]) for factor, n in factors_of(plan).items()}
+    factors = Factors(space.template, goal)
+    try:
+        matrices = Candidates(space.template, values).multiply()
+        legal = matrices & factors.room(plan, values)
+    except CostError:
+        return None
+    return factors.priced(plan) if legal.all() else None
