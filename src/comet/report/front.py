@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from comet.api.answer import Answer
 from comet.api.question import Question
 from comet.passes.explore.certificate import OBJECTIVES
+from comet.tools.diagnostics import CometError
 
 MOST_SECONDS = 10.0
 """How long a further search may take at most."""
@@ -34,7 +36,8 @@ def front_of(
     Return the best mappings for each objective, without those that another beats.
 
     The others are searched for, each for a few seconds; not if the search for the
-    answer was interrupted. A mapping between these points may be as good.
+    answer was interrupted. An objective for which nothing is found in that time has no
+    point, and a mapping between these points may be as good.
     """
     if _interrupted(question, answer):
         return ()
@@ -43,7 +46,8 @@ def front_of(
     for objective in OBJECTIVES:
         if objective not in answers:
             other = replace(question, objective=objective, time_limit=seconds)
-            answers[objective] = search(other)
+            with suppress(CometError):
+                answers[objective] = search(other)
     points = [
         Point(name, one.latency_cycles, one.energy_pj, one is answer)
         for name, one in answers.items()

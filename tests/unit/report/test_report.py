@@ -16,6 +16,7 @@ import pytest
 from paths import COST_DATA, ROOT
 from xdsl.dialects.builtin import ModuleOp
 
+from comet.api.answer import Answer
 from comet.api.exploring import explore
 from comet.api.functions import compile as compiled
 from comet.api.question import Question
@@ -29,6 +30,7 @@ from comet.report.front import Point, front_of, not_beaten
 from comet.report.page import Report, conserved, report_of
 from comet.report.timeline import Slice, chrome_trace, timeline
 from comet.tools.comet_explore import main
+from comet.tools.diagnostics import CometError
 
 PROGRAM = ROOT / "samples/gemm_softmax.mlir"
 HARDWARE = ROOT / "samples/hardware/edge.yaml"
@@ -265,6 +267,17 @@ def test_nothing_is_searched_after_an_interrupt() -> None:
     asked = Question(question().program, question().hardware, time_limit=600)
     assert answer.gap_percent > 0
     assert front_of(asked, answer, explore) == ()
+
+
+def test_an_objective_without_a_mapping_has_no_point() -> None:
+    """A search that finds nothing in its time leaves the report as it is."""
+
+    def nothing(_question: Question) -> Answer:
+        raise CometError("no valid mapping was found in 10 s")
+
+    answer = explore(question())
+    (point,) = front_of(question(), answer, nothing)
+    assert point.chosen
 
 
 def test_plots_are_files(tmp_path: Path) -> None:
