@@ -89,13 +89,15 @@ def row(case: Case, limit: float) -> list[str]:
         seconds = time.monotonic() - start
     head = [case.name, case.machine, case.model]
     if done.returncode:
-        return [*head, done.stderr.strip().splitlines()[-1][:60], "", "", ""]
+        return [*head, done.stderr.strip().splitlines()[-1][:60], *[""] * 5]
     found = cast(dict[str, float], json.loads(done.stdout))
     return [
         *head,
         f"{found['latency_cycles']:,.0f}",
         f"{found['energy_pj'] / 1e6:,.2f}",
+        f"{found['lower_bound']:,.0f}",
         "proven" if found["proven"] else f"{found['gap_percent']:.1f} %",
+        f"{found['structures_closed']} of {found['structures']}",
         f"{seconds:.1f} s",
     ]
 
@@ -109,7 +111,10 @@ def main() -> None:
     rows = [
         row(case, options.time_limit) for case in cases() if options.only in case.name
     ]
-    heads = ("case", "machine", "model", "cycles", "uJ", "gap", "wall")
+    heads = (
+        *("case", "machine", "model", "cycles", "uJ"),
+        *("lower bound", "gap", "structures closed", "wall"),
+    )
     print(markdown(heads, rows))
 
 
