@@ -223,6 +223,22 @@ def test_products_of_constants_are_converted(tmp_path: Path):
     assert report["ok"], report
 
 
+def test_tanh_is_exact_near_zero(tmp_path: Path):
+    text = """
+    !m = tensor<37xf32, #compound.dims<M>>
+    !s = tensor<f32, #compound.dims<>>
+    func.func @main(%x: !m) -> (!m, !m) {
+      %small = compound.fill 1.0e-3 : !s
+      %y = compound.map mult %x, %small : !m, !s -> !m
+      %near = compound.map tanh %y : !m -> !m
+      %far = compound.map tanh %x : !m -> !m
+      func.return %near, %far : !m, !m
+    }"""
+    source = emitted(text, f"{hardware('h200x1.yaml')},triton-distributed")
+    (report,) = check_all({"tanh": source}, tmp_path).values()
+    assert report["ok"], report
+
+
 def test_positions_of_single_elements_are_converted(tmp_path: Path):
     text = """
     !n = tensor<31xf32, #compound.dims<N>>
