@@ -210,7 +210,10 @@ def _where(op: tl_math.WhereOp, read: Read) -> Expr:
 @prints(tl_math.CastOp)
 def _cast(op: tl_math.CastOp, read: Read) -> Expr:
     type_ = f"tl.{type_name(op.result.type)}"
-    if _is_of_loop(op.input):  # a Python integer in Triton's interpreter
+    if not isinstance(element_of(op.result.type), IntegerType) and _is_of_loop(
+        op.input
+    ):
+        # It may be a Python integer in Triton's interpreter.
         return call("tl.cast", read(op.input).text, type_)
     return Expr(f"{read(op.input).at(Precedence.ATOM)}.to({type_})")
 
