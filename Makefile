@@ -5,11 +5,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.comet-installed
 
-.PHONY: help venv demo test checks matrix fuzz oracle pytest filecheck lint format types typing coverage clean
+.PHONY: help venv demo test checks exhaustive matrix fuzz oracle pytest filecheck lint format types typing coverage clean
 
 help:
 	@echo "make demo   compile a sample to COMET files and to a Triton kernel, and run it"
 	@echo "make test   run lint, types, lit and pytest"
+	@echo "make exhaustive run pytest with all combinations of what its tests vary"
 	@echo "make matrix run every program of several ranks on the CPU, for an hour or more"
 	@echo "make fuzz   try random and mutated inputs for a minute, or FUZZ_SECONDS"
 	@echo "make oracle compare what all samples compile to with what was frozen, half an hour"
@@ -32,6 +33,10 @@ test: lint checks pytest
 # Types are checked by one process, so lit has the other processor.
 checks: venv
 	$(MAKE) --jobs=2 types filecheck
+
+# Where `make pytest` takes combinations in which all values meet, this takes all of them.
+exhaustive: venv
+	EVERY_CASE=1 $(BIN)/pytest -n auto --dist loadfile
 
 # MATRIX names a part of it: make matrix MATRIX='--ranks 3 --seeds 2'
 matrix: venv

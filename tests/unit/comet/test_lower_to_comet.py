@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import dataclass
+from itertools import product
 
 import pytest
 from comet_rules import check
+from covering import covering
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from paths import ROOT
@@ -143,7 +145,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @settings(
-    max_examples=40,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -158,10 +160,12 @@ def test_emitted_files_are_legal(case: Case) -> None:
     assert [str(violation) for violation in check(write_files(module))] == []
 
 
-@pytest.mark.parametrize("operation", OPERANDS)
-@pytest.mark.parametrize("hardware", ["edge", "cloud"])
-@pytest.mark.parametrize("strategy", ["full", "partial", "none"])
-@pytest.mark.parametrize("at", ["GB", "OB"])
+@pytest.mark.parametrize(
+    ("operation", "hardware", "strategy", "at"),
+    covering(
+        product(OPERANDS, ("edge", "cloud"), ("full", "partial", "none"), ("GB", "OB"))
+    ),
+)
 def test_every_strategy_gives_legal_files(
     operation: str, hardware: str, strategy: str, at: str
 ) -> None:

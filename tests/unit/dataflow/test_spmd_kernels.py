@@ -1,8 +1,10 @@
 """Several GPUs: kernels and collectives mean what the function did, on any ranks."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
+from covering import covering
 from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
 from semantics import (
     assert_same_meaning,
@@ -24,21 +26,19 @@ SIZES = {"small": {"M": 5, "N": 13, "K": 3}, "even": {"M": 16, "N": 32, "K": 8}}
 LOWER = "fuse{strategy=auto},tile,outline-kernels"
 
 
-CASES = [(name, dim) for name in TEXTS for dim in ("M", "N")]
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("ranks", [1, 3, 8])
-@pytest.mark.parametrize(("name", "dim"), CASES)
+@pytest.mark.parametrize(
+    ("name", "dim", "ranks", "size"),
+    covering(product(TEXTS, ("M", "N"), (1, 3, 8), SIZES)),
+)
 def test_programs_of_several_ranks(name: str, dim: str, ranks: int, size: str) -> None:
     before = parse_module(TEXTS[name].format(**SIZES[size]))
     after = run_passes(before, f"{sharded(ranks, dim)},{LOWER}")
     assert_same_meaning(before, after, "f")
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
-@pytest.mark.parametrize("name", SHARED_TEXTS)
+@pytest.mark.parametrize(
+    ("name", "ranks", "size"), covering(product(SHARED_TEXTS, (2, 3, 4, 8), SIZES))
+)
 def test_programs_that_say_their_shares(name: str, ranks: int, size: str) -> None:
     before = parse_module(SHARED_TEXTS[name].format(**SIZES[size]))
     after = run_passes(before, f"{on_ranks(ranks)},{LOWER}")

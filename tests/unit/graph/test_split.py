@@ -2,9 +2,11 @@
 
 import random
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
+from covering import covering
 from named_ops import NAMED_OPS, NamedOp
 from programs import mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -58,9 +60,10 @@ func.func @main(%x: tensor<3x12xf32, #compound.dims<M, N>>)
 """
 
 
-@pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("stream", ["", "stream,"])
-@pytest.mark.parametrize("parts", [1, 2, 4, 6])
+@pytest.mark.parametrize(
+    ("parts", "stream", "ranks"),
+    covering(product((1, 2, 4, 6), ("", "stream,"), RANKS)),
+)
 def test_mean_and_variance(parts: int, stream: str, ranks: int):
     """The count of a running mean has no dimension, and one per part afterwards."""
     before = parse_module(mesh_text({"rank": ranks}) + STATISTICS)

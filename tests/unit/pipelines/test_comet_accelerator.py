@@ -1,10 +1,12 @@
 """`comet-accelerator`: the meaning after every part, its axes, its options."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 from accelerators import MACHINES, attached
 from comet_rules import check
+from covering import covering
 from named_ops import HEADS_EVEN, NAMED_OPS
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -54,29 +56,23 @@ def stages(strategy: str, at: str) -> tuple[str, ...]:
     )
 
 
-STAGED = [
-    (machine, strategy, at)
-    for machine in MACHINES
-    for index, strategy in enumerate(STRATEGIES)
-    for at in (("GB", "OB") if machine == 16 else (("GB", "OB")[index % 2],))
-]
-"""Both places of the collectives on the largest machine, and either on the others."""
+@pytest.mark.parametrize(
+    ("op", "machine", "strategy", "at", "sizes"),
+    covering(product(OPS, MACHINES, STRATEGIES, ("GB", "OB"), ODD)),
+)
+def test_every_stage_means_the_same(
+    op: str, machine: int, strategy: str, at: str, sizes: tuple[int, int, int]
+):
+    before = parse_module(graph_text(op, sizes))
+    module = run_passes(before, attached(machine))
+    for stage in stages(strategy, at):
+        module = run_stage(module, stage, sizes)
+        assert_same_meaning(before, module, "main")
 
 
-@pytest.mark.parametrize(("machine", "strategy", "at"), STAGED)
-@pytest.mark.parametrize("op", OPS)
-def test_every_stage_means_the_same(op: str, machine: int, strategy: str, at: str):
-    for sizes in ODD if at == "GB" and machine == 16 else ODD[:1]:
-        before = parse_module(graph_text(op, sizes))
-        module = run_passes(before, attached(machine))
-        for stage in stages(strategy, at):
-            module = run_stage(module, stage, sizes)
-            assert_same_meaning(before, module, "main")
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("machine", "op", "strategy"), covering(product(MACHINES, OPS, STRATEGIES))
+)
 def test_short_and_empty_shares_mean_the_same(machine: int, op: str, strategy: str):
     for sizes in RAGGED:
         before = parse_module(graph_text(op, sizes))
@@ -86,12 +82,13 @@ def test_short_and_empty_shares_mean_the_same(machine: int, op: str, strategy: s
         assert_same_meaning(before, module, "main")
 
 
+KINDS = ("gather", "reduce_scatter_all_gather", "reduce_broadcast")
+
+
 @pytest.mark.parametrize(
-    "kind", ["gather", "reduce_scatter_all_gather", "reduce_broadcast"]
+    ("op", "strategy", "at", "kind"),
+    covering(product(OPS, STRATEGIES, ("GB", "OB"), KINDS)),
 )
-@pytest.mark.parametrize("at", ["GB", "OB"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("op", OPS)
 def test_other_collectives_mean_the_same(op: str, strategy: str, at: str, kind: str):
     before = parse_module(graph_text(op, (13, 3, 32)))
     after = run_passes(before, attached(16))
@@ -102,9 +99,9 @@ def test_other_collectives_mean_the_same(op: str, strategy: str, at: str, kind: 
     assert_same_meaning(before, after, "main")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("machine", [1, 16])
+@pytest.mark.parametrize(
+    ("machine", "op", "strategy"), covering(product((1, 16), OPS, STRATEGIES))
+)
 def test_searched_factors_mean_the_same(machine: int, op: str, strategy: str):
     sizes = (7, 5, 48)
     before = parse_module(graph_text(op, sizes))
@@ -238,10 +235,9 @@ def latency(mapping: MappingOp) -> float:
     return estimate.latency
 
 
-@pytest.mark.parametrize("strategy", ["partial", "full"])
-def test_attention_is_streamed_where_that_is_cheaper(strategy: str):
+def test_attention_is_streamed_where_that_is_cheaper():
     module = parse_module(ATTENTION.text(HEADS_EVEN))
-    options = f"strategy={strategy} dim=H,M"
+    options = "strategy=full dim=H,M"
     chosen = mapping_of(module, options)
     ways = {
         way: latency(mapping_of(module, f"{options} stream={way}"))

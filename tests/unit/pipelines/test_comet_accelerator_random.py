@@ -1,7 +1,10 @@
 """`comet-accelerator` on random shapes and legal factors: files that break no rule."""
 
+from itertools import product
+
 import pytest
 from comet_rules import check
+from covering import covering
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import graph_text
@@ -18,6 +21,7 @@ from comet.passes.schedule.tile.template import make_template
 EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 12, 16, 32, 48, 64, 80])
 SHAPES = st.tuples(EXTENTS, EXTENTS, st.sampled_from([1, 6, 7, 16, 32, 48, 96]))
 OPS = ("gemm_softmax", "gemm_layernorm")
+STRATEGIES = ("none", "isolate_contractions", "partial", "full")
 AXES = ("cx", "cy", "kx", "ky")
 
 
@@ -52,10 +56,9 @@ def random_plan(data: st.DataObject, module: ModuleOp) -> str:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["none", "isolate_contractions", "partial", "full"]
+    ("machine", "op", "strategy"),
+    covering(product(("edge", "cloud"), OPS, STRATEGIES)),
 )
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("machine", ["edge", "cloud"])
 @settings(max_examples=3)
 @given(sizes=SHAPES, data=st.data())
 def test_files_of_random_mappings(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from accelerators import attached
 from comet_rules import check
+from covering import EVERY_CASE, covering
 from named_ops import NAMED_OPS, NamedOp
 from paths import SAMPLES
 from programs import MESHES, mesh_text
@@ -31,20 +32,24 @@ from comet.interpreter import formulas, run
 from comet.passes.graph.decompose.rules import DECOMPOSED
 
 STRATEGIES = ("none", "partial", "full")
+AT = {4: "GB", 16: "OB"}
+"""Where the collectives of each machine are."""
 each_op = pytest.mark.parametrize("op", NAMED_OPS, ids=lambda op: op.title)
 TILED = [op for op in NAMED_OPS if not op.positions]
 each_tiled_op = pytest.mark.parametrize("op", TILED, ids=lambda op: op.title)
 STREAMED = [op for op in NAMED_OPS if {"N", "S"} & set(op.odd)]
 POSITIONED = [op for op in NAMED_OPS if op.positions]
 DISTRIBUTED = [(op, dim) for op in NAMED_OPS for dim in op.odd]
-each_dim = pytest.mark.parametrize(
-    ("op", "dim"), DISTRIBUTED, ids=lambda part: getattr(part, "title", part)
-)
-each_tiled_dim = pytest.mark.parametrize(
-    ("op", "dim"),
-    [(op, dim) for op, dim in DISTRIBUTED if op in TILED],
-    ids=lambda part: getattr(part, "title", part),
-)
+FORMS = [
+    (op, stream)
+    for op in NAMED_OPS
+    for stream in ("", "stream,")[: 1 + (op in STREAMED)]
+]
+
+
+def title(part: object) -> str:
+    """Return the name of a part of a case."""
+    return part.title if isinstance(part, NamedOp) else str(part)
 
 
 def test_every_op_is_complete():
@@ -103,43 +108,53 @@ def test_streamed_under_any_tree(op: NamedOp, seed: int):
     assert_same_meaning(before, after, "main", seed=seed, chunks=tree)
 
 
-@pytest.mark.parametrize("stream", ["", "stream,"])
-@each_dim
-def test_distributed(op: NamedOp, dim: str, stream: str):
-    stream = stream if op in STREAMED else ""
-    for axes in MESHES:
-        before = parse_module(mesh_text(axes) + op.text(op.odd))
-        distribute = f"distribute{{dim={dim} axes={','.join(axes)}}}"
-        pipeline = f"decompose,{stream}{distribute},insert-collectives"
-        assert_same_meaning(before, run_passes(before, pipeline), "main")
+@pytest.mark.parametrize(
+    ("op", "dim", "axes", "stream"),
+    covering(
+        (op, dim, axes, stream)
+        for op, stream in FORMS
+        for dim in op.odd
+        for axes in MESHES
+    ),
+    ids=title,
+)
+def test_distributed(op: NamedOp, dim: str, axes: dict[str, int], stream: str):
+    before = parse_module(mesh_text(axes) + op.text(op.odd))
+    distribute = f"distribute{{dim={dim} axes={','.join(axes)}}}"
+    pipeline = f"decompose,{stream}{distribute},insert-collectives"
+    assert_same_meaning(before, run_passes(before, pipeline), "main")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@each_tiled_dim
-def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str):
-    for machine, at in ((4, "GB"), (16, "OB")):
-        before = parse_module(op.text(op.odd))
-        pipeline = (
-            f"{attached(machine)},decompose{{accumulator=input}},"
-            f"distribute{{dim={dim} axes=cx,cy,kx,ky}},insert-collectives,"
-            f"place-collectives{{at={at}}},fuse{{strategy={strategy}}}"
-        )
-        assert_same_meaning(before, run_passes(before, pipeline), "main")
-
-
-CHOSEN = "gemm gemm_softmax gemm_layernorm gemm_gelu gemm_gemm attention".split()
-"""Ops with different nests. What `auto` takes has one of the other strategies."""
+@pytest.mark.parametrize(
+    ("op", "dim", "strategy", "machine"),
+    covering(
+        (op, dim, strategy, machine)
+        for op, dim in DISTRIBUTED
+        if op in TILED
+        for strategy in STRATEGIES
+        for machine in (4, 16)
+    ),
+    ids=title,
+)
+def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str, machine: int):
+    before = parse_module(op.text(op.odd))
+    pipeline = (
+        f"{attached(machine)},decompose{{accumulator=input}},"
+        f"distribute{{dim={dim} axes=cx,cy,kx,ky}},insert-collectives,"
+        f"place-collectives{{at={AT[machine]}}},fuse{{strategy={strategy}}}"
+    )
+    assert_same_meaning(before, run_passes(before, pipeline), "main")
 
 
 @pytest.mark.parametrize(
     ("op", "strategy"),
     [
         (op, strategy)
-        for op in TILED
-        for strategy in (*STRATEGIES, "auto")
-        if strategy != "auto" or op.title in CHOSEN
+        for index, op in enumerate(TILED)
+        for number, strategy in enumerate((*STRATEGIES, "auto"))
+        if EVERY_CASE or index % 4 == number
     ],
-    ids=lambda part: getattr(part, "title", part),
+    ids=title,
 )
 def test_files_break_no_rule(op: NamedOp, strategy: str):
     machine = "cloud" if TILED.index(op) % 2 else "edge"
@@ -151,10 +166,16 @@ def test_files_break_no_rule(op: NamedOp, strategy: str):
     assert check(write_files(run_passes(before, pipeline))) == []
 
 
-@pytest.mark.parametrize("stream", ["", "stream,"])
-@pytest.mark.parametrize("strategy", [*STRATEGIES, "auto"])
-@each_op
-def test_kernels_of_a_gpu(op: NamedOp, strategy: str, stream: str):
+@pytest.mark.parametrize(
+    ("op", "stream", "strategy"),
+    covering(
+        (op, stream, strategy)
+        for op, stream in FORMS
+        for strategy in (*STRATEGIES, "auto")
+    ),
+    ids=title,
+)
+def test_kernels_of_a_gpu(op: NamedOp, stream: str, strategy: str):
     before = parse_module(op.text(op.odd))
     gpu = hardware("h200x1.yaml")
     fuse = f"fuse{{strategy={strategy}}},canonicalize,cse,tile,outline-kernels"

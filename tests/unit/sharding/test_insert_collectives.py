@@ -4,6 +4,7 @@ from functools import partial
 from itertools import product
 
 import pytest
+from covering import covering
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -37,11 +38,11 @@ def check_meaning(before: ModuleOp, pipeline: str) -> ModuleOp:
     return after
 
 
-@pytest.mark.parametrize("stream", ["", "stream,"])
-@pytest.mark.parametrize("dim", ["M", "K", "N"])
-@pytest.mark.parametrize("axes", MESHES, ids=str)
-@pytest.mark.parametrize("sizes", ODD_SIZES)
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(
+    ("op", "sizes", "axes", "dim", "stream"),
+    covering(product(OPS, ODD_SIZES, MESHES, "MKN", ("", "stream,")), strength=3),
+    ids=str,
+)
 def test_one_dimension_over_all_axes(
     op: str, sizes: tuple[int, int, int], axes: dict[str, int], dim: str, stream: str
 ):

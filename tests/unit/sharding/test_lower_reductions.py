@@ -1,6 +1,9 @@
 """`lower-reductions`: meaning on every sample and mesh, and what remains after it."""
 
+from itertools import product
+
 import pytest
+from covering import covering
 from paths import SAMPLES
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -38,11 +41,17 @@ def test_samples(name: str, ranks: int):
     assert remaining(after) <= MOVING
 
 
-@pytest.mark.parametrize("stream", ["", "stream,"])
-@pytest.mark.parametrize("dim", ["M", "K", "N"])
-@pytest.mark.parametrize("axes", MESHES, ids=str)
-@pytest.mark.parametrize("sizes", ODD_SIZES)
-@pytest.mark.parametrize("op", ["gemm_softmax", "gemm_layernorm"])
+@pytest.mark.parametrize(
+    ("op", "sizes", "axes", "dim", "stream"),
+    covering(
+        product(
+            ("gemm_softmax", "gemm_layernorm"),
+            *(ODD_SIZES, MESHES, "MKN", ("", "stream,")),
+        ),
+        strength=3,
+    ),
+    ids=str,
+)
 def test_meaning(
     op: str, sizes: tuple[int, int, int], axes: dict[str, int], dim: str, stream: str
 ):

@@ -1,0 +1,36 @@
+"""`covering`: which cases are left out, and which not."""
+
+from itertools import combinations, product
+
+import covering as support
+import pytest
+from covering import covering
+
+AXES = ("ab", (1, 2, 3, 4, 5), ("", "x,"), "MKN")
+
+
+@pytest.fixture(autouse=True)
+def part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "EVERY_CASE", False)
+
+
+@pytest.mark.parametrize("strength", [1, 2, 3])
+def test_all_values_meet(strength: int):
+    cases = covering(product(*AXES), strength)
+    for axes in combinations(range(len(AXES)), strength):
+        for values in product(*(AXES[axis] for axis in axes)):
+            assert any([case[axis] for axis in axes] == [*values] for case in cases)
+
+
+def test_few_are_taken():
+    assert len(covering(product(*AXES))) <= 20
+    assert covering(product("ab", "cd")) == [*product("ab", "cd")]
+
+
+def test_what_is_no_case_need_not_meet():
+    assert covering([("a", 1), ("b", 1), ("b", 2)]) == [("a", 1), ("b", 1), ("b", 2)]
+
+
+def test_all_are_taken_on_request(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(support, "EVERY_CASE", True)
+    assert covering(product(*AXES)) == [*product(*AXES)]
