@@ -64,7 +64,7 @@ class Roof:
     bandwidth: float
     """Bytes per cycle to the children, of all instances together."""
     intensity: float
-    """Points of the iteration space per byte that the level reads or writes."""
+    """Operations per byte that the level reads or writes."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Roofline:
 
     unit: str
     peak: float
-    """Points of the iteration space per cycle, all instances together."""
+    """Operations per cycle, all instances together."""
     reached: float
     """The same, over the whole run."""
     roofs: tuple[Roof, ...]
@@ -208,7 +208,7 @@ def _roofline(
     works = tuple(unit_work(problem, hardware))
     by_unit = grouped(works, [work.unit for work in works])
     unit, own = max(by_unit.items(), key=lambda item: sum(w.points for w in item[1]))
-    points = sum(work.points for work in own)
+    operations = sum(work.points for work in own)
     roofs: list[Roof] = []
     for name, traffic in grouped(
         parts.traffic, [one.level for one in parts.traffic]
@@ -216,6 +216,6 @@ def _roofline(
         level = hardware.level(name)
         rate = level.memory.child_read_bandwidth * level.total_instances
         moved = sum(one.read + one.written for one in traffic)
-        roofs.append(Roof(name, rate, points / moved))
-    peak = points / sum(work.cycles for work in own)
-    return Roofline(unit, peak, points / estimate.latency, tuple(roofs))
+        roofs.append(Roof(name, rate, operations / moved))
+    peak = operations / sum(work.cycles for work in own)
+    return Roofline(unit, peak, operations / estimate.latency, tuple(roofs))

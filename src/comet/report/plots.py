@@ -224,8 +224,8 @@ def roofline(axes: Axes, figures: Figures) -> None:
         axes.plot(roof.intensity, line.reached, "o", color=colour)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("points of the iteration space per byte")
-    axes.set_ylabel(f"points per cycle, {line.unit}")
+    axes.set_xlabel("operations per byte")
+    axes.set_ylabel(f"operations per cycle, {line.unit}")
     axes.legend(title="roof and place of")
 
 
