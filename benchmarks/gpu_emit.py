@@ -25,6 +25,7 @@ from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parent / "src" / "comet"
+PACKAGE = '"""The runtime of emitted modules; the compiler is not on this machine."""\n'
 
 PACKAGES = {
     "gpu_run": HERE / "gpu_run",
@@ -131,7 +132,7 @@ def _copy_packages(folder: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     for name, source in PACKAGES.items():
         shutil.copytree(source, folder / name, ignore=ignored)
-    shutil.copy(RUNTIME / "__init__.py", folder / "comet")
+    (folder / "comet" / "__init__.py").write_text(PACKAGE, encoding="utf-8")
     shutil.move(folder / "gpu_run" / "run.py", folder / "run.py")
 
 

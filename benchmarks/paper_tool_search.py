@@ -33,7 +33,8 @@ def search_tool(template: Template, start: TilePlan, budget: int) -> TilePlan:
     left = budget - budget // 2
     while left > 0:
         improved = found
-        for plan in _take(fitting(template, neighbours(template, found.plan)), left):
+        trials = neighbours(template, found.plan, template.leaders)
+        for plan in _take(fitting(template, trials), left):
             left -= 1
             improved = _better(template, found, plan)
             if improved is not found:
