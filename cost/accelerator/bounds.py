@@ -8,6 +8,7 @@ from math import prod
 from comet.cost.accelerator.flow import build_flows
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.ideal import ideal_cost
+from comet.cost.accelerator.legality import check_positive
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper.bound import least_cycles
 from comet.cost.accelerator.paper.energy import energies
@@ -47,11 +48,18 @@ def crossing_bound(
 
     Reads and writes take turns on one bus; with two ports the busier one counts.
     Transfers may hide all other work, so nothing is added. The model `tool` has no
-    bound: it loses stalls of reads and wraps at 32 bits.
+    bound: it loses stalls of reads and wraps at 32 bits. Raises CostError if the
+    hardware file does not give the bandwidths.
     """
     if model == "tool":
         return 0.0, 0.0
-    memory = hardware.levels[0].memory
+    root, memory = hardware.levels[0].name, hardware.levels[0].memory
+    wanted = {
+        f"{root} its child_read_bw": memory.child_read_bandwidth,
+        f"{root} its child_write_bw": memory.child_write_bandwidth,
+        f"{root} its width": memory.width,
+    }
+    check_positive(f"arguments and results cross {root}", wanted)
     times = read / memory.child_read_bandwidth, written / memory.child_write_bandwidth
     energy = read * memory.child_read_energy + written * memory.child_write_energy
     latency = sum(times) if memory.one_bus or model == "ideal" else max(times)

@@ -151,10 +151,11 @@ def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
         wanted[f"{far.name} its parent_{'read' if writes else 'write'}_bw"] = (
             child.parent_read_bandwidth if writes else child.parent_write_bandwidth
         )
-    _check_positive(f"tensor {entry.tensor} moves", wanted)
+    check_positive(f"tensor {entry.tensor} moves", wanted)
 
 
-def _check_positive(what: str, wanted: Mapping[str, float]) -> None:
+def check_positive(what: str, wanted: Mapping[str, float]) -> None:
+    """Raise CostError for a number of the hardware that is wanted, and not given."""
     for field, value in wanted.items():
         if value <= 0:
             raise CostError(
@@ -209,7 +210,7 @@ def _check_exchange(hardware: Hardware, node: Collective) -> None:
         f"{level.name} its link_write_bw": level.memory.link_write_bandwidth,
         f"the links of {level.name} their bw": link_network(level).bandwidth,
     }
-    _check_positive(f"{node.name} runs", wanted)
+    check_positive(f"{node.name} runs", wanted)
     if (
         node.kind is CollectiveKind.SCATTER
         and hardware.instances(node.destinations) < 2
