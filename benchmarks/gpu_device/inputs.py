@@ -26,8 +26,8 @@ def drawn(
     generator = torch.Generator(device).manual_seed(seed)
     found: list[torch.Tensor] = []
     for tensor in tensors:
-        again = None if tensor.again is None else found[tensor.again]
-        found.append(_drawn(tensor, generator, lengths) if again is None else again)
+        same = None if tensor.same_as is None else found[tensor.same_as]
+        found.append(_drawn(tensor, generator, lengths) if same is None else same)
     return tuple(found)
 
 

@@ -249,8 +249,8 @@ def _program_lines(
             terms=terms.get(arguments[number], 1),
             split=split_axis(outer.type, split.data),
             at_most=at_most(reference, number),
-            place=address_methods.get(index),
-            again=first if (first := numbers.index(number)) < index else None,
+            address=address_methods.get(index),
+            same_as=first if (first := numbers.index(number)) < index else None,
         )
         for index, (outer, split, number) in enumerate(
             zip(plan.ins, plan.ins_split, numbers, strict=True)

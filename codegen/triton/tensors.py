@@ -37,8 +37,8 @@ def tensor_text(
     terms: int = 1,
     split: int | None = None,
     at_most: int = 1,
-    place: str | None = None,
-    again: int | None = None,
+    address: str | None = None,
+    same_as: int | None = None,
     rounding: float | None = None,
 ) -> str:
     """Return the text of a `Tensor` of `comet.runtime`."""
@@ -47,7 +47,7 @@ def tensor_text(
     fields += [f"terms={terms}"] if terms > 1 else []
     fields += [f"split={split}"] if split is not None else []
     fields += [f"at_most={at_most}"] if at_most > 1 else []
-    fields += [f"place={place}"] if place is not None else []
-    fields += [f"again={again}"] if again is not None else []
+    fields += [f"address={address}"] if address is not None else []
+    fields += [f"same_as={same_as}"] if same_as is not None else []
     fields += [f"rounding={rounding:.3g}"] if rounding is not None else []
     return f"Tensor({', '.join(fields)})"

@@ -9,17 +9,17 @@ from comet.dialects.compound.map import lowest_finite
 from comet.passes.graph.decompose.site import Site
 
 
-def position_mask(site: Site, ahead: SSAValue) -> SSAValue:
+def position_mask(site: Site, distance: SSAValue) -> SSAValue:
     """
-    Emit a mask for scores: 0 where `ahead` >= 0, a very negative number where <= -1.
+    Emit a mask for scores: 0 where `distance` >= 0, very negative where it is <= -1.
 
-    `ahead` is whole numbers: how far a key is before the last visible one. The mask is
-    finite, so that partials of masked scores alone vanish when they are merged.
+    `distance` is whole numbers: how far a key is before the last visible one. The mask
+    is finite, so that partials of masked scores alone vanish when they are merged.
     """
     emit, element = site.emit, site.accumulator
-    none = emit.fill(0.0, element, name="none")
-    behind = emit.map(MapKind.MIN, ahead, none, name="behind")
+    zero = emit.fill(0.0, element, name="zero")
+    negative = emit.map(MapKind.MIN, distance, zero, name="negative")
     minus = emit.fill(-1.0, element, name="minus")
-    hidden = emit.map(MapKind.MAX, behind, minus, name="hidden")
-    far = emit.fill(lowest_finite(element) / -2, element, name="far")
-    return emit.map(MapKind.MULT, hidden, far, name="mask")
+    hidden = emit.map(MapKind.MAX, negative, minus, name="hidden")
+    lowest = emit.fill(lowest_finite(element) / -2, element, name="lowest")
+    return emit.map(MapKind.MULT, hidden, lowest, name="mask")

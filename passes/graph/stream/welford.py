@@ -51,11 +51,11 @@ class WelfordForm(StreamForm):
     def init(self, emit: Emitter, found: Statistics) -> IterArgs:
         """Return n = 0, mean = 0 and M2 = 0."""
         _, mean, _, _, total = (op.results[0] for op in found.ops)
-        none = emit.fill(0.0, float_type_of(mean), name="none")
+        count = emit.fill(0.0, float_type_of(mean), name="count")
         zero = same = emit.fill_like(0.0, mean, name="zero")
         if total.type != mean.type:
             same = emit.fill_like(0.0, total, name="zero")
-        return none, zero, same
+        return count, zero, same
 
     def step(self, emit: Emitter, dim: str, chunks: Chunks, now: IterArgs) -> IterArgs:
         """Merge the statistics of the chunk, which has its real number of elements."""
@@ -75,15 +75,17 @@ class WelfordForm(StreamForm):
         d is the distance of the means; two empty sets give zeros.
         """
         n = emit.map(MapKind.ADD, one[0], other[0], name="n")
-        share = emit.map(MapKind.DIV, other[0], _at_least_one(emit, n), name="share")
+        fraction = emit.map(
+            MapKind.DIV, other[0], _at_least_one(emit, n), name="fraction"
+        )
         distance = emit.map(MapKind.SUB, other[1], one[1], name="distance")
-        shift = emit.map(MapKind.MULT, distance, share, name="shift")
+        shift = emit.map(MapKind.MULT, distance, fraction, name="shift")
         mean = emit.map(MapKind.ADD, one[1], shift, name="mean")
-        weight = emit.map(MapKind.MULT, one[0], share, name="weight")
+        weight = emit.map(MapKind.MULT, one[0], fraction, name="weight")
         between = emit.map(MapKind.MULT, distance, distance, name="between")
-        apart = emit.map(MapKind.MULT, between, weight, name="apart")
-        within = emit.map(MapKind.ADD, one[2], other[2], name="within")
-        return n, mean, emit.map(MapKind.ADD, within, apart, name="m2")
+        m2_between = emit.map(MapKind.MULT, between, weight, name="m2_between")
+        m2_within = emit.map(MapKind.ADD, one[2], other[2], name="m2_within")
+        return n, mean, emit.map(MapKind.ADD, m2_within, m2_between, name="m2")
 
     def join(self, emit: Emitter, dim: str, sets: IterArgs) -> IterArgs:
         """Return the total count, its mean, and M2 of all sets around that mean."""
@@ -93,18 +95,18 @@ class WelfordForm(StreamForm):
         mean = emit.map(MapKind.DIV, total, _at_least_one(emit, n), name="mean")
         distance = emit.map(MapKind.SUB, sets[1], mean, name="distance")
         between = emit.map(MapKind.MULT, distance, distance, name="between")
-        apart = emit.map(MapKind.MULT, between, sets[0], name="apart")
-        within = emit.map(MapKind.ADD, sets[2], apart, name="within")
-        return n, mean, emit.reduce(ReduceKind.ADD, within, dim, name="squares")
+        m2_between = emit.map(MapKind.MULT, between, sets[0], name="m2_between")
+        m2_within = emit.map(MapKind.ADD, sets[2], m2_between, name="m2_within")
+        return n, mean, emit.reduce(ReduceKind.ADD, m2_within, dim, name="squares")
 
 
 def _means(total: ReduceOp, dim: str) -> Iterator[MapOp]:
     """Yield the products of a row sum with 1 / (number of elements in the row)."""
-    share = 1 / extents_of(total.input)[dim]
+    fraction = 1 / extents_of(total.input)[dim]
     for product in map_users(total.result, MapKind.MULT):
         for factor in product.inputs:
             constant = constant_of(factor)
-            if constant is not None and isclose(constant, share, rel_tol=1e-12):
+            if constant is not None and isclose(constant, fraction, rel_tol=1e-12):
                 yield product
 
 

@@ -64,13 +64,13 @@ def random_inputs(
     """
     Draw inputs of the program's shapes and element types: normal, or counts.
 
-    An input that repeats another (`again`) is the same tensor.
+    An input that repeats another (`same_as`) is the same tensor.
     """
     generator = np.random.default_rng(seed)
     drawn: list[torch.Tensor] = []
     for tensor in program.inputs:
-        if tensor.again is not None:
-            drawn.append(drawn[tensor.again])
+        if tensor.same_as is not None:
+            drawn.append(drawn[tensor.same_as])
             continue
         array = torch.tensor(_random_array(tensor, generator))
         drawn.append(array.to(device=device, dtype=getattr(torch, tensor.dtype)))
@@ -92,7 +92,7 @@ def reference_arguments(
     return [
         to_float64(value)
         for tensor, value in zip(program.inputs, inputs, strict=True)
-        if tensor.again is None
+        if tensor.same_as is None
     ]
 
 

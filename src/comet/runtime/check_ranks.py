@@ -82,10 +82,10 @@ class Session:
         arguments = iter(self._arguments)
         for tensor, whole in zip(tensors, drawn, strict=True):
             shard = shard_of(whole, tensor, self._rank.rank, self._rank.world)
-            if tensor.place is None:
+            if tensor.address is None:
                 local = next(arguments)
             else:
-                local = tensor.place(self._plan, epoch + 1)
+                local = tensor.address(self._plan, epoch + 1)
             self._rank.write(local, shard)
 
     def launch(self) -> None:

@@ -37,12 +37,12 @@ class Tensor:
     """
     at_most: int = 1
     """An int32 input is drawn from 1 to this."""
-    place: Callable[..., torch.Tensor] | None = None
+    address: Callable[..., torch.Tensor] | None = None
     """
     Takes a plan and the number of a launch, from 1; returns where on the rank this
     input has to be for that launch. None: it is an argument of the launch.
     """
-    again: int | None = None
+    same_as: int | None = None
     """The index of the input that this one repeats with another sharding."""
     rounding: float = 0.0
     """The expected relative rounding error of a result."""
@@ -83,7 +83,7 @@ class RankProgram:
     @property
     def arguments(self) -> tuple[Tensor, ...]:
         """The inputs that a launch takes as arguments."""
-        return tuple(tensor for tensor in self.inputs if tensor.place is None)
+        return tuple(tensor for tensor in self.inputs if tensor.address is None)
 
 
 def expect_tensor(

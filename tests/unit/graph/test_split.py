@@ -42,10 +42,10 @@ def test_named_ops(op: NamedOp, dim: str, parts: int, stream: str):
 STATISTICS = """
 func.func @main(%x: tensor<3x12xf32, #compound.dims<M, N>>)
     -> (tensor<3xf32, #compound.dims<M>>, tensor<3xf32, #compound.dims<M>>) {
-  %share = compound.fill 0.08333333333333333 : tensor<f32, #compound.dims<>>
+  %inverse_n = compound.fill 0.08333333333333333 : tensor<f32, #compound.dims<>>
   %sum = compound.reduce add %x
     : tensor<3x12xf32, #compound.dims<M, N>> -> tensor<3xf32, #compound.dims<M>>
-  %mean = compound.map mult %sum, %share : tensor<3xf32, #compound.dims<M>>,
+  %mean = compound.map mult %sum, %inverse_n : tensor<3xf32, #compound.dims<M>>,
     tensor<f32, #compound.dims<>> -> tensor<3xf32, #compound.dims<M>>
   %centred = compound.map sub %x, %mean : tensor<3x12xf32, #compound.dims<M, N>>,
     tensor<3xf32, #compound.dims<M>> -> tensor<3x12xf32, #compound.dims<M, N>>

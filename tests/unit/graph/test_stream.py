@@ -278,8 +278,8 @@ TURNED = {
   %b = compound.reduce add %e : !x -> !t""",
     "mean and variance": """
   %sum = compound.reduce add %x : !x -> !r
-  %share = compound.fill 0.2 : tensor<f32, #compound.dims<>>
-  %a = compound.map mult %sum, %share : !r, tensor<f32, #compound.dims<>> -> !r
+  %inverse_n = compound.fill 0.2 : tensor<f32, #compound.dims<>>
+  %a = compound.map mult %sum, %inverse_n : !r, tensor<f32, #compound.dims<>> -> !r
   %d = compound.map sub %x, %a : !x, !r -> !x
   %q = compound.map mult %d, %d : !x, !x -> !x
   %b = compound.reduce add %q : !x -> !t""",

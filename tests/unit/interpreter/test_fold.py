@@ -73,10 +73,10 @@ func.func @f(%x: !MN) -> (!one, !M, !M) {
     %least = compound.fill 1.0 : !one
     %n2 = compound.map max %n1, %least : !one, !one -> !one
     %d = compound.map sub %ub, %ua : !M, !M -> !M
-    %share = compound.map div %nb, %n2 : !one, !one -> !one
-    %du = compound.map mult %d, %share : !M, !one -> !M
+    %fraction = compound.map div %nb, %n2 : !one, !one -> !one
+    %du = compound.map mult %d, %fraction : !M, !one -> !M
     %u1 = compound.map add %ua, %du : !M, !M -> !M
-    %weight = compound.map mult %na, %share : !one, !one -> !one
+    %weight = compound.map mult %na, %fraction : !one, !one -> !one
     %dd = compound.map mult %d, %d : !M, !M -> !M
     %ds = compound.map mult %dd, %weight : !M, !one -> !M
     %s0 = compound.map add %sa, %sb : !M, !M -> !M

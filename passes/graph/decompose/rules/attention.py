@@ -29,5 +29,5 @@ def _mask(site: Site) -> SSAValue:
     columns = emit.index(site.dims["N"], keys, element, name="n_index")
     more = emit.fill(float(keys - queries), element, name="more")
     last = emit.map(MapKind.ADD, rows, more, name="last")
-    ahead = emit.map(MapKind.SUB, last, columns, name="ahead")
-    return position_mask(site, ahead)
+    distance = emit.map(MapKind.SUB, last, columns, name="distance")
+    return position_mask(site, distance)

@@ -22,4 +22,4 @@ def _mask(site: Site) -> SSAValue:
     keys = emit.index(site.dims["S"], site.extent("S"), element, name="s_index")
     one = emit.fill(1.0, element, name="one")
     last = emit.map(MapKind.SUB, length, one, name="last")
-    return position_mask(site, emit.map(MapKind.SUB, last, keys, name="ahead"))
+    return position_mask(site, emit.map(MapKind.SUB, last, keys, name="distance"))

@@ -14,5 +14,5 @@ def decompose(named: Operation, site: Site) -> SSAValue:
     a, b, bias = site.operands
     c = emit.contract(a, b, site.dims["K"], site.accumulator, name="c")
     shifted = emit.map(MapKind.ADD, c, site.wide(bias), name="shifted")
-    none = emit.fill(0.0, site.accumulator, name="none")
-    return emit.map(MapKind.MAX, shifted, none, name="y")
+    zero = emit.fill(0.0, site.accumulator, name="zero")
+    return emit.map(MapKind.MAX, shifted, zero, name="y")

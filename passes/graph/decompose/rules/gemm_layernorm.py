@@ -15,13 +15,13 @@ def decompose(named: Operation, site: Site) -> SSAValue:
     emit, n = site.emit, site.dims["N"]
     a, b, gamma, beta = site.operands
     c = emit.contract(a, b, site.dims["K"], site.accumulator, name="c")
-    share = emit.fill(1 / site.extent("N"), site.accumulator, name="share")
+    inverse_n = emit.fill(1 / site.extent("N"), site.accumulator, name="inverse_n")
     total = emit.reduce(ReduceKind.ADD, c, n, name="sum")
-    mean = emit.map(MapKind.MULT, total, share, name="mean")
+    mean = emit.map(MapKind.MULT, total, inverse_n, name="mean")
     centred = emit.map(MapKind.SUB, c, mean, name="centred")
     square = emit.map(MapKind.MULT, centred, centred, name="square")
     squares = emit.reduce(ReduceKind.ADD, square, n, name="squares")
-    variance = emit.map(MapKind.MULT, squares, share, name="variance")
+    variance = emit.map(MapKind.MULT, squares, inverse_n, name="variance")
     epsilon = emit.fill(named.epsilon.value.data, site.accumulator, name="epsilon")
     shifted = emit.map(MapKind.ADD, variance, epsilon, name="shifted")
     deviation = emit.map(MapKind.SQRT, shifted, name="deviation")

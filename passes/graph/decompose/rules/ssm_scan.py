@@ -22,10 +22,10 @@ def decompose(named: Operation, site: Site) -> SSAValue:
     past = _past(site)
     terms = emit.rename(site.wide(log_a), (h, u))
     sums = emit.contract(terms, past, u, site.accumulator, name="sums")
-    apart = emit.map(MapKind.SUB, sums, emit.rename(sums, (h, u)), name="apart")
+    log_decay = emit.map(MapKind.SUB, sums, emit.rename(sums, (h, u)), name="log_decay")
     # Future elements are masked before exp, which could overflow there, and after it.
-    behind = emit.map(MapKind.MULT, apart, past, name="behind")
-    decay = emit.map(MapKind.EXP, behind, name="decay")
+    masked = emit.map(MapKind.MULT, log_decay, past, name="masked")
+    decay = emit.map(MapKind.EXP, masked, name="decay")
     kept = emit.map(MapKind.MULT, decay, past, name="kept")
     products = emit.contract(
         c, emit.rename(b, (h, u, s)), s, site.accumulator, name="products"
@@ -41,8 +41,8 @@ def _past(site: Site) -> SSAValue:
     t = emit.index(site.dims["T"], extent, element, name="t_index")
     u = emit.index(site.dims["U"], extent, element, name="u_index")
     one = emit.fill(1.0, element, name="one")
-    none = emit.fill(0.0, element, name="none")
-    ahead = emit.map(MapKind.SUB, t, u, name="ahead")
-    next_one = emit.map(MapKind.ADD, ahead, one, name="next")
-    least = emit.map(MapKind.MAX, next_one, none, name="least")
+    zero = emit.fill(0.0, element, name="zero")
+    distance = emit.map(MapKind.SUB, t, u, name="distance")
+    next_one = emit.map(MapKind.ADD, distance, one, name="next")
+    least = emit.map(MapKind.MAX, next_one, zero, name="least")
     return emit.map(MapKind.MIN, least, one, name="past")
