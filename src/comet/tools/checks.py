@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, OpDef, traits_def
 from xdsl.irdl.dominance import DominanceInfo
@@ -33,6 +34,7 @@ def check_structure(module: ModuleOp) -> None:
             try:
                 _alone(type(op)).verify(op)
                 _check_visibility(op)
+                _check_signature(op)
                 for kind in (HasParent, HasParentNamed):
                     for trait in op.get_traits_of_type(kind):
                         trait.verify(op)
@@ -47,6 +49,23 @@ def _check_visibility(op: Operation) -> None:
             f"'{op.name}' op the visibility of a symbol is '{visibility.data}'; write "
             "public, private or nested"
         )
+
+
+def _check_signature(op: Operation) -> None:
+    """Check that each argument and result of a function has its own dictionary."""
+    if not isinstance(op, FuncOp):
+        return
+    types = op.function_type
+    for name, attributes, values in (
+        ("arg_attrs", op.arg_attrs, types.inputs),
+        ("res_attrs", op.res_attrs, types.outputs),
+    ):
+        if attributes is not None and len(attributes) != len(values):
+            raise VerifyException(
+                f"'{op.name}' op {name} of @{op.sym_name.data} has {len(attributes)} "
+                f"dictionaries for {len(values)} values; write one for each, {{}} if "
+                "there is nothing to say"
+            )
 
 
 @cache
