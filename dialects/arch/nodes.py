@@ -46,6 +46,7 @@ from comet.dialects.arch.rows import (
     RowOp,
 )
 from comet.dialects.arch.schema import LINK, ROOT, mesh_shape, mistakes
+from comet.dialects.axis_names import misnamed_axis
 from comet.dialects.parents import HasParentNamed
 
 RowT = TypeVar("RowT", bound=RowOp)
@@ -284,6 +285,8 @@ class LevelOp(NodeOp, ContainerOp):
             return
         if len(extents) != len(self.axes):
             raise VerifyException(f"{self._title} has one or two axes, all different")
+        if mistake := misnamed_axis(extents):
+            raise VerifyException(f"{self._title} {mistake}")
         if prod(extents.values()) != self.instances:
             raise VerifyException(
                 f"{self._title} has {self.instances} instances, but its axes span "

@@ -28,6 +28,8 @@ from xdsl.printer import Printer
 from xdsl.traits import SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.axis_names import misnamed_axis
+
 T = TypeVar("T")
 
 
@@ -103,6 +105,8 @@ class MeshOp(IRDLOperation):
         names = [axis.data for axis in self.axes]
         if len(set(names)) != len(names):
             raise VerifyException(f"'{self.name}' op axis names are distinct")
+        if mistake := misnamed_axis(names):
+            raise VerifyException(f"'{self.name}' op {mistake}")
         if len(names) != len(self.extents.get_values()) or (
             self.levels is not None and len(names) != len(self.levels)
         ):

@@ -194,3 +194,13 @@ arch.system @tiny {
 }
 
 // CHECK: 'arch.memory' op "Off": unknown field 'widht', did you mean 'width'?
+
+// -----
+
+arch.system @tiny {
+  arch.memory "Off" {width = 8}
+  arch.level @Off : "Off" axes ["my-axis"] {
+  }
+}
+
+// CHECK: 'arch.level' op @Off has the axis name 'my-axis', which is not an identifier; write letters, digits and underscores

@@ -15,6 +15,11 @@ collective.mesh @m {x = 2, y = 3} at {x = "GB"}
 
 // -----
 
+// CHECK: 'collective.mesh' op has the axis name 'x-y', which is not an identifier
+"collective.mesh"() <{sym_name = "m", axes = ["x-y"], extents = array<i64: 2>}> : () -> ()
+
+// -----
+
 // CHECK: 'collective.mesh' op gives every axis one extent and, with `at`, one level
 "collective.mesh"() <{sym_name = "m", axes = ["x"], extents = array<i64: 2, 2>}> : () -> ()
 

@@ -1,0 +1,16 @@
+"""The names of mesh axes, which the text of a mesh writes without quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def misnamed_axis(names: Iterable[str]) -> str:
+    """Return what is wrong with the first name that is no identifier, else nothing."""
+    for name in names:
+        if not (name.isascii() and name.isidentifier()):
+            return (
+                f"has the axis name {name!a}, which is not an identifier; write "
+                "letters, digits and underscores"
+            )
+    return ""
