@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from math import prod
 
 from comet.cost.accelerator.flow import build_flows
@@ -10,7 +9,7 @@ from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.ideal import ideal_cost
 from comet.cost.accelerator.legality import check_positive
 from comet.cost.accelerator.mappings import Mappings
-from comet.cost.accelerator.paper.bound import least_cycles
+from comet.cost.accelerator.paper.bound import OpenLoops, least_cycles
 from comet.cost.accelerator.paper.energy import energies
 from comet.cost.accelerator.problem import Problem
 from comet.cost.estimate import ModelName
@@ -67,14 +66,14 @@ def crossing_bound(
 
 
 def completion_bound(
-    mappings: Mappings, hardware: Hardware, final: Collection[int], model: ModelName
+    mappings: Mappings, hardware: Hardware, open_loops: OpenLoops, model: ModelName
 ) -> tuple[Real, Real]:
     """
     Return the least latency (cycles) and energy (pJ) of all completions of `mappings`.
 
-    `final` are the indices of the temporal nodes whose loops no completion changes; a
-    final node has none but final ones around it. The others have no loops yet, and
-    their leaves have all that is left. Completions cut them further.
+    A node is final if no completion changes its loops or those around it; the others
+    are open for some operations. Those have no loops yet, and their leaves have all
+    that is left. Completions cut them further.
 
     Proof. Energy, and each term of `ideal`, is a sum of transfers and work. A transfer
     through a final node is that of every completion. Through an open one, a completion
@@ -91,6 +90,6 @@ def completion_bound(
         cost = ideal_cost(mappings, hardware, flows)
         return cost.latency, cost.spent.total
     return (
-        least_cycles(mappings, hardware, flows, final),
+        least_cycles(mappings, hardware, flows, open_loops),
         energies(mappings, hardware, flows).total,
     )

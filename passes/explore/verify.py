@@ -155,7 +155,7 @@ class _Structure:
         latency, energy = completion_bound(
             factors.mappings(parts),
             factors.template.hardware,
-            factors.final(parts),
+            factors.open_loops(parts),
             self.space.goal.model,
         )
         return np.asarray(latency), np.asarray(energy)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comet.cost.accelerator.model import price_many, room_many
-from comet.cost.estimate import CostError, ModelName
+from comet.cost.estimate import ModelName
 from comet.passes.schedule.tile.accelerator import Factors
 from comet.passes.schedule.tile.factor_space import FactorSpace, Plan
 from comet.passes.schedule.tile.template import Candidates, Key, Values
@@ -33,32 +33,33 @@ def every_factor(space: FactorSpace) -> Values:
     return {loop: column[legal] for loop, column in columns.items()}
 
 
-def every_order(space: FactorSpace, values: Values) -> Iterator[Orders]:
-    """Yield all orders of the loops that may have several iterations."""
-    every: list[list[tuple[str, ...]]] = []
-    for key in space.keys:
-        dims = space.template.loops[key]
-        several = [dim for dim in dims if (values[key, dim] > 1).any()]
-        single = tuple(dim for dim in dims if dim not in several)
-        every.append([(*single, *order) for order in permutations(several)])
-    for orders in product(*every):
-        yield dict(zip(space.keys, orders, strict=True))
+def every_order(space: FactorSpace, values: Values) -> Iterator[tuple[Orders, Values]]:
+    """Yield all orders of the loops of several iterations, with the factors of each."""
+    loops = list(values)
+    several = np.stack([values[loop] > 1 for loop in loops], axis=1)
+    for pattern in np.unique(several, axis=0):
+        rows = (several == pattern).all(axis=1)
+        chosen = {loop: values[loop][rows] for loop in loops}
+        every = [
+            permutations(dim for (of, dim), turns in looped if turns and of == key)
+            for key in space.keys
+            for looped in [list(zip(loops, pattern, strict=True))]
+        ]
+        for orders in product(*every):
+            yield dict(zip(space.keys, orders, strict=True)), chosen
 
 
 def least_costs(
     space: FactorSpace, model: ModelName, objectives: tuple[Objective, ...]
 ) -> list[float]:
     """Return the least legal value of each objective, infinity if there is none."""
-    values = every_factor(space)
-    count = next(iter(values.values())).size
+    every = every_factor(space)
     least = [inf for _ in objectives]
-    for orders in every_order(space, values) if count else ():
+    for orders, values in every_order(space, every):
+        count = next(iter(values.values())).size
         loops = {key: tuple((dim, 1) for dim in dims) for key, dims in orders.items()}
         candidates = Candidates(space.template, values)
-        try:
-            mappings = candidates.mappings(loops)
-        except CostError:
-            continue
+        mappings = candidates.mappings(loops)
         hardware = space.template.hardware
         prices = price_many(mappings, hardware, model)
         fits = candidates.fit() & room_many(mappings, hardware)

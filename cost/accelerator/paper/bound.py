@@ -3,11 +3,13 @@ What `paper` says at least about the mappings that complete a part of a tile tre
 
 Some nodes have their final loops, and so have all temporal nodes around them. The
 others are *open*: they have no loops yet, and leaves below them have all that is left.
+A node that several nests share, as the root, is open for the operations of some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 from comet.cost.accelerator.bindings import Group, lanes_of
 from comet.cost.accelerator.compute import primitive_cycles
@@ -28,16 +30,19 @@ from comet.cost.accelerator.paper.nest import (
     stream_of,
 )
 from comet.cost.accelerator.problem import Collective, Leaf, Node, Tile
-from comet.cost.reals import Real, larger, longest, total
+from comet.cost.reals import Real, larger, longest, times, total
+
+OpenLoops: TypeAlias = Collection[tuple[int, str]]
+"""The nodes with open loops, by index, each with an operation for which they are."""
 
 
 def least_cycles(
-    mappings: Mappings, hardware: Hardware, flows: Flows, final: Collection[int]
+    mappings: Mappings, hardware: Hardware, flows: Flows, open_loops: OpenLoops
 ) -> Real:
     """
     Return a lower bound in cycles of every completion of `mappings`.
 
-    `final` are the indices of the nodes that are not open; `flows` are of `mappings`.
+    `flows` are of `mappings`.
 
     Proof, from the leaves up. Let W be the cycles of one execution of a node without
     the first reads of it and of all nodes below, which reuse may save.
@@ -46,7 +51,9 @@ def least_cycles(
       to at least the ceiling of the whole, and each part fills and drains the array.
     - An open node: its iterations repeat what is below, and what is below for the
       whole tile is at most that for all of its parts. Its transfers cost at least
-      nothing; next to the root, all of the tile crosses the port of the root memory.
+      nothing; next to the root, its cycles are at least those for which the port of the
+      root memory is busy. Cutting a transfer makes that no shorter: both memory and
+      network take a time for k parts that is at least that of the whole.
     - A final node: its loops and the tiles that it moves are those of every completion.
       Its cycles grow with the work below: a stall shrinks by at most what the window of
       its iteration grows. Other transfers on a shared port only shorten the window.
@@ -55,15 +62,15 @@ def least_cycles(
     What reuse saves at a node is at most the first reads below it. The nodes next to
     the root are below none that reuses, so their first reads count.
     """
-    return _Bound(Latency(mappings, hardware, flows), frozenset(final)).root()
+    return _Bound(Latency(mappings, hardware, flows), open_loops).root()
 
 
 class _Bound:
     """The bounds of the nodes of a tree."""
 
-    def __init__(self, state: Latency, final: frozenset[int]):
+    def __init__(self, state: Latency, open_loops: OpenLoops):
         self._state = state
-        self._final = final
+        self._open_loops = open_loops
 
     def root(self) -> Real:
         """Return the bound of the tree, first reads of the outermost nodes included."""
@@ -93,7 +100,7 @@ class _Bound:
         step = primitive_cycles(unit.unit, tile.leaf, state.mappings)
         iterations = state.flows.iterations(tile)
         work = iterations * leaf_steps(state.mappings, tile.leaf) * step
-        if tile.index not in self._final:
+        if self._is_open(tile):
             return work
         flows = state.flows.flows[tile.index]
         streams = [stream_of(state.hardware, flow, hidden=True) for flow in flows]
@@ -118,26 +125,22 @@ class _Bound:
         iterations = self._state.flows.iterations(tile)
         work = iterations * total(self._node(node) for node in group.members)
         streams = group_streams(self._state, tile, group)
-        if self._loops_of(tile) not in self._final:
+        if self._is_open(tile):
             return longest((work, self._crossing(streams))) if first_reads else work
         return self._nest(streams, iterations, work, first_reads=first_reads)
 
-    def _loops_of(self, tile: Tile) -> int:
-        """Return the temporal node whose loops `tile` runs."""
-        parent = self._state.mappings.template.parent.get(tile.index)
-        return parent.index if tile.spatial and parent is not None else tile.index
+    def _is_open(self, tile: Tile) -> bool:
+        """Return whether some loops around what `tile` moves are open, or its own."""
+        return any((tile.index, e.tag) in self._open_loops for e in tile.entries)
 
     def _crossing(self, streams: Sequence[Stream]) -> Real:
-        """Return how long the port of the root memory is busy with whole tiles."""
+        """Return how long the port of the root memory is busy at least."""
         root = self._state.hardware.levels[0]
-        moved: dict[int, Real] = {READ: 0.0, WRITE: 0.0}
-        for stream in streams:
-            flow = stream.flow
-            if flow.entry.source == root.name:
-                size = flow.size * flow.unique * flow.element_bytes
-                moved[stream.port] = moved[stream.port] + size
-        read = moved[READ] / root.memory.child_read_bandwidth
-        written = moved[WRITE] / root.memory.child_write_bandwidth
+        crossing = [s for s in streams if s.flow.entry.source == root.name]
+        read, written = (
+            total(times(s.flow.moves, s.further) for s in crossing if s.port == port)
+            for port in (READ, WRITE)
+        )
         return read + written if root.memory.one_bus else larger(read, written)
 
     def _nest(

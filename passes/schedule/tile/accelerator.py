@@ -120,9 +120,12 @@ class Factors:
     def bound(self) -> Cost:
         """Return a lower bound: that of the tree without loops."""
         space = FactorSpace.of(self.template)
-        mappings, final = space.mappings(space.whole), space.final(space.whole)
+        mappings, open_loops = (
+            space.mappings(space.whole),
+            space.open_loops(space.whole),
+        )
         hardware, model = self.template.hardware, self.goal.model
-        latency, energy = completion_bound(mappings, hardware, final, model)
+        latency, energy = completion_bound(mappings, hardware, open_loops, model)
         return Cost(float(latency), float(energy))
 
     def start(self) -> Found[TilePlan]:

@@ -79,7 +79,7 @@ class BranchAndBound(ABC):
         latency, energy = completion_bound(
             self.space.mappings(parts),
             template.hardware,
-            self.space.final(parts),
+            self.space.open_loops(parts),
             self.goal.model,
         )
         self.bounded += parts.count
@@ -188,7 +188,8 @@ class Exact(BranchAndBound):
         base = float(search.bounds(nest.whole)[0])
         search.run()
         self.bounded += search.bounded
-        return 0.0 if search.lower_bound == inf else search.lower_bound - base
+        raised = search.lower_bound - base
+        return raised if 0 < raised < inf else 0.0
 
     def leaf(self, parts: Parts) -> None:
         """Price plans, and keep the best legal one that is below the ceiling."""

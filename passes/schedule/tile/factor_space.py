@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import permutations, takewhile
+from itertools import chain, permutations, takewhile
 from math import factorial, prod
 from typing import TypeAlias
 
@@ -144,8 +144,9 @@ class FactorSpace:
         Yield the parts of `parts`, in which one more key has its loops.
 
         Every factor divides what the nodes around leave. Orders in which every tensor
-        is reused alike cost the same, so there is one of them. Orders that no mapping
-        can have, as ops of one node would loop in different ones, are left out.
+        is reused alike cost the same, so there is one of them, unless the loops become
+        those of a node with loops of other keys. Orders that no mapping can have, as
+        ops of one node would loop in different ones, are left out.
         """
         key = self.keys[len(parts.orders)]
         crossed = self._crossed(parts, key)
@@ -174,20 +175,37 @@ class FactorSpace:
 
         A set, of the dimensions of several iterations, is the sum of their bits. An
         order is not needed if an earlier one has the same loops inside of the innermost
-        one that changes each tensor.
+        one that changes each tensor. A joined key has the orders of each set apart,
+        without loops of one iteration, which could contradict other keys.
         """
         if key not in self._known_orders:
             dims, found = self.template.loops[key], dict[Order, list[int]]()
             for subset in range(1 << len(dims)):
-                looped = {dim for bit, dim in enumerate(dims) if subset >> bit & 1}
-                known: set[tuple[frozenset[str], ...]] = set()
-                for order in permutations(dims):
-                    reused = self._reused(key, [d for d in order if d in looped])
-                    if reused not in known:
-                        known.add(reused)
-                        found.setdefault(order, []).append(subset)
+                looped = [dim for bit, dim in enumerate(dims) if subset >> bit & 1]
+                for order in self._different_orders(key, looped):
+                    found.setdefault(order, []).append(subset)
             self._known_orders[key] = found
         return self._known_orders[key]
+
+    def _different_orders(self, key: Key, looped: Sequence[str]) -> Iterator[Order]:
+        """Yield the orders of a key that are needed if `looped` are its loops."""
+        if key in self._joined:
+            yield from permutations(looped)
+            return
+        known: set[tuple[frozenset[str], ...]] = set()
+        for order in permutations(self.template.loops[key]):
+            reused = self._reused(key, [dim for dim in order if dim in looped])
+            if reused not in known:
+                known.add(reused)
+                yield order
+
+    @cached_property
+    def _joined(self) -> frozenset[Key]:
+        """The keys whose loops join those of others in one node, in its one order."""
+        template, found = self.template, dict[int, set[Key]]()
+        for (tile, _), nodes in template.owners.items():
+            found.setdefault(tile, set()).update(template.keys[node] for node in nodes)
+        return frozenset(chain.from_iterable(k for k in found.values() if len(k) > 1))
 
     def _reused(self, key: Key, order: Sequence[str]) -> tuple[frozenset[str], ...]:
         """Return, for each tensor, the loops inside of those that change it."""
@@ -227,9 +245,13 @@ class FactorSpace:
         return Parts(parts.orders, factors)
 
     def _has_orders(self, parts: Parts) -> bool:
-        """Return whether the ops of every node can agree on the orders."""
+        """
+        Return whether the ops of every node can agree on the orders.
+
+        Joined keys have the same loops in all parts, so one of them tells.
+        """
         try:
-            self.mappings(parts)
+            self.template.problem_for(self.plan(parts, 0))
         except CostError:
             return False
         return True
@@ -251,20 +273,25 @@ class FactorSpace:
         """Return the keys that have loops."""
         return frozenset(self.keys[: len(parts.orders)])
 
-    def final(self, parts: Parts) -> frozenset[int]:
-        """Return the temporal nodes of the problem without open loops, by index."""
+    def open_loops(self, parts: Parts) -> frozenset[tuple[int, str]]:
+        """
+        Return where loops are open: temporal nodes of the problem, and operations.
+
+        A node is open for an operation if it, or a node around it, has open loops for
+        it. Nests that become one node of the problem are open one by one.
+        """
         known = self.known(parts)
         open_ = {
-            tile
-            for (tile, _), nodes in self.template.owners.items()
-            for node in nodes
-            if not self._is_final(node, known)
+            owner
+            for owner, nodes in self.template.owners.items()
+            if not all(self._is_final(node, known) for node in nodes)
         }
         problem = self.template.problem
         return frozenset(
-            tile.index
+            (tile.index, entry.tag)
             for tile in walk_tiles(problem.root)
-            if not tile.spatial and not open_ & _around(problem.parent, tile)
+            for entry in tile.entries
+            if any((n, entry.tag) in open_ for n in _around(problem.parent, tile))
         )
 
     def _is_final(self, node: TemporalOp, known: frozenset[Key]) -> bool:
