@@ -1,67 +1,108 @@
 """
-Timelines as a trace for Perfetto and Chrome: a process for each plan, a row for each
-rank.
+Timelines as a trace for Perfetto and Chrome: a process for each program, with rows.
 
 The format is the Trace Event Format: complete events with a start and a duration in
-microseconds, and metadata events that name processes and rows.
+microseconds, by their start, and metadata events that name processes and rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from comet.cost.gpu.taxes import TIME_KIND
 from comet.cost.gpu.timeline import Segment, Timeline
 
-Event: TypeAlias = "dict[str, str | int | float | dict[str, str]]"
+Details: TypeAlias = "Mapping[str, str | int | float]"
+
+Event: TypeAlias = "dict[str, str | int | float | Details]"
 
 
-def trace_of(timelines: Mapping[str, Timeline]) -> dict[str, list[Event] | str]:
-    """Return the trace of plans by name, ready to be written as JSON."""
-    events: list[Event] = []
-    for process, (name, timeline) in enumerate(timelines.items()):
-        events.append(_name("process_name", process, 0, name))
-        for rank in range(timeline.ranks):
-            events.append(_name("thread_name", process, rank, f"rank {rank}"))
-        events += _events(timeline, process)
-    return {"traceEvents": events, "displayTimeUnit": "ns"}
+@dataclass(frozen=True)
+class Slice:
+    """Something that takes time."""
+
+    name: str
+    kind: str
+    start: float
+    """Microseconds since the start of the run; or cycles, shown as microseconds."""
+    length: float
+    """In the same unit."""
+    row: int
+    """What is in a row is one after the other, or inside each other."""
+    details: Details = field(default_factory=dict[str, "str | int | float"])
+    """What a viewer shows of the slice besides its name and kind."""
 
 
-def _events(timeline: Timeline, process: int) -> Iterator[Event]:
-    for segment in timeline.segments:
-        start = _nanoseconds(segment.start)
-        end = _nanoseconds(segment.start + segment.seconds)
-        if end > start:
-            yield _event(segment, process, start, end)
+@dataclass(frozen=True)
+class Process:
+    """The slices of one program."""
+
+    name: str
+    slices: Sequence[Slice]
+    rows: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Names of rows."""
 
 
-def _event(segment: Segment, process: int, start: int, end: int) -> Event:
+def process_of(name: str, timeline: Timeline) -> Process:
+    """Return the timeline of a launch plan, with a row for each rank."""
+    ranks = {rank: f"rank {rank}" for rank in range(timeline.ranks)}
+    return Process(name, tuple(map(_slice, timeline.segments)), ranks)
+
+
+def _slice(segment: Segment) -> Slice:
     what = segment.part or segment.step
-    if segment.kind != "busy":
-        what = f"{what}: {segment.kind}"
-    return {
-        "name": what,
-        "cat": segment.kind,
-        "ph": "X",
-        "ts": start / 1000,
-        "dur": (end - start) / 1000,
-        "pid": process,
-        "tid": segment.rank,
-        "args": {"step": segment.step, "counts as": TIME_KIND[segment.kind]},
-    }
+    return Slice(
+        what if segment.kind == "busy" else f"{what}: {segment.kind}",
+        segment.kind,
+        segment.start * 1e6,
+        segment.seconds * 1e6,
+        segment.rank,
+        {"step": segment.step, "counts as": TIME_KIND[segment.kind]},
+    )
+
+
+def trace_of(processes: Sequence[Process]) -> dict[str, list[Event] | str]:
+    """Return the trace of programs, ready to be written as JSON."""
+    named: list[Event] = []
+    timed: list[Event] = []
+    for number, process in enumerate(processes):
+        named.append(_name("process_name", number, 0, process.name))
+        for row, name in process.rows.items():
+            named.append(_name("thread_name", number, row, name))
+        timed += _events(process, number)
+    timed.sort(key=_by_start)
+    return {"traceEvents": named + timed, "displayTimeUnit": "ns"}
+
+
+def _by_start(event: Event) -> tuple[object, ...]:
+    """Return a sort key: of slices that start together, the longest one is first."""
+    length = event["dur"]
+    assert isinstance(length, float)
+    return event["ts"], -length
+
+
+def _events(process: Process, number: int) -> Iterator[Event]:
+    for one in process.slices:
+        start, end = _thousandths(one.start), _thousandths(one.start + one.length)
+        if end > start:
+            yield {
+                "name": one.name,
+                "cat": one.kind,
+                "ph": "X",
+                "ts": start / 1000,
+                "dur": (end - start) / 1000,
+                "pid": number,
+                "tid": one.row,
+                "args": one.details,
+            }
 
 
 def _name(kind: str, process: int, row: int, name: str) -> Event:
-    return {
-        "name": kind,
-        "ph": "M",
-        "pid": process,
-        "tid": row,
-        "args": {"name": name},
-    }
+    return {"name": kind, "ph": "M", "pid": process, "tid": row, "args": {"name": name}}
 
 
-def _nanoseconds(seconds: float) -> int:
+def _thousandths(time: float) -> int:
     """Round, so that one event ends exactly where the next one starts."""
-    return round(seconds * 1e9)
+    return round(time * 1000)

@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
-from comet.codegen.chrome_trace import trace_of
+from comet.codegen.chrome_trace import process_of, trace_of
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.program import machine_for, plan_of
 from comet.cost.gpu.launch_plan import Barrier, LibraryCollective, Plan, in_place
@@ -68,8 +68,8 @@ class TaxesTarget(Target):
         priced = [self._price(program, module) for program in programs_of(module)]
         output.write("\n".join(price.text for price in priced))
         if self.trace is not None:
-            timelines = {price.title: price.timeline for price in priced}
-            write_text(Path(self.trace), json.dumps(trace_of(timelines)) + "\n")
+            processes = [process_of(price.title, price.timeline) for price in priced]
+            write_text(Path(self.trace), json.dumps(trace_of(processes)) + "\n")
 
     def _price(self, program: ProgramOp, module: ModuleOp) -> PricedPlan:
         (system,) = (op for op in module.ops if isinstance(op, SystemOp))

@@ -1,76 +1,165 @@
-"""A report as one HTML file that needs no other; needs the extra `report`."""
+"""
+A page that needs no other file: sections of plots, tables and text, as HTML.
+
+It says nothing about programs or machines: what it shows is made elsewhere. Needs the
+extra `report`.
+"""
 
 from __future__ import annotations
 
 import gzip
-import shlex
+import json
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from math import isclose
 from pathlib import Path
+from typing import ClassVar, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from xdsl.dialects.builtin import ModuleOp
 
-from comet.api.answer import Answer
-from comet.api.question import NOTHING, Question
-from comet.cost.estimate import energy_scope
-from comet.cost.from_ir.mapping import system_hardware
-from comet.report.figures import Figures, figures_of, percent
-from comet.report.front import MOST_SECONDS, Point
-from comet.report.plots import Plot, plots_of
-from comet.report.timeline import chrome_trace
-
-SECTIONS = (
-    ("tree", "tile tree"),
-    ("latency", "time"),
-    ("timeline", "timeline"),
-    ("energy", "bytes and energy"),
-    ("occupancy", "occupancy"),
-    ("roofline", "roofline"),
-    ("more", "10 % more"),
-    ("front", "latency against energy"),
-    ("reproduce", "reproduce"),
-)
-
-UNITS = {"latency": "cycles", "energy": "pJ", "edp": "pJ x cycles"}
-"""The unit of each objective."""
+from comet.codegen.chrome_trace import Process, trace_of
+from comet.report.plots import Plot
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Another mapping."""
+class Row:
+    """A line of a table."""
+
+    cells: tuple[str, ...]
+    is_sum: bool = False
+    """Whether it is the sum of lines above, which sorting leaves where it is."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers and words; a column with a word is aligned to the left."""
+
+    kind: ClassVar[str] = "table"
+    head: tuple[str, ...]
+    rows: Sequence[Row]
+    words: frozenset[int] = frozenset()
+    """The columns of words, besides the first."""
+
+
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    words: Sequence[int] = (),
+    sums: Sequence[int] = (),
+) -> Table:
+    """Return a table; `words` are the columns of words, `sums` the lines of sums."""
+    lines = (Row(tuple(cells), n in sums) for n, cells in enumerate(rows))
+    return Table(tuple(head), tuple(lines), frozenset(words))
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+    muted: bool = False
+    """Whether it explains what is beside it."""
+
+
+def note(text: str) -> Text:
+    """Return a paragraph that explains what is beside it."""
+    return Text(text, muted=True)
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a user may type."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a tree, and what is below it."""
+
+    index: int
+    style: str
+    """What kind of node it is: the name of its style."""
+    cells: tuple[str, str, str, str]
+    """What it is, where, with which factors, and what it works on."""
+    note: str
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree, each node with its children below it."""
+
+    kind: ClassVar[str] = "tree"
+    root: Node
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A link to a trace, which the page holds."""
+
+    kind: ClassVar[str] = "trace"
+    process: Process
+    stem: str
+    """The name of the file without its ending."""
+    unit: str
+    """What one microsecond of the trace is."""
+
+    @property
+    def data(self) -> str:
+        """The compressed file in base64."""
+        text = json.dumps(trace_of([self.process]))
+        return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What is shown when its title is clicked."""
+
+    kind: ClassVar[str] = "folded"
+    title: str
+    parts: Sequence[Part]
+
+
+Part: TypeAlias = Plot | Table | Text | Code | Tree | Trace | Folded
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that its head links to."""
 
     name: str
-    """The file that it is in."""
-    figures: Figures
-    same_machine: bool
+    """The target of the link."""
+    link: str
+    """The text of the link."""
+    heading: str
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a page shows."""
+class Page:
+    """A page."""
 
-    question: Question
-    answer: Answer
-    figures: Figures
-    front: tuple[Point, ...]
-    """The best mappings by objective; empty if they were not searched for."""
-    other: Compared | None
+    title: str
+    facts: Mapping[str, str]
+    """The headline: numbers by name."""
+    summary: str
+    """What limits the time, in a sentence."""
+    note: str
+    """What the headline rests on."""
+    sections: tuple[Section, ...]
 
     @property
     def plots(self) -> tuple[Plot, ...]:
-        """Return the plots of the page."""
-        other = None if self.other is None else self.other.figures
-        return plots_of(self.figures, self.front, other)
+        """The plots of all sections."""
+        parts = (part for section in self.sections for part in _flat(section.parts))
+        return tuple(part for part in parts if isinstance(part, Plot))
 
     def html(self) -> str:
-        """Return the page."""
-        plots = {plot.name: plot.inline() for plot in self.plots}
-        page = _environment().get_template("page.html.jinja")
-        return page.render(plots=plots, **_FORMATS, **_values(self))
+        """Return the file."""
+        return _environment().get_template("page.html.jinja").render(page=self)
 
     def save_plots(self, folder: Path) -> None:
         """Write each plot into a folder, as SVG and as PNG; raises OSError."""
@@ -79,98 +168,11 @@ class Report:
             plot.save(folder)
 
 
-def report_of(
-    question: Question,
-    answer: Answer,
-    front: tuple[Point, ...],
-    other: tuple[str, ModuleOp] | None,
-) -> Report:
-    """
-    Return the report of an answer, with the name and module of another mapping.
-
-    Raises CostError if the other module has no mapping that the model can price.
-    """
-    compared = None
-    if other is not None:
-        name, module = other
-        same = system_hardware(module) == system_hardware(answer.module)
-        compared = Compared(name, figures_of(module, question.model), same)
-    return Report(
-        question, answer, figures_of(answer.module, question.model), front, compared
-    )
-
-
-def command_of(question: Question) -> str:
-    """Return the command that asks a question."""
-    words = ["comet-explore", question.program.name]
-    words += ["--hardware", question.hardware.name]
-    if question.constraints != NOTHING:
-        words += ["--constraints", question.constraints.name]
-    words += ["--model", question.model, "--objective", question.objective]
-    words += ["--time-limit", f"{question.time_limit:g}"]
-    words += ["--tolerance", f"{question.tolerance:g}"]
-    return shlex.join(words)
-
-
-def _values(report: Report) -> dict[str, object]:
-    """Return what the template names, apart from the plots."""
-    question, answer, figures = report.question, report.answer, report.figures
-    other = report.other
-    program, machine = Path(question.program.name), Path(question.hardware.name)
-    trace = chrome_trace(figures.slices, f"{program.stem} on {machine.stem}")
-    making = ("comet-opt", question.program.name, "-p", answer.pipeline)
-    return {
-        "title": f"{program.stem} on {machine.stem}",
-        "stem": program.stem,
-        "sections": (*SECTIONS, *((("compare", "compared"),) if other else ())),
-        "answer": answer,
-        "figures": figures,
-        "unit": UNITS[answer.objective],
-        "scope": energy_scope(figures.model),
-        "terms": sum(term.cycles for term in figures.parts.terms),
-        "spent": sum(figures.energy_by_level.values()),
-        "trace": b64encode(gzip.compress(trace.encode(), mtime=0)).decode(),
-        "front": report.front,
-        "seconds": min(question.time_limit, MOST_SECONDS),
-        "other": None if other is None else other.figures,
-        "other_name": "" if other is None else other.name,
-        "other_machine": other is not None and not other.same_machine,
-        "compared": () if other is None else _compared(figures, other.figures),
-        "command": command_of(question),
-        "pipeline": shlex.join(making),
-        "digests": _digests(question),
-    }
-
-
-def _compared(figures: Figures, other: Figures) -> list[tuple[str, float, float]]:
-    """Return pairs of figures with their names and units."""
-    rows = [
-        ("latency, cycles", figures.latency, other.latency),
-        ("energy, pJ", figures.energy, other.energy),
-        ("energy-delay product, pJ x cycles", figures.edp, other.edp),
-    ]
-    tables = [
-        (
-            "cycles",
-            *({t.name: t.cycles for t in f.parts.terms} for f in (figures, other)),
-        ),
-        ("pJ", figures.energy_by_level, other.energy_by_level),
-    ]
-    for unit, mine, theirs in tables:
-        rows += (
-            (f"{name}, {unit}", mine.get(name, 0.0), theirs.get(name, 0.0))
-            for name in dict.fromkeys((*mine, *theirs))
-        )
-    return rows
-
-
-def _digests(question: Question) -> Mapping[str, str]:
-    sources = (question.program, question.hardware, question.constraints)
-    return {
-        source.name: sha256(source.text.encode()).hexdigest()
-        for source in sources
-        if source != NOTHING
-    }
+def _flat(parts: Sequence[Part]) -> Iterator[Part]:
+    for part in parts:
+        yield part
+        if isinstance(part, Folded):
+            yield from _flat(part.parts)
 
 
 def _environment() -> Environment:
@@ -180,21 +182,3 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-
-
-def conserved(total: float, whole: float, what: str) -> str:
-    """Say whether a total is the whole, up to rounding."""
-    if isclose(total, whole, rel_tol=1e-9, abs_tol=1e-6):
-        return f"= {what}"
-    return f"differs from {what} by {total - whole:,.6g}"
-
-
-_FORMATS: Mapping[str, Callable[..., str]] = {
-    "cycles": "{:,.0f}".format,
-    "count": "{:,g}".format,
-    "bound": "{:,.6g}".format,
-    "short": "{:.4g}".format,
-    "percent": percent,
-    "conserved": conserved,
-}
-"""How the template formats numbers."""

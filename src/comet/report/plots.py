@@ -1,4 +1,4 @@
-"""The plots of a report, drawn from its figures; needs the extra `report`."""
+"""Plots of what a report shows, each from plain numbers; needs the extra `report`."""
 
 # Some environments that check types have no matplotlib, which has few types anyway.
 # pyright: reportMissingImports=false, reportUnknownArgumentType=false
@@ -8,20 +8,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from comet.report.figures import MORE, Figures
+from comet.codegen.chrome_trace import Process
 from comet.report.front import Point
-from comet.report.timeline import Slice
+from comet.report.numbers import Roofline, Room, Stack, Unit
 
 INK, MUTED = "#1b1f24", "#59636e"
 COLOURS = ("#2f6db5", "#d9730d", "#2b8a6e", "#8a5fbf", "#b8860b", "#c0392b", "#708090")
@@ -38,8 +38,16 @@ KIND_COLOURS = {
     "last writes": COLOURS[4],
     "collective": COLOURS[3],
     "iterations": COLOURS[6],
+    "busy": COLOURS[0],
+    "launch": COLOURS[1],
+    "synchronization": COLOURS[3],
+    "communication": COLOURS[3],
+    "wait": COLOURS[6],
+    "barrier": COLOURS[5],
+    "signal": COLOURS[4],
+    "locality": COLOURS[2],
 }
-"""The colours of slices; that of a node is only an outline."""
+"""The colours of slices, and of taxes; that of a node is only an outline."""
 
 NARROW = 1000
 """A slice that takes a smaller part of the time is not drawn."""
@@ -80,6 +88,7 @@ Draw: TypeAlias = Callable[[Axes], None]
 class Plot:
     """One drawing."""
 
+    kind: ClassVar[str] = "plot"
     name: str
     width: float
     """Inches, as the height."""
@@ -91,7 +100,6 @@ class Plot:
         with _styled():
             figure = Figure(figsize=(self.width, self.height), layout="constrained")
             self.draw(figure.subplots())
-            figure.draw_without_rendering()
         return figure
 
     def save(self, folder: Path) -> None:
@@ -119,65 +127,36 @@ class Plot:
         return svg
 
 
-def plots_of(
-    figures: Figures, front: Sequence[Point], other: Figures | None
-) -> tuple[Plot, ...]:
-    """Return the plots of a mapping, and of another one to compare it with."""
-    names = len(figures.parts.terms)
-    rows = 1 + max(one.row for one in figures.slices)
-    plots = [
-        Plot("waterfall", 8, 1 + 0.3 * names, lambda axes: waterfall(axes, figures)),
-        Plot("timeline", 9, 1 + 0.3 * rows, lambda axes: gantt(axes, figures.slices)),
-        Plot("energy", 8, 3, lambda axes: energies(axes, figures)),
-        Plot("occupancy", 8, 2.4, lambda axes: occupancies(axes, figures)),
-        Plot("roofline", 7, 4, lambda axes: roofline(axes, figures)),
-        Plot(
-            "more",
-            8,
-            0.8 + 0.22 * len(figures.gains),
-            lambda axes: gains(axes, figures),
-        ),
-    ]
-    if front:
-        plots.append(Plot("front", 7, 3.6, lambda axes: pareto(axes, front)))
-    if other is not None:
-        plots.append(
-            Plot("compare", 8, 3.6, lambda axes: compare(axes, figures, other))
-        )
-    return tuple(plots)
-
-
-def waterfall(axes: Axes, figures: Figures) -> None:
-    """Draw the terms of the latency, each from where the one before ends."""
+def waterfall(axes: Axes, bars: Mapping[str, Stack], whole: str, unit: Unit) -> None:
+    """Draw bars that each start where the one before ends, then their sum."""
     start = 0.0
-    terms = figures.parts.terms
-    for place, term in enumerate(terms):
-        colour = COLOURS[5] if term.cycles < 0 else COLOURS[0]
-        axes.barh(place, term.cycles, 0.7, left=start, color=colour)
-        start += term.cycles
-        text = f" {term.cycles:,.0f}"
-        axes.text(max(start, start - term.cycles), place, text, va="center")
-    axes.barh(len(terms), figures.latency, 0.7, color=MUTED)
-    axes.text(figures.latency, len(terms), f" {figures.latency:,.0f}", va="center")
-    labels = [*(term.name for term in terms), "latency"]
-    axes.set_yticks(range(len(labels)), labels)
+    causes = list(dict.fromkeys(cause for bar in bars.values() for cause in bar))
+    for place, bar in enumerate(bars.values()):
+        ends = [start]
+        for cause, length in bar.items():
+            colour = COLOURS[5] if length < 0 else KIND_COLOURS.get(cause, COLOURS[0])
+            axes.barh(place, length, 0.7, left=ends[-1], color=colour)
+            ends.append(ends[-1] + length)
+        axes.text(max(ends), place, f" {unit.text(sum(bar.values()))}", va="center")
+        start = ends[-1]
+    axes.barh(len(bars), start, 0.7, color=MUTED)
+    axes.text(start, len(bars), f" {unit.text(start)}", va="center")
+    axes.set_yticks(range(len(bars) + 1), [*bars, whole])
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.12 * figures.latency)
-    axes.set_xlabel("cycles")
+    axes.set_xlim(0, 1.12 * start)
+    axes.set_xlabel(unit.name)
+    _legend_of_kinds(axes, causes)
 
 
-def energies(axes: Axes, figures: Figures) -> None:
-    """Draw the energy of each level, unit and network, stacked by cause."""
-    table = figures.parts.energy
-    order = sorted(table, key=lambda name: -sum(table[name].values()))
-    shown = [name for name in order if sum(table[name].values()) > 0][:8]
-    causes = list(dict.fromkeys(cause for name in shown for cause in table[name]))
-    left = [0.0] * len(shown)
+def stacked(axes: Axes, bars: Mapping[str, Stack], label: str) -> None:
+    """Draw a bar for each name, made of the parts that it has."""
+    causes = list(dict.fromkeys(cause for bar in bars.values() for cause in bar))
+    left = [0.0] * len(bars)
     for place, cause in enumerate(causes):
-        values = [table[name].get(cause, 0.0) for name in shown]
+        values = [bar.get(cause, 0.0) for bar in bars.values()]
         colour, cut = COLOURS[place % len(COLOURS)], place // len(COLOURS)
         axes.barh(
-            range(len(shown)),
+            range(len(bars)),
             values,
             0.7,
             left=left,
@@ -186,34 +165,33 @@ def energies(axes: Axes, figures: Figures) -> None:
             alpha=1 / (1 + cut),
         )
         left = [a + b for a, b in zip(left, values, strict=True)]
-    axes.set_yticks(range(len(shown)), shown)
+    axes.set_yticks(range(len(bars)), [*bars])
     axes.invert_yaxis()
-    axes.set_xlabel("energy, pJ")
+    axes.set_xlabel(label)
     axes.legend(ncols=2)
 
 
-def occupancies(axes: Axes, figures: Figures) -> None:
-    """Draw how full each buffer is at its largest demand."""
-    for place, room in enumerate(figures.rooms):
+def occupancies(axes: Axes, rooms: Sequence[Room]) -> None:
+    """Draw how full each room is."""
+    for place, room in enumerate(rooms):
         left = 0.0
         for number, size in enumerate(room.parts.values()):
             width = 100 * size / room.capacity
             colour = COLOURS[number % len(COLOURS)]
             axes.barh(place, width, 0.7, left=left, color=colour)
             left += width
-        text = f" {room.used:,.0f} of {room.capacity:,} bytes"
+        text = f" {room.used:,.0f} of {room.capacity:,} {room.unit}"
         axes.text(left, place, text, va="center")
-    axes.set_yticks(range(len(figures.rooms)), [room.level for room in figures.rooms])
+    axes.set_yticks(range(len(rooms)), [room.name for room in rooms])
     axes.invert_yaxis()
     axes.set_xlim(0, 130)
     axes.set_xticks(range(0, 101, 25))
     axes.set_xlabel("percent of the capacity")
 
 
-def roofline(axes: Axes, figures: Figures) -> None:
-    """Draw what each memory and the unit allow, and what the mapping reaches."""
-    line = figures.roofline
-    ends = [roof.intensity for roof in line.roofs]
+def roofline(axes: Axes, line: Roofline) -> None:
+    """Draw what each memory and the unit allow, and what is reached."""
+    ends = [mark.intensity for roof in line.roofs for mark in roof.marks]
     ends += [line.peak / roof.bandwidth for roof in line.roofs]
     low, high = min(ends) / 4, max(ends) * 4
     for place, roof in enumerate(line.roofs):
@@ -221,12 +199,20 @@ def roofline(axes: Axes, figures: Figures) -> None:
         bend = min(max(line.peak / roof.bandwidth, low), high)
         heights = [min(line.peak, x * roof.bandwidth) for x in (low, bend, high)]
         axes.plot((low, bend, high), heights, color=colour, label=roof.level)
-        axes.plot(roof.intensity, line.reached, "o", color=colour)
+        for mark in roof.marks:
+            axes.plot(mark.intensity, mark.reached, "o", color=colour)
+            if place == 0 and mark.name:
+                _beside(axes, mark.name, mark.intensity, mark.reached)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("operations per byte")
-    axes.set_ylabel(f"operations per cycle, {line.unit}")
+    axes.set_ylabel(f"operations per {line.rate}, {line.unit}")
     axes.legend(title="roof and place of")
+
+
+def _beside(axes: Axes, text: str, x: float, y: float) -> None:
+    """Write a text beside a point."""
+    axes.annotate(f" {text}", (x, y), textcoords="offset points", xytext=(6, 6))
 
 
 def pareto(axes: Axes, front: Sequence[Point]) -> None:
@@ -241,71 +227,68 @@ def pareto(axes: Axes, front: Sequence[Point]) -> None:
     for point in front:
         if point.chosen:
             axes.plot(point.latency, point.energy, "o", color=COLOURS[1], markersize=11)
-        axes.annotate(
-            f" {point.label}",
-            (point.latency, point.energy),
-            textcoords="offset points",
-            xytext=(6, 6),
-        )
+        _beside(axes, point.label, point.latency, point.energy)
     axes.margins(0.25)
     axes.set_xlabel("latency, cycles")
     axes.set_ylabel("energy, pJ")
 
 
-def gains(axes: Axes, figures: Figures) -> None:
-    """Draw by how much the latency shrinks with more of each resource."""
-    order = sorted(figures.gains, key=lambda gain: gain.latency)
-    saved = [100 * (1 - gain.latency / figures.latency) for gain in order]
-    axes.barh(range(len(order)), saved, 0.7, color=COLOURS[2])
-    axes.set_yticks(range(len(order)), [gain.resource for gain in order])
+def savings(axes: Axes, saved: Mapping[str, float]) -> None:
+    """Draw by how many percent something shrinks with more of each resource."""
+    axes.barh(range(len(saved)), [*saved.values()], 0.7, color=COLOURS[2])
+    axes.set_yticks(range(len(saved)), [*saved])
     axes.invert_yaxis()
     axes.set_xlim(left=0)
-    axes.set_xlabel(f"percent of the latency that {100 * (MORE - 1):.0f} % more saves")
+    axes.set_xlabel("percent of the latency that it saves")
 
 
-def compare(axes: Axes, figures: Figures, other: Figures) -> None:
-    """Draw the terms of the latencies of two mappings."""
-    names = list(dict.fromkeys(t.name for f in (figures, other) for t in f.parts.terms))
-    labels = ("this mapping", "the other")
-    for number, (label, one) in enumerate(zip(labels, (figures, other), strict=True)):
-        known = {term.name: term.cycles for term in one.parts.terms}
+def compare(axes: Axes, mine: Stack, other: Stack, unit: Unit) -> None:
+    """Draw the numbers of two programs beside each other."""
+    names = list(dict.fromkeys((*mine, *other)))
+    for number, (label, known) in enumerate((("this", mine), ("the other", other))):
         places = [place + 0.38 * number for place in range(len(names))]
         values = [known.get(name, 0.0) for name in names]
         axes.barh(places, values, 0.36, color=COLOURS[number], label=label)
     axes.set_yticks([place + 0.19 for place in range(len(names))], names)
     axes.invert_yaxis()
-    axes.set_xlabel("cycles")
+    axes.set_xlabel(unit.name)
     axes.legend()
 
 
-def gantt(axes: Axes, slices: Sequence[Slice]) -> None:
+def gantt(axes: Axes, process: Process, unit: Unit) -> None:
     """Draw slices over time, what is made of others above its parts."""
-    end = max(one.start + one.cycles for one in slices)
+    slices = process.slices
+    end = max(one.start + one.length for one in slices)
     for number, one in enumerate(slices):
-        if one.cycles < end / NARROW:
+        if one.length < end / NARROW:
             continue
         colour = KIND_COLOURS.get(one.kind)
         axes.broken_barh(
-            [(one.start, one.cycles)],
+            [(one.start, one.length)],
             (one.row - 0.42, 0.84),
             facecolor="none" if colour is None else colour,
             edgecolor=MUTED,
             linewidth=0.4,
-            gid=f"slice-{one.node}-{number}",
+            gid=f"slice-{one.details.get('node', '')}-{number}",
         )
-        fitting = int(one.cycles / end * 110)
+        fitting = int(one.length / end * 110)
         if fitting >= 4:
             text = (
                 one.name if len(one.name) <= fitting else one.name[: fitting - 1] + "…"
             )
-            place = one.start + one.cycles / 2, one.row
+            place = one.start + one.length / 2, one.row
             axes.text(*place, text, ha="center", va="center", fontsize=7)
-    axes.set_yticks([])
+    axes.set_yticks([*process.rows], [*process.rows.values()])
     axes.set_ylim(max(one.row for one in slices) + 0.5, -0.5)
     axes.set_xlim(0, end)
-    axes.set_xlabel("cycles")
-    shown = {one.kind for one in slices}
-    for kind, colour in KIND_COLOURS.items():
-        if kind in shown:
-            axes.barh(0, 0, color=colour, label=kind)
-    axes.legend(ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.set_xlabel(unit.name)
+    _legend_of_kinds(axes, {one.kind for one in slices})
+
+
+def _legend_of_kinds(axes: Axes, shown: Collection[str]) -> None:
+    """Say what each colour of a kind means, above the plot."""
+    kinds = [kind for kind in KIND_COLOURS if kind in shown]
+    for kind in kinds:
+        axes.barh(0, 0, color=KIND_COLOURS[kind], label=kind)
+    if kinds:
+        axes.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0))

@@ -48,14 +48,14 @@ class Reporting:
     ) -> None:
         """Write the files; `search` finds the mappings for the other objectives."""
         from comet.report.front import front_of
-        from comet.report.page import report_of
+        from comet.report.mapping_report import page_of
 
         front = front_of(question, answer, search)
-        report = report_of(question, answer, front, self.other)
+        page = page_of(question, answer, front, self.other)
         if self.page is not None:
-            Path(self.page).write_text(report.html(), encoding="utf-8")
+            Path(self.page).write_text(page.html(), encoding="utf-8")
         if self.plots is not None:
-            report.save_plots(Path(self.plots))
+            page.save_plots(Path(self.plots))
 
 
 def _mapped(path: str) -> tuple[str, ModuleOp]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from comet.codegen.chrome_trace import Slice
 from comet.cost.accelerator.bindings import Group, lanes_of
 from comet.cost.accelerator.flow import build_flows
 from comet.cost.accelerator.hardware import Hardware
@@ -21,27 +21,14 @@ EXPANDED = 8
 """Iterations of the outermost loop that are shown one by one."""
 
 
-@dataclass(frozen=True)
-class Slice:
-    """Something that takes time, from `start` on."""
-
-    name: str
-    kind: str
-    """node, first reads, compute, last writes, collective or iterations."""
-    start: float
-    """Cycles since the start of the run."""
-    cycles: float
-    row: int
-    """What runs in a row does not overlap; a slice is above what it is made of."""
-    node: int
-    """The index of the node."""
-
-
 def timeline(
     problem: Problem, hardware: Hardware, model: ModelName, names: Mapping[int, str]
 ) -> tuple[Slice, ...]:
     """
-    Return what happens when, the first iteration of each loop in full.
+    Return what happens when, in cycles, the first iteration of each loop in full.
+
+    Slices are nodes, first reads, compute, last writes, collectives or iterations; one
+    is in a row above what it is made of.
 
     `names` are those of nodes, by index. Later iterations of the outermost loop are
     shown as long as the average one. Under `ideal` operations run one after the other.
@@ -59,8 +46,14 @@ def timeline(
 def _in_turn(lengths: Mapping[str, float]) -> Iterator[Slice]:
     start = 0.0
     for index, (name, cycles) in enumerate(lengths.items()):
-        yield Slice(name, "compute", start, cycles, 0, index)
+        yield _timed(name, "compute", start, cycles, 0, index)
         start += cycles
+
+
+def _timed(
+    name: str, kind: str, start: float, cycles: float, row: int, node: int
+) -> Slice:
+    return Slice(name, kind, start, cycles, row, {"node": node, "cycles": cycles})
 
 
 @dataclass(frozen=True)
@@ -138,7 +131,7 @@ class _Placing:
     def _slice(
         node: Node, kind: str, name: str, at: _Span, cycles: float, row: int
     ) -> Slice:
-        return Slice(name, kind, at.start, cycles * at.scale, row, node.index)
+        return _timed(name, kind, at.start, cycles * at.scale, row, node.index)
 
     def _inside(
         self, tile: Tile, at: _Span, row: int, *, expand: bool
@@ -203,30 +196,3 @@ class _Placing:
             rest = at.after(once + (shown - 1) * each)
             cycles = (count - shown) * each
             yield self._slice(loop.tile, "iterations", name, rest, cycles, row)
-
-
-def _event(one: Slice) -> dict[str, object]:
-    return {
-        "ph": "X",
-        "pid": 0,
-        "tid": one.row,
-        "name": one.name,
-        "cat": one.kind,
-        "ts": one.start,
-        "dur": one.cycles,
-        "args": {"node": one.node, "cycles": one.cycles},
-    }
-
-
-def chrome_trace(slices: Sequence[Slice], title: str) -> str:
-    """
-    Return slices as a file that Perfetto and chrome://tracing open.
-
-    One cycle is shown as one microsecond.
-    """
-    events: list[dict[str, object]] = [
-        {"ph": "M", "pid": 0, "name": "process_name", "args": {"name": title}}
-    ]
-    events += map(_event, slices)
-    about = {"unit": "1 microsecond is 1 cycle"}
-    return json.dumps({"traceEvents": events, "otherData": about})

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 
+from comet.codegen.chrome_trace import Slice
 from comet.cost.accelerator.breakdown import Breakdown, Traffic, breakdown
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.model import price
@@ -17,11 +18,9 @@ from comet.cost.accelerator.scaling import Gain, gains
 from comet.cost.estimate import Estimate, ModelName
 from comet.cost.from_ir.mapping import problem_of, system_hardware
 from comet.dialects.comet import MappingOp
-from comet.report.timeline import Slice, timeline
+from comet.report.mapping_timeline import timeline
+from comet.report.numbers import MORE, Mark, Roof, Roofline, Room, percent
 from comet.tools.mapping_table import MappingRow, mapping_rows
-
-MORE = 1.1
-"""How much more of each resource is priced."""
 
 T = TypeVar("T")
 
@@ -38,45 +37,6 @@ class TreeNode:
     """All executions, one after the other, children included; 0 of an operation."""
     executions: float
     children: tuple[TreeNode, ...]
-
-
-@dataclass(frozen=True)
-class Room:
-    """The largest demand of one instance of a memory level."""
-
-    level: str
-    capacity: int
-    """Bytes."""
-    parts: Mapping[str, float]
-    """Bytes by tensor, of the tiles that are there at the same time."""
-
-    @property
-    def used(self) -> float:
-        """Bytes in all."""
-        return sum(self.parts.values())
-
-
-@dataclass(frozen=True)
-class Roof:
-    """A memory level in the roofline."""
-
-    level: str
-    bandwidth: float
-    """Bytes per cycle to the children, of all instances together."""
-    intensity: float
-    """Operations per byte that the level reads or writes."""
-
-
-@dataclass(frozen=True)
-class Roofline:
-    """The unit with the most to do, and the memories that feed it."""
-
-    unit: str
-    peak: float
-    """Operations per cycle, all instances together."""
-    reached: float
-    """The same, over the whole run."""
-    roofs: tuple[Roof, ...]
 
 
 @dataclass(frozen=True)
@@ -123,11 +83,6 @@ class Figures:
             f"helps most is the {gain.resource}: 10 % more saves "
             f"{percent(self.latency - gain.latency, self.latency)}."
         )
-
-
-def percent(part: float, whole: float) -> str:
-    """Return a part in percent of the whole."""
-    return f"{100 * part / whole:.1f} %"
 
 
 def grouped(items: Sequence[T], keys: Sequence[str]) -> dict[str, tuple[T, ...]]:
@@ -216,6 +171,7 @@ def _roofline(
         level = hardware.level(name)
         rate = level.memory.child_read_bandwidth * level.total_instances
         moved = sum(one.read + one.written for one in traffic)
-        roofs.append(Roof(name, rate, operations / moved))
+        mark = Mark("", operations / moved, operations / estimate.latency)
+        roofs.append(Roof(name, rate, (mark,)))
     peak = operations / sum(work.cycles for work in own)
-    return Roofline(unit, peak, operations / estimate.latency, tuple(roofs))
+    return Roofline(unit, "cycle", peak, tuple(roofs))

@@ -1,0 +1,325 @@
+"""The page on a mapping for an accelerator."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.api.answer import Answer
+from comet.api.question import NOTHING, Question
+from comet.codegen.chrome_trace import Process
+from comet.cost.estimate import energy_scope
+from comet.cost.from_ir.mapping import system_hardware
+from comet.report.front import MOST_SECONDS, Point
+from comet.report.mapping_figures import Figures, TreeNode, figures_of
+from comet.report.numbers import CYCLES, PICOJOULES, Unit, conserved, percent
+from comet.report.page import (
+    Folded,
+    Node,
+    Page,
+    Part,
+    Section,
+    Table,
+    Text,
+    Tree,
+    note,
+    table,
+)
+from comet.report.plots import Plot, pareto, stacked, waterfall
+from comet.report.sections import (
+    Pair,
+    compare_section,
+    more_section,
+    occupancy_section,
+    pairs,
+    reproduce_section,
+    roofline_section,
+    timeline_section,
+)
+
+UNITS = {"latency": "cycles", "energy": "pJ", "edp": "pJ x cycles"}
+"""The unit of each objective."""
+
+MOST_BARS = 8
+"""How many levels, units and networks the plot of energies has at most."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Another mapping."""
+
+    name: str
+    """The file that it is in."""
+    figures: Figures
+    same_machine: bool
+
+
+def page_of(
+    question: Question,
+    answer: Answer,
+    front: tuple[Point, ...],
+    other: tuple[str, ModuleOp] | None,
+) -> Page:
+    """
+    Return the page on an answer, with the name and module of another mapping.
+
+    `front` has the best mappings by objective; it is empty if they were not searched
+    for. Raises CostError if the other module has no mapping that the model can price.
+    """
+    figures = figures_of(answer.module, question.model)
+    program, machine = Path(question.program.name), Path(question.hardware.name)
+    title = f"{program.stem} on {machine.stem}"
+    sections = [*sections_of(figures, program.stem, title), _front(question, front)]
+    if other is not None:
+        sections.append(_compare(figures, compared_with(other, answer.module, figures)))
+    making = ("comet-opt", question.program.name, "-p", answer.pipeline)
+    commands = {
+        "The search": command_of(question),
+        "The mapping, without a search": shlex.join(making),
+    }
+    files = (question.program, question.hardware, question.constraints)
+    inputs = [source for source in files if source != NOTHING]
+    sections.append(reproduce_section(commands, inputs, answer.versions))
+    return Page(
+        title,
+        {**facts_of(figures), **_bound(answer)},
+        figures.bottleneck,
+        _searched(figures, answer),
+        tuple(sections),
+    )
+
+
+def compared_with(
+    other: tuple[str, ModuleOp], module: ModuleOp, figures: Figures
+) -> Compared:
+    """Return the figures of another mapping, by the same model."""
+    name, its = other
+    same = system_hardware(its) == system_hardware(module)
+    return Compared(name, figures_of(its, figures.model), same)
+
+
+def command_of(question: Question) -> str:
+    """Return the command that asks a question."""
+    words = ["comet-explore", question.program.name]
+    words += ["--hardware", question.hardware.name]
+    if question.constraints != NOTHING:
+        words += ["--constraints", question.constraints.name]
+    words += ["--model", question.model, "--objective", question.objective]
+    words += ["--time-limit", f"{question.time_limit:g}"]
+    words += ["--tolerance", f"{question.tolerance:g}"]
+    return shlex.join(words)
+
+
+def facts_of(figures: Figures) -> dict[str, str]:
+    """Return the headline of any mapping."""
+    return {
+        "latency, cycles": f"{figures.latency:,.0f}",
+        "energy, pJ": f"{figures.energy:,.0f}",
+        "energy-delay product, pJ x cycles": f"{figures.edp:.4g}",
+    }
+
+
+def _bound(answer: Answer) -> dict[str, str]:
+    unit = UNITS[answer.objective]
+    return {
+        f"lower bound of the {answer.objective}, {unit}": f"{answer.lower_bound:,.6g}",
+        "gap": f"{answer.gap_percent:.2f} %",
+        "the best of all mappings?": "proven" if answer.proven else "not proven",
+    }
+
+
+def _searched(figures: Figures, answer: Answer) -> str:
+    return (
+        f"Model {figures.model}, {energy_scope(figures.model)}; {answer.objective} was "
+        f"minimized. The search priced {answer.evaluated:,} of {answer.space_size:.3g} "
+        f"mappings in {answer.seconds:.1f} s; {answer.structures_closed} of "
+        f"{answer.structures} structures are closed, {answer.structures_rejected} have "
+        f"no mapping. Chosen: {answer.mapping}"
+    )
+
+
+def sections_of(figures: Figures, stem: str, title: str) -> Iterator[Section]:
+    """Yield what is shown of any mapping; `stem` begins the names of files."""
+    yield Section("tree", "tile tree", "The tile tree", tuple(_tree(figures)))
+    yield Section("latency", "time", "Where the time goes", tuple(_time(figures)))
+    yield timeline_section(
+        Process(title, figures.slices),
+        CYCLES,
+        stem,
+        "one cycle",
+        "The first iteration of each loop in full; later ones of the outermost loop, "
+        "each as long as the average. What is too narrow to see is only in the trace.",
+    )
+    yield Section("energy", "bytes and energy", "Bytes and energy", _energy(figures))
+    yield occupancy_section(
+        figures.rooms,
+        "One instance of each level, at the node that needs most: the tiles that are "
+        "there at the same time, each once.",
+    )
+    yield roofline_section(figures.roofline, _roofs(figures))
+    yield more_section(
+        {gain.resource: gain.latency for gain in figures.gains},
+        figures.latency,
+        CYCLES,
+        "The same mapping, priced on a machine with 10 % more of one resource; another "
+        "mapping may gain more. Capacities are not here, as tiles stay as they are.",
+    )
+
+
+def _tree(figures: Figures) -> Iterator[Part]:
+    yield note(
+        "A tile moves tensors from one level to the next, over time (temporal) or over "
+        "instances (spatial), with the factors of its loops, outermost first. Framed "
+        "nodes are collectives."
+    )
+    yield Tree(_node(figures.tree))
+
+
+def _node(tree: TreeNode) -> Node:
+    kind, where, factors, what, _ = tree.row.cells
+    runs = "run" if tree.executions == 1 else "runs"
+    spent = f"{tree.cycles:,.0f} cycles in {tree.executions:,g} {runs}"
+    return Node(
+        tree.index,
+        tree.kind,
+        (kind, where, factors, what),
+        spent if tree.cycles else "",
+        tuple(map(_node, tree.children)),
+    )
+
+
+def _time(figures: Figures) -> Iterator[Part]:
+    terms, whole = figures.parts.terms, figures.latency
+    bars = {term.name: {"": term.cycles} for term in terms}
+    draw = partial(waterfall, bars=bars, whole="latency", unit=CYCLES)
+    yield Plot("waterfall", 8, 1 + 0.3 * len(terms), draw)
+    rows = [
+        (
+            term.name,
+            f"{term.cycles:,.0f}",
+            percent(term.cycles, whole),
+            term.meaning,
+        )
+        for term in terms
+    ]
+    total = sum(term.cycles for term in terms)
+    said = conserved(total, whole, "the latency")
+    rows.append(("sum", f"{total:,.0f}", percent(total, whole), said))
+    head = ("term", "cycles", "part", "what happens")
+    yield table(head, rows, words=(3,), sums=(len(terms),))
+
+
+def _energy(figures: Figures) -> tuple[Part, ...]:
+    spent = figures.energy_by_level
+    order = sorted(spent, key=lambda name: -spent[name])
+    shown = [name for name in order if spent[name] > 0][:MOST_BARS]
+    bars = {name: figures.parts.energy[name] for name in shown}
+    return (
+        Plot("energy", 8, 3, partial(stacked, bars=bars, label="energy, pJ")),
+        _traffic(figures),
+        note(
+            "All instances of a level together. Bytes of a level, times the energy of "
+            "a byte, have to be what the model says the level spends; levels, networks "
+            "(with arrows) and units have to add up to the energy."
+        ),
+    )
+
+
+def _traffic(figures: Figures) -> Table:
+    """Return the bytes and the energy of each level by tensor, then of all others."""
+    rows: list[tuple[str, ...]] = []
+    sums: list[int] = []
+    spent, whole = figures.energy_by_level, figures.energy
+    for level, moved in figures.traffic_by_level.items():
+        for one in moved:
+            numbers = (f"{each:,.0f}" for each in (one.read, one.written, one.energy))
+            rows.append((level, one.tensor, *numbers, percent(one.energy, whole)))
+        read, written, energy = (
+            sum(getattr(one, name) for one in moved)
+            for name in ("read", "written", "energy")
+        )
+        sums.append(len(rows))
+        numbers = (f"{each:,.0f}" for each in (read, written, energy))
+        said = conserved(energy, spent[level], "the model")
+        rows.append((level, "all", *numbers, said))
+    for name, causes in figures.parts.energy.items():
+        if name not in figures.traffic_by_level:
+            rows += (
+                (name, cause, "", "", f"{energy:,.0f}", percent(energy, whole))
+                for cause, energy in causes.items()
+            )
+    total = sum(spent.values())
+    sums.append(len(rows))
+    said = conserved(total, whole, "the energy")
+    rows.append(("sum", "", "", "", f"{total:,.0f}", said))
+    head = ("level", "tensor", "bytes read", "bytes written", "energy, pJ", "part")
+    return table(head, rows, words=(1,), sums=sums)
+
+
+def _roofs(figures: Figures) -> str:
+    line = figures.roofline
+    return (
+        f"Of {line.unit}, which reaches {line.roofs[0].marks[0].reached:,.0f} of "
+        f"{line.peak:,.0f} operations per cycle. An operation of a product is a "
+        "multiply-accumulate. Each memory level has a roof, its bandwidth to the "
+        "levels below, and a place, by the bytes it reads and writes."
+    )
+
+
+def _front(question: Question, front: Sequence[Point]) -> Section:
+    seconds = min(question.time_limit, MOST_SECONDS)
+    parts: tuple[Part, ...] = (
+        Text(
+            "The search was interrupted, so nothing was searched for the other "
+            "objectives."
+        ),
+    )
+    if front:
+        rows = [
+            (
+                point.label,
+                f"{point.latency:,.0f}",
+                f"{point.energy:,.0f}",
+                "this mapping" if point.chosen else "",
+            )
+            for point in front
+        ]
+        head = ("best found for", "latency, cycles", "energy, pJ", "")
+        parts = (
+            Plot("front", 7, 3.6, partial(pareto, front=front)),
+            table(head, rows, words=(3,)),
+            note(
+                "One search for each objective, those for the others of at most "
+                f"{seconds:g} s, without mappings that another beats. The whole front "
+                "may have more points between these."
+            ),
+        )
+    return Section("front", "latency against energy", "Latency against energy", parts)
+
+
+def _compare(figures: Figures, other: Compared) -> Section:
+    its = other.figures
+    mine, theirs = (
+        {term.name: term.cycles for term in each.parts.terms} for each in (figures, its)
+    )
+    machine = "" if other.same_machine else "; the other mapping is for another machine"
+    numbers = [
+        Pair("latency", CYCLES, figures.latency, its.latency),
+        Pair("energy", PICOJOULES, figures.energy, its.energy),
+        Pair("energy-delay product", Unit("pJ x cycles"), figures.edp, its.edp),
+        *pairs(CYCLES, mine, theirs),
+        *pairs(PICOJOULES, figures.energy_by_level, its.energy_by_level),
+    ]
+    return compare_section(
+        other.name,
+        (mine, theirs),
+        numbers,
+        CYCLES,
+        note(f"Both under the model {figures.model}{machine}."),
+        Folded("The tile tree of the other mapping", (Tree(_node(its.tree)),)),
+    )
