@@ -36,6 +36,7 @@ PASSES = {
     "map-grid": "triton.map_grid:MapGridPass",
     "mask-copies": "triton.mask_copies:MaskCopiesPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",
+    "known-meshes": "comet.known_meshes:KnownMeshesPass",
     "lower-to-comet": "comet.lower_to_comet:LowerToCometPass",
     "raise-comet": "comet.raise_comet:RaiseCometPass",
 }

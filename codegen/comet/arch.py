@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import yaml
+from xdsl.dialects.builtin import StringAttr
 
-from comet.dialects.arch import ArchError, SystemOp
+from comet.dialects.arch import LEFT_OUT, ArchError, SystemOp
 from comet.dialects.arch.yaml import fields_of_system, system_of_fields
 from comet.hardware_file import read_hardware_text
 from comet.yaml_file import FileFormatError
@@ -26,6 +27,17 @@ def read_arch(text: str, file: str = "arch.yaml", name: str = "arch") -> SystemO
 
 
 def write_arch(system: SystemOp) -> str:
-    """Return the text of the architecture file, fields and their order kept."""
+    """
+    Return the text of the architecture file, fields and their order kept.
+
+    A comment says which instances of the machine are left out, if any are.
+    """
+    comment = "".join(f"# {text}\n" for text in left_out(system))
     fields = fields_of_system(system)
-    return str(yaml.dump(fields, Dumper=_DUMPER, sort_keys=False))
+    return comment + str(yaml.dump(fields, Dumper=_DUMPER, sort_keys=False))
+
+
+def left_out(system: SystemOp) -> tuple[str, ...]:
+    """Return a sentence if instances of the machine are left out."""
+    noted = system.attributes.get(LEFT_OUT)
+    return (noted.data,) if isinstance(noted, StringAttr) else ()

@@ -49,6 +49,10 @@ class ArchError(DiagnosticException):
     """The hardware does not have what was requested; the message is one sentence."""
 
 
+LEFT_OUT = "arch.left_out"
+"""The attribute of a system that says which instances a program leaves out."""
+
+
 @irdl_op_definition
 class SystemOp(ContainerOp):
     """

@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
+from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
 from comet.passes.explore.search import Best, Exploration
@@ -65,6 +66,8 @@ class CometAcceleratorPass(AcceleratorPipeline):
 
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
+        if any(narrowed(attached_system(module))):
+            yield KnownMeshesPass()
         if self.search == "quick":
             yield from super().parts(ctx, module)
         else:

@@ -17,12 +17,10 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.accelerator.hardware import Unit
 from comet.cost.accelerator.legality import LIMIT, check_tool
 from comet.cost.accelerator.model import price
-from comet.cost.accelerator.noc import TABLED_MESHES, mesh_used
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import node_op, problem_of
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.arch.nodes import LevelOp
 from comet.dialects.comet import BindingOp, CollectiveOp, OperationOp, TileOp
 from comet.kinds import BindingKind, CollectiveKind, OperationKind
 
@@ -45,7 +43,6 @@ def check_legality(module: ModuleOp) -> None:
 def _check_op(op: Operation, system: SystemOp) -> None:
     if isinstance(op, TileOp):
         _check_binding(op)
-        _check_meshes(op, system)
     elif isinstance(op, CollectiveOp):
         _check_group(op, system)
     elif isinstance(op, OperationOp) and op.kind.data is OperationKind.GEMM:
@@ -77,18 +74,8 @@ def _check_binding(op: TileOp) -> None:
         )
 
 
-def _check_meshes(op: TileOp, system: SystemOp) -> None:
-    """Check that the instances of a spatial node form a mesh the tool supports."""
-    if op.is_temporal:
-        return
-    for entry in op.entries:
-        copies = prod(size for row in entry.factors for _, size in row)
-        _check_mesh(system.level(entry.child), copies)
-
-
 def _check_group(op: CollectiveOp, system: SystemOp) -> None:
     level = system.level(op.target.data)
-    _check_mesh(level, prod(system.level(name.data).instances for name in op.src))
     reduces = level.link_field("reduction_support")
     if (
         op.kind.data is CollectiveKind.ALL_REDUCE
@@ -99,16 +86,6 @@ def _check_group(op: CollectiveOp, system: SystemOp) -> None:
             f"lower-to-comet: the network of {level.level_name} reduces but does not "
             "broadcast, and the COMET tool takes an all-reduce on it for free; give "
             "the link broadcast_support, or take a gather"
-        )
-
-
-def _check_mesh(level: LevelOp, copies: int) -> None:
-    mesh = mesh_used(level.mesh_shape, copies)
-    if copies > 1 and mesh not in TABLED_MESHES:
-        raise PassFailedException(
-            f"lower-to-comet: {copies} instances of {level.level_name} lie on a mesh "
-            f"of {' by '.join(map(str, mesh))}, and the COMET tool knows 2 by 2, 4 by "
-            "4 and 16 by 16; distribute over other axes"
         )
 
 

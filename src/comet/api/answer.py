@@ -10,9 +10,15 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.api.html import table
-from comet.api.program import printed
+from comet.api.program import installed_context, parsed, printed
 from comet.codegen.comet import write_files, write_folder
+from comet.codegen.comet.arch import left_out
+from comet.dialects.arch import attached_system
+from comet.passes.attach_hardware import attach_hardware
+from comet.passes.comet.known_meshes import narrowed
 from comet.passes.explore.certificate import BoundedModel, Certificate
+from comet.passes.explore.constraints import read_constraints
+from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.search import Objective
 
 FIGURES = (
@@ -128,9 +134,38 @@ class Answer:
         """Return the proof as a file, which `comet-explore --verify` checks."""
         return self.proof.text()
 
-    def emit(self, folder: str | PathLike[str]) -> None:
-        """Write the four COMET files into a folder; raises OSError if it cannot."""
-        write_folder(Path(folder), write_files(self.module))
+    def emit(self, folder: str | PathLike[str]) -> tuple[str, ...]:
+        """
+        Write the four COMET files into a folder; raises OSError if it cannot.
+
+        If the COMET tool does not know the meshes of the machine, the files have the
+        mapping of `comet-accelerator` on those that it knows. Returns sentences that
+        say so, which are comments in the files, too.
+        """
+        files = self.module if self.is_known else self._on_known_meshes()
+        write_folder(Path(folder), write_files(files))
+        return left_out(attached_system(files))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the COMET tool knows all meshes of the machine."""
+        return not any(narrowed(attached_system(self.module)))
+
+    def _on_known_meshes(self) -> ModuleOp:
+        """Return the program mapped on fewer instances, by a quick search."""
+        proof, context = self.proof, installed_context()
+        limits = read_constraints(proof.constraints, "constraints.yaml")
+        module = parsed(proof.program, "program.mlir", context)
+        attach_hardware(module, proof.hardware, f"{proof.system}.yaml")
+        pipeline = CometAcceleratorPass(
+            kind=limits.kind,
+            at=limits.at,
+            pad=limits.pad,
+            model=self.model,
+            objective=self.objective,
+        )
+        pipeline.apply(context, module)
+        return module
 
     def _repr_html_(self) -> str:
         state = "proven" if self.proven else f"gap {self.gap_percent:.2f} %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -20,7 +21,8 @@ def explored(options: Namespace) -> Answer:
     reporting = Reporting.of(options)
     answer = _searched(question, store)
     if options.emit is not None:
-        answer.emit(options.emit)
+        for sentence in answer.emit(options.emit):
+            print(sentence, file=sys.stderr)
     if options.output is not None:
         Path(options.output).write_text(answer.mlir(), encoding="utf-8")
     if options.certificate is not None:

@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from accelerators import edge_like
 from programs import graph_text
 from semantics import parse_module
 
+import comet
 from comet.api.answer import Answer, Progress
 from comet.api.exploring import explore
 from comet.api.question import Question
@@ -53,6 +55,22 @@ def test_what_an_answer_writes(answer: Answer, tmp_path: Path):
     assert found == write_files(answer.module)
     assert write_files(parse_module(answer.mlir())) == found
     assert read_certificate(answer.certificate(), "proof.json") == answer.proof
+
+
+def test_a_mesh_of_any_shape_is_priced_and_files_use_one_that_the_tool_knows(
+    tmp_path: Path,
+):
+    hardware = Source.read(edge_like((4, 2), (2, 2)))
+    answer = explore(replace(QUESTION, hardware=hardware))
+    assert answer.proven
+    (sentence,) = answer.emit(tmp_path)
+    assert sentence == (
+        "4 of the 8 instances of GB are used, as the COMET tool knows no mesh of 4 by 2"
+    )
+    assert (tmp_path / "arch.yaml").read_text().startswith(f"# {sentence}\n")
+    assert comet.cost(tmp_path, model="tool").latency > 0
+    with pytest.raises(CometError, match="8 instances of GB lie on a mesh of 4 by 2"):
+        comet.compile(answer.mlir(), pipeline="").emit("comet")
 
 
 @pytest.mark.parametrize(
