@@ -2,8 +2,12 @@
 
 # lit runs this file with `config` and `lit_config` defined.
 
+import atexit
 import os
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import lit.formats
 
@@ -11,6 +15,23 @@ ROOT = Path(__file__).parents[2]
 OPT = "comet-opt %s --split-input-file"
 PRINTED_TWICE = "comet-opt --print-op-generic --split-input-file %s"
 READ_AGAIN = "comet-opt --split-input-file"
+SUPPORT = ROOT / "tests" / "support"
+
+
+def preloaded_tools():
+    """Start the process that commands are forked from; return how to call one."""
+    folder = TemporaryDirectory(prefix="comet-lit-")
+    address = f"{folder.name}/socket"
+    server = subprocess.Popen(
+        [sys.executable, str(SUPPORT / "tool_server.py"), address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    server.stdout.readline()
+    atexit.register(folder.cleanup)
+    atexit.register(server.communicate)
+    return f"{sys.executable} -S -E {SUPPORT / 'tool_client.py'} {address}"
+
 
 config.name = "comet"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -36,7 +57,7 @@ config.substitutions.append(("%root", str(ROOT)))
 # Every part of a pipeline is verified.
 config.substitutions.append((r"\bcomet-opt\b", "comet-opt --verify-each"))
 
-# `lit -DCOVERAGE=1 tests/filecheck` measures coverage of the tool as well. It comes
+# `lit -DCOVERAGE=1 tests/filecheck` measures coverage of the tool as well. These come
 # last, so that what the substitutions above expand to is covered too.
 if "COVERAGE" in lit_config.params:
     config.substitutions.append(
@@ -46,3 +67,7 @@ if "COVERAGE" in lit_config.params:
             f"--data-file={ROOT / '.coverage'} -p -m comet.tools.comet_opt",
         )
     )
+else:
+    client = preloaded_tools()
+    for tool in ("comet-opt", "filecheck"):
+        config.substitutions.append((rf"\b{tool}(?= )", f"{client} {tool}"))
