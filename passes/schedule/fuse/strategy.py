@@ -35,8 +35,6 @@ class Strategy:
     """On GPUs, products that two reduction loops need go through device memory."""
     again: bool = False
     """Products that kernels on both sides of a collective need are computed twice."""
-    cuts: frozenset[int] = frozenset()
-    """The positions of ops that begin another kernel, in the order of `in_stages`."""
 
 
 def begins_nest(name: Name, contracts: bool, after_contraction: bool) -> bool:

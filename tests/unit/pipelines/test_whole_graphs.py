@@ -1,6 +1,6 @@
 """Whole graphs in elementary form, such as blocks of transformers, become kernels."""
 
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,13 @@ from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.fuse.gpu import trial
-from comet.passes.schedule.fuse.gpu.cut import added_bytes, cheapest_cut
-from comet.passes.schedule.fuse.gpu.plan import plan_steps
+from comet.passes.schedule.fuse.gpu.cut import added_bytes, cut_in_two
+from comet.passes.schedule.fuse.gpu.groups import (
+    Partition,
+    elementary_ops,
+    partition_of,
+)
+from comet.passes.schedule.fuse.gpu.plan import plan_kernel, plan_steps
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
 
@@ -89,17 +94,20 @@ def test_a_kernel_is_cut_where_least_goes_through_memory():
     """Behind the root of a row, which is shorter than the row that it scales."""
     func = function(norm_and_mlp())
     choice = Strategy("full", whole=True)
-    (kernel,) = planned(func, choice)
-    place = cheapest_cut(func, choice, kernel)
-    assert place is not None
-    halves = planned(func, replace(choice, cuts=frozenset({place})))
-    made = [[value.name_hint for value in half.outs] for half in halves]
+    whole = partition_of(elementary_ops(func), choice)
+    (kernel,) = planned(func, choice, whole)
+    halves = cut_in_two(whole, kernel)
+    assert halves is not None
+    made = [
+        [value.name_hint for value in half.outs]
+        for half in planned(func, choice, halves)
+    ]
     assert made == [["h_scale"], ["z"]]
 
 
-def planned(func: FuncOp, choice: Strategy) -> list[Spatial]:
-    """Return the kernels that a choice makes of a function."""
-    steps = plan_steps(func, choice)
+def planned(func: FuncOp, choice: Strategy, partition: Partition) -> list[Spatial]:
+    """Return the kernels of the groups of a partition."""
+    steps = plan_steps(func, partition, partial(plan_kernel, choice))
     return [step for step in steps if isinstance(step, Spatial)]
 
 

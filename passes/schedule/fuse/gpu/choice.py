@@ -11,9 +11,9 @@ cheapest choice are lowered, each alone, before it is taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
@@ -23,8 +23,18 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
-from comet.passes.schedule.fuse.gpu.cut import cheapest_cut
-from comet.passes.schedule.fuse.gpu.plan import Step, plan_kernels, plan_steps
+from comet.passes.schedule.fuse.gpu.cut import cut_in_two
+from comet.passes.schedule.fuse.gpu.groups import (
+    Partition,
+    elementary_ops,
+    partition_of,
+)
+from comet.passes.schedule.fuse.gpu.plan import (
+    Step,
+    plan_kernel,
+    plan_kernels,
+    plan_steps,
+)
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.rewrite import rewrite
 from comet.passes.schedule.fuse.strategy import (
@@ -58,9 +68,10 @@ def fuse_function(
     """
     trials, levels = Trials(system), gpu_levels(system)
     ranks = spmd_region(func) is not None
+    choices = _choices(strategy, between, ranks)
     candidates = [
-        Candidate(_label(choice), partial(_fitted, func, trials, choice, steps))
-        for steps, choice in _different(func, _choices(strategy, between, ranks))
+        Candidate(_label(fused.choice), partial(_fitted, func, trials, fused))
+        for fused in _different(func, choices)
     ]
     lowered = partial(_lowered, func, trials)
     place = f"@{func.sym_name.data}"
@@ -72,7 +83,7 @@ def fuse_function(
         func.attributes[STRATEGY] = StringAttr(best.choice.name)
     if strategy == between == "auto":
         func.attributes[BETWEEN] = StringAttr(_between(best.choice, ranks))
-    kernels = map(trials.tiling, _kernels(best.steps))
+    kernels = map(trials.tiling, best.kernels)
     tilings = dict(zip(grid_nodes(func), kernels, strict=True))
     func.attributes[PLAN] = StringAttr(format_plan(plan_with(tilings)))
     for node, tiling in tilings.items():
@@ -100,22 +111,11 @@ def _choices(
 
 def _between(choice: Strategy, ranks: bool) -> Between | Auto:
     """Return the first value of the option that allows a choice, the closest first."""
-    whole = replace(choice, cuts=frozenset())
     values: tuple[Between, ...] = ("recompute", "spill")
     for value in values:
-        if whole in _choices(choice.name, value, ranks):
+        if choice in _choices(choice.name, value, ranks):
             return value
     return "auto"
-
-
-def _different(
-    func: FuncOp, choices: Iterable[Strategy]
-) -> Iterable[tuple[tuple[Step, ...], Strategy]]:
-    """Return the different results of the choices, each with its first choice."""
-    found: dict[tuple[Step, ...], Strategy] = {}
-    for choice in choices:
-        found.setdefault(plan_steps(func, choice), choice)
-    return found.items()
 
 
 def _label(choice: Strategy) -> str:
@@ -130,47 +130,59 @@ def _label(choice: Strategy) -> str:
 
 @dataclass(frozen=True)
 class _Fused:
-    """A choice with as many cuts as it needs."""
+    """A choice, and the kernels that it means for a function."""
 
     choice: Strategy
+    partition: Partition
     steps: tuple[Step, ...]
 
+    @classmethod
+    def of(cls, func: FuncOp, choice: Strategy, partition: Partition) -> Self:
+        """Return the kernels for the groups of a partition."""
+        steps = plan_steps(func, partition, partial(plan_kernel, choice))
+        return cls(choice, partition, steps)
 
-def _fitted(
-    func: FuncOp, trials: Trials, choice: Strategy, steps: tuple[Step, ...]
-) -> Found[_Fused]:
+    @property
+    def kernels(self) -> tuple[Spatial, ...]:
+        """The kernels, in order."""
+        return tuple(step for step in self.steps if isinstance(step, Spatial))
+
+
+def _different(func: FuncOp, choices: Iterable[Strategy]) -> Iterable[_Fused]:
+    """Return the different results of the choices, each with its first choice."""
+    ops, found = elementary_ops(func), dict[tuple[Step, ...], _Fused]()
+    for choice in choices:
+        fused = _Fused.of(func, choice, partition_of(ops, choice))
+        found.setdefault(fused.steps, fused)
+    return found.values()
+
+
+def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
     """
     Return a choice with kernels that do not fit cut in two, as often as needed.
 
     Raises PassFailedException if one does not fit and cannot be cut.
     """
-    for kernel in _kernels(steps):
+    for kernel in fused.kernels:
         if reason := trials.misfit(kernel):
-            return _cut(func, trials, choice, kernel, reason)
-    kernels = tuple(_kernels(steps))
-    slowest = max(kernels, key=trials.seconds, default=None)
+            return _cut(func, trials, fused, kernel, reason)
+    slowest = max(fused.kernels, key=trials.seconds, default=None)
     limit = "" if slowest is None else trials.limit(slowest)
-    return Found(_Fused(choice, steps), Cost(sum(map(trials.seconds, kernels))), limit)
+    return Found(fused, Cost(sum(map(trials.seconds, fused.kernels))), limit)
 
 
 def _cut(
-    func: FuncOp, trials: Trials, choice: Strategy, kernel: Spatial, reason: str
+    func: FuncOp, trials: Trials, fused: _Fused, kernel: Spatial, reason: str
 ) -> Found[_Fused]:
     """Return a choice whose `kernel`, impossible for a `reason`, is cut in two."""
-    index = cheapest_cut(func, choice, kernel)
-    if index is None:
+    if (partition := cut_in_two(fused.partition, kernel)) is None:
         raise PassFailedException(reason)
-    choice = replace(choice, cuts=choice.cuts | {index})
-    return _fitted(func, trials, choice, plan_steps(func, choice))
+    return _fitted(func, trials, _Fused.of(func, fused.choice, partition))
 
 
 def _lowered(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused] | None:
     """Return None if all kernels can be lowered, else with one that is not cut."""
-    for kernel in _kernels(fused.steps):
+    for kernel in fused.kernels:
         if reason := trials.refusal(kernel):
-            return _cut(func, trials, fused.choice, kernel, reason)
+            return _cut(func, trials, fused, kernel, reason)
     return None
-
-
-def _kernels(steps: Iterable[Step]) -> Iterator[Spatial]:
-    return (step for step in steps if isinstance(step, Spatial))

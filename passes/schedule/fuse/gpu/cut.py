@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import FillOp
 from comet.dialects.compound.dims import bytes_of
-from comet.passes.schedule.fuse.gpu.groups import elementary_ops, in_stages, steps_of
-from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.schedule.fuse.gpu.groups import Partition
 from comet.passes.schedule.tile_tree import Spatial
 
 
-def cheapest_cut(func: FuncOp, strategy: Strategy, kernel: Spatial) -> int | None:
+def cut_in_two(partition: Partition, kernel: Spatial) -> Partition | None:
     """
-    Return the position of the op that begins the second half of a kernel.
+    Return `partition` with two kernels in the place of one.
 
-    With it the halves move the fewest bytes; of equal ones, it is the one nearest to
-    the middle. None if the kernel has only one op of its own, or a constant.
+    With these halves the fewest bytes are moved; of equal ones, they are the most even.
+    None if the kernel has only one op of its own, or a constant.
     """
-    ops = elementary_ops(func)
-    groups = (g for g in steps_of(ops, strategy) if isinstance(g, tuple))
+    groups = [part for part in partition if isinstance(part, tuple)]
     own = next((group for group in groups if kernel.outs[0].owner in group), ())
     halved = [op for op in own if op in kernel.ops]
     sizes = range(1, len(halved))
@@ -35,7 +32,9 @@ def cheapest_cut(func: FuncOp, strategy: Strategy, kernel: Spatial) -> int | Non
             abs(2 * size - len(halved)),
         ),
     )
-    return in_stages(ops).index(halved[best])
+    index = partition.index(own)
+    halves = tuple(halved[:best]), tuple(halved[best:])
+    return (*partition[:index], *halves, *partition[index + 1 :])
 
 
 def added_bytes(

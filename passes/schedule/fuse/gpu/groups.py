@@ -40,6 +40,14 @@ PRODUCTS = (ContractOp, MapOp, CastOp)
 Group: TypeAlias = tuple[Operation, ...]
 """Ops of one kernel, in order."""
 
+Part: TypeAlias = Group | RenameOp | CollectiveOp
+"""The ops of a kernel; or a view of a value in device memory, or a collective."""
+
+Partition: TypeAlias = tuple[Part, ...]
+"""
+The work of one GPU in order. Ops that several kernels recompute are in each of them.
+"""
+
 
 def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
     """
@@ -108,25 +116,35 @@ def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
     return tuple(sorted(ops, key=lambda op: (stage[op], isinstance(op, MOVES))))
 
 
-def steps_of(
-    ops: Sequence[Operation], strategy: Strategy
-) -> Iterator[Group | RenameOp | CollectiveOp]:
+def partition_of(ops: Sequence[Operation], strategy: Strategy) -> Partition:
     """
-    Yield the groups of ops of kernels, with views and collectives between.
+    Return the groups of ops of kernels, with views and collectives between.
 
     With `none` every contraction has its own kernel, and so have the ops between two of
-    them; otherwise one kernel has all. A kernel also ends at a cut, at a view of a
-    computed value, and at a dimension of which one op has a shard and another the
-    whole.
+    them; otherwise one kernel has all. A kernel also ends at a view of a computed
+    value, and at a dimension of which one op has a shard and another the whole. With
+    `again`, kernels recompute the products of earlier ones.
     """
+    parts = tuple(_parts(ops, strategy))
+    if not strategy.again:
+        return parts
+    groups = [part for part in parts if isinstance(part, tuple)]
+    return tuple(
+        with_products(part, groups[: groups.index(part)])
+        if isinstance(part, tuple)
+        else part
+        for part in parts
+    )
+
+
+def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
     name = "isolate_contractions" if strategy.name == "none" else "full"
     group: list[Operation] = []
-    for index, op in enumerate(in_stages(ops)):
+    for op in in_stages(ops):
         between = isinstance(op, RenameOp | CollectiveOp)
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
-        ends = between or begins or index in strategy.cuts
-        if group and (ends or _disagrees(group, op)):
+        if group and (between or begins or disagrees(group, op)):
             yield tuple(group)
             group = []
         if isinstance(op, RenameOp | CollectiveOp):
@@ -137,7 +155,7 @@ def steps_of(
         yield tuple(group)
 
 
-def _disagrees(group: Sequence[Operation], op: Operation) -> bool:
+def disagrees(group: Sequence[Operation], op: Operation) -> bool:
     """Whether a dimension has one extent in `group` and another in `op`."""
     extents: dict[str, int] = {}
     for other in group:
@@ -162,7 +180,7 @@ def with_products(group: Group, earlier: Sequence[Group]) -> Group:
     for value in dict.fromkeys(value for op in group for value in op.operands):
         ops = defining_ops((value,), made)
         cheap = all(isinstance(op, PRODUCTS) for op in ops)
-        if cheap and not any(_disagrees(group, op) for op in ops):
+        if cheap and not any(disagrees(group, op) for op in ops):
             again |= dict.fromkeys(ops)
     return (*(op for other in earlier for op in other if op in again), *group)
 
@@ -181,10 +199,10 @@ def defining_ops(
     return frozenset(found)
 
 
-def values_read(step: Group | Operation) -> frozenset[SSAValue]:
-    """Return what a step reads from device memory, constants included."""
-    if isinstance(step, Operation):
-        return frozenset(step.operands)
-    inside = set(step)
-    values = (value for op in step for value in op.operands)
+def values_read(part: Part) -> frozenset[SSAValue]:
+    """Return what a part reads from device memory, constants included."""
+    if isinstance(part, Operation):
+        return frozenset(part.operands)
+    inside = set(part)
+    values = (value for op in part for value in op.operands)
     return frozenset(value for value in values if value.owner not in inside)

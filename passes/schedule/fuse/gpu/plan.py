@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
@@ -10,8 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import AllGatherOp
-from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import ContractOp, FillOp, FoldOp, IndexOp, RenameOp
+from comet.dialects.compound import ContractOp, FillOp, FoldOp, IndexOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.dependence import backward_slice_dims
 from comet.passes.analysis.levels import compute_block
@@ -25,12 +24,10 @@ from comet.passes.analysis.reduction_loops import (
 )
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
+    Partition,
     defining_ops,
-    elementary_ops,
     extents_of_op,
-    steps_of,
     values_read,
-    with_products,
 )
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels, kernel_tree
 from comet.passes.schedule.fuse.rewrite import FusionPlan
@@ -41,32 +38,29 @@ Step: TypeAlias = Spatial | Leaf
 """A kernel; or a view of a value in device memory, or a collective between kernels."""
 
 
-def plan_steps(func: FuncOp, strategy: Strategy) -> tuple[Step, ...]:
-    """
-    Plan the work of one GPU for `func`, in order.
+PlanKernel: TypeAlias = Callable[[Group, tuple[SSAValue, ...]], Spatial]
+"""Plans the kernel that computes values by ops."""
 
-    Raises PassFailedException for an op of another level, or a collective that GPUs do
-    not execute.
-    """
-    found = tuple(steps_of(elementary_ops(func), strategy))
-    if strategy.again:
-        found = _again(found)
-    reads = {value for step in found for value in values_read(step)}
+
+def plan_steps(
+    func: FuncOp, partition: Partition, plan: PlanKernel
+) -> tuple[Step, ...]:
+    """Plan the work of one GPU for `func`, in order."""
+    reads = {value for part in partition for value in values_read(part)}
     terminator = compute_block(func).last_op
     assert terminator is not None
     kept = reads.union(terminator.operands)
-    between = (step for step in found if not isinstance(step, tuple))
+    between = (part for part in partition if not isinstance(part, tuple))
     steps: list[Step] = _constants((*between, terminator))
     stored: set[SSAValue] = set()
-    for step in found:
-        if not isinstance(step, tuple):
-            steps.append(Leaf((step,)))
+    for part in partition:
+        if not isinstance(part, tuple):
+            steps.append(Leaf((part,)))
             continue
-        made = (result for op in step for result in op.results)
+        made = (result for op in part for result in op.results)
         if outs := tuple(v for v in made if v in kept and v not in stored):
-            needed = defining_ops(outs, set(step))
-            ops = tuple(op for op in step if op in needed)
-            steps.append(_plan_kernel(ops, outs, strategy))
+            needed = defining_ops(outs, set(part))
+            steps.append(plan(tuple(op for op in part if op in needed), outs))
             stored.update(outs)
     return tuple(steps)
 
@@ -99,22 +93,7 @@ def _constants(readers: Iterable[Operation]) -> list[Step]:
     ]
 
 
-def _again(
-    steps: Sequence[Group | RenameOp | CollectiveOp],
-) -> tuple[Group | RenameOp | CollectiveOp, ...]:
-    """Return `steps` whose groups recompute the products of earlier ones."""
-    groups = [step for step in steps if isinstance(step, tuple)]
-    return tuple(
-        with_products(step, groups[: groups.index(step)])
-        if isinstance(step, tuple)
-        else step
-        for step in steps
-    )
-
-
-def _plan_kernel(
-    ops: tuple[Operation, ...], outs: tuple[SSAValue, ...], strategy: Strategy
-) -> Spatial:
+def plan_kernel(strategy: Strategy, ops: Group, outs: tuple[SSAValue, ...]) -> Spatial:
     """
     Choose the grid and the loops of one kernel.
 
