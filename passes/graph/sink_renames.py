@@ -1,0 +1,135 @@
+"""
+`sink-renames`: elementary level -> elementary level, with renames as late as possible.
+
+A rename of a computed value ends a kernel: the value has to be in memory before it is
+viewed under other names. Ops that compute under the new names can as well compute under
+the old ones, and then their results are renamed: the products of one norm with the
+weights of queries, keys and values become ops of one kernel, although queries and keys
+are two dimensions of the scores. Renames of arguments cost nothing, and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriteWalker,
+    RewritePattern,
+)
+
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    FillOp,
+    MapOp,
+    ReduceOp,
+    RenameOp,
+)
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    iteration_dims,
+    names_of,
+    tensor,
+)
+from comet.dialects.compound.rename import viewed
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.sharding.boundary import says_sharding
+
+COMPUTING = (MapOp, CastOp, ReduceOp, ContractOp)
+"""Ops that mean the same under any names of their dimensions."""
+
+Names: TypeAlias = Mapping[str, str]
+"""New names of dimensions, by old ones."""
+
+
+@dataclass(frozen=True)
+class SinkRenamesPass(ModulePass):
+    """
+    Compute under the names that values have, and rename the results.
+
+    Before: `map`, `cast`, `reduce` or `contract` of a renamed computed value. After:
+    the same op of the value itself, and a rename of its result. An op stays where
+    another of its dimensions has the old name, as the scores of queries and keys of one
+    sequence do. Functions with shardings stay, since these name dimensions.
+    """
+
+    name = "sink-renames"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
+            if not says_sharding(func):
+                PatternRewriteWalker(_SinkRename()).rewrite_region(func.body)
+
+
+def names_below(op: Operation) -> Names | None:
+    """
+    Return the names before a rename that `op` can compute under, by those after it.
+
+    None if no operand is a rename of a computed value, if another operand with a new
+    name is no such rename, or if an old name is that of another dimension of `op`.
+    """
+    renames = [rename for value in op.operands if (rename := _rename_of(value))]
+    if not isinstance(op, COMPUTING) or not renames:
+        return None
+    old = _old_names(renames[0])
+    for value in op.operands:
+        rename, touched = _rename_of(value), old.keys() & set(names_of(value))
+        own = {} if rename is None else _old_names(rename)
+        if touched and own != {name: old[name] for name in touched}:
+            return None
+    taken = set(iteration_dims(op)) & set(old.values())
+    return None if taken else old
+
+
+def _rename_of(value: SSAValue) -> RenameOp | None:
+    """Return the op that renames a computed value, axis by axis, to `value`."""
+    op = value.owner
+    if not isinstance(op, RenameOp) or op.cut is not None or not _old_names(op):
+        return None
+    base = viewed(op.input)
+    computed = not isinstance(base, BlockArgument) and not isinstance(
+        base.owner, FillOp
+    )
+    return op if computed else None
+
+
+def _old_names(rename: RenameOp) -> dict[str, str]:
+    """Return the old name of each dimension that has another one now."""
+    return {new: old for old, new in rename.renaming.items() if new != old}
+
+
+class _SinkRename(RewritePattern):
+    """Moves renames of operands behind an op."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if (names := names_below(op)) is None:
+            return
+        (result,) = op.results
+        sizes = {names.get(dim, dim): n for dim, n in extents_of(result).items()}
+        made = op.create(
+            operands=[_before(value, names) for value in op.operands],
+            result_types=[tensor(sizes, element_type_of(result))],
+            properties=op.properties.copy(),
+            attributes=op.attributes.copy(),
+        )
+        made.results[0].name_hint = result.name_hint
+        renames = dict.fromkeys(_rename_of(value) for value in op.operands)
+        rewriter.replace(op, (made, RenameOp(made.results[0], result.type)))
+        for rename in renames:
+            if rename is not None and not rename.result.uses:
+                rewriter.erase(rename)
+
+
+def _before(value: SSAValue, names: Names) -> SSAValue:
+    """Return what an operand is a rename of, if it has one of the new names."""
+    rename, touched = _rename_of(value), names.keys() & set(names_of(value))
+    return rename.input if rename is not None and touched else value

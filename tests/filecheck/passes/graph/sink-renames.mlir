@@ -1,0 +1,56 @@
+// RUN: comet-opt %s -p sink-renames | filecheck %s
+
+// Queries and keys are products of one value; the keys are renamed afterwards.
+
+func.func @scores(%x: tensor<4x8xf32, #compound.dims<M, D>>, %w: tensor<8x6xf32, #compound.dims<D, E>>, %u: tensor<8x6xf32, #compound.dims<D, E>>) -> tensor<4x4xf32, #compound.dims<M, N>> {
+  %h = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<M, D>>
+  %keys = compound.rename %h : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<N, D>>
+  %q = compound.contract %h, %w : tensor<4x8xf32, #compound.dims<M, D>>, tensor<8x6xf32, #compound.dims<D, E>> -> tensor<4x6xf32, #compound.dims<M, E>>
+  %k = compound.contract %keys, %u : tensor<4x8xf32, #compound.dims<N, D>>, tensor<8x6xf32, #compound.dims<D, E>> -> tensor<4x6xf32, #compound.dims<N, E>>
+  %s = compound.contract %q, %k : tensor<4x6xf32, #compound.dims<M, E>>, tensor<4x6xf32, #compound.dims<N, E>> -> tensor<4x4xf32, #compound.dims<M, N>>
+  func.return %s : tensor<4x4xf32, #compound.dims<M, N>>
+}
+
+// CHECK-LABEL: func.func @scores
+// CHECK-NEXT:   %h = compound.map exp %x
+// CHECK-NEXT:   %q = compound.contract %h, %w
+// CHECK-NEXT:   %k = compound.contract %h, %u : tensor<4x8xf32, #compound.dims<M, D>>, tensor<8x6xf32, #compound.dims<D, E>> -> tensor<4x6xf32, #compound.dims<M, E>>
+// CHECK-NEXT:   %k_1 = compound.rename %k : tensor<4x6xf32, #compound.dims<M, E>> -> tensor<4x6xf32, #compound.dims<N, E>>
+// CHECK-NEXT:   %s = compound.contract %q, %k_1
+
+// Both operands are renamed alike; a reduction keeps what it reduces.
+
+func.func @alike(%x: tensor<4x8xf32, #compound.dims<M, D>>) -> tensor<8xf32, #compound.dims<E>> {
+  %h = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<M, D>>
+  %m = compound.reduce max %h : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<8xf32, #compound.dims<D>>
+  %a = compound.rename %h : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<N, E>>
+  %b = compound.rename %m : tensor<8xf32, #compound.dims<D>> -> tensor<8xf32, #compound.dims<E>>
+  %s = compound.map sub %a, %b : tensor<4x8xf32, #compound.dims<N, E>>, tensor<8xf32, #compound.dims<E>> -> tensor<4x8xf32, #compound.dims<N, E>>
+  %r = compound.reduce add %s : tensor<4x8xf32, #compound.dims<N, E>> -> tensor<8xf32, #compound.dims<E>>
+  func.return %r : tensor<8xf32, #compound.dims<E>>
+}
+
+// CHECK-LABEL: func.func @alike
+// CHECK:        %s = compound.map sub %h, %m : tensor<4x8xf32, #compound.dims<M, D>>, tensor<8xf32, #compound.dims<D>>
+// CHECK-NEXT:   %r = compound.reduce add %s : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<8xf32, #compound.dims<D>>
+// CHECK-NEXT:   %r_1 = compound.rename %r : tensor<8xf32, #compound.dims<D>> -> tensor<8xf32, #compound.dims<E>>
+
+// These stay: of an argument; with an operand that is not renamed; with the old name.
+
+func.func @stay(%x: tensor<4x8xf32, #compound.dims<M, D>>, %n: tensor<4xf32, #compound.dims<N>>) -> (tensor<4x8xf32, #compound.dims<N, D>>, tensor<4x8xf32, #compound.dims<N, D>>, tensor<4x4xf32, #compound.dims<M, N>>) {
+  %y = compound.rename %x : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<N, D>>
+  %e = compound.map exp %y : tensor<4x8xf32, #compound.dims<N, D>> -> tensor<4x8xf32, #compound.dims<N, D>>
+  %h = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<M, D>>
+  %k = compound.rename %h : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<N, D>>
+  %p = compound.map mult %k, %n : tensor<4x8xf32, #compound.dims<N, D>>, tensor<4xf32, #compound.dims<N>> -> tensor<4x8xf32, #compound.dims<N, D>>
+  %s = compound.contract %h, %k : tensor<4x8xf32, #compound.dims<M, D>>, tensor<4x8xf32, #compound.dims<N, D>> -> tensor<4x4xf32, #compound.dims<M, N>>
+  func.return %e, %p, %s : tensor<4x8xf32, #compound.dims<N, D>>, tensor<4x8xf32, #compound.dims<N, D>>, tensor<4x4xf32, #compound.dims<M, N>>
+}
+
+// CHECK-LABEL: func.func @stay
+// CHECK-NEXT:   %y = compound.rename %x
+// CHECK-NEXT:   %e = compound.map exp %y
+// CHECK-NEXT:   %h = compound.map exp %x
+// CHECK-NEXT:   %k = compound.rename %h
+// CHECK-NEXT:   %p = compound.map mult %k, %n
+// CHECK-NEXT:   %s = compound.contract %h, %k
