@@ -189,6 +189,19 @@ def kernel_time(work: KernelWork, device: Device) -> KernelTime:
     )
 
 
+def least_seconds(tensor_bytes: Real, device: Device) -> Real:
+    """
+    Return a lower bound of the time of a launch, whatever its tiles.
+
+    `tensor_bytes` are the bytes of its inputs and results: each goes through device
+    memory at least once (see `tensor_traffic`), and a program waits at least once for a
+    load. `KernelTime.seconds` is the launch and the longest of its parts, of which
+    these are two.
+    """
+    moved = tensor_bytes / device.hbm_bandwidth
+    return device.launch + np.maximum(moved, device.load_latency)
+
+
 def _compute(work: KernelWork, device: Device) -> Real:
     """Seconds of one program if the whole device worked on it."""
     # A vector rate counts a fused multiply-add as two; most vector work is not fused.

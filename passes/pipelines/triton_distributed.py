@@ -36,6 +36,7 @@ from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
 from comet.passes.dataflow.place_waits import PlaceWaitsPass
 from comet.passes.dataflow.verify_sync import VerifySyncPass
 from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.sink_renames import SinkRenamesPass
 from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import choose_split
 from comet.passes.graph.stream import StreamPass
@@ -104,7 +105,7 @@ class TritonDistributedPass(Pipeline):
     stream: bool = True
     """Compute reductions that depend on each other as one running fold."""
 
-    strategy: Literal["none", "partial", "full", "auto"] = "auto"
+    strategy: Literal["none", "partial", "full", "priority", "auto"] = "auto"
     """See `fuse`."""
 
     between: Literal["recompute", "spill", "auto"] = "auto"
@@ -156,6 +157,7 @@ class TritonDistributedPass(Pipeline):
         if self.ranks != 1 or shared:
             yield SelectRanksPass(self.ranks)
         yield DecomposePass(accumulator="f32")
+        yield SinkRenamesPass()
         if self.stream:
             yield StreamPass()
 

@@ -42,13 +42,14 @@ class FusePass(ChoosingPass):
         "between": BETWEEN,
     }
 
-    strategy: Literal["none", "isolate_contractions", "partial", "full", "auto"] = (
-        "none"
-    )
+    strategy: Literal[
+        "none", "isolate_contractions", "partial", "full", "priority", "auto"
+    ] = "none"
     """
     Where intermediates go: all through the outermost level (`none`), there only before
     and after contractions (accelerators), nearer for some (`partial`), or none through
-    it (`full`); or the cheapest of these.
+    it (`full`); kernels merged in the order of what that saves (`priority`, GPUs); or
+    the cheapest of these.
     """
 
     chunks: Literal["shared", "root", "auto"] = "shared"

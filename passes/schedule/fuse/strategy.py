@@ -14,7 +14,7 @@ CHUNKS = "comet.chunks"
 BETWEEN = "comet.between"
 """The attribute for products that are needed twice, on GPUs."""
 
-Name: TypeAlias = Literal["none", "isolate_contractions", "partial", "full"]
+Name: TypeAlias = Literal["none", "isolate_contractions", "partial", "full", "priority"]
 Chunks: TypeAlias = Literal["shared", "root"]
 Between: TypeAlias = Literal["recompute", "spill"]
 

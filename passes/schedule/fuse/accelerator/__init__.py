@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.transforms.dead_code_elimination import region_dce
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.passes.schedule.fuse.accelerator.auto import fuse_cheapest, open_strategies
@@ -27,6 +28,11 @@ class Accelerator(Machine):
         return False
 
     def fuse(self, func: FuncOp, options: Options) -> None:
+        if options.strategy == "priority":
+            raise PassFailedException(
+                "fuse: strategy=priority is for GPUs; use auto, the cheapest of full, "
+                "partial, isolate_contractions and none, on accelerators"
+            )
         first, *others = open_strategies(func, options.strategy, options.chunks)
         if others:
             fuse_cheapest(func, self.system, (first, *others), options.goal)

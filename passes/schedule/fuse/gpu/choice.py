@@ -11,7 +11,7 @@ cheapest choice are lowered, each alone, before it is taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Self, TypeAlias
 
@@ -24,17 +24,20 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.schedule.fuse.gpu.cut import cut_in_two
+from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import (
     Partition,
     elementary_ops,
     partition_of,
 )
 from comet.passes.schedule.fuse.gpu.plan import (
+    PlanKernel,
     Step,
     plan_kernel,
     plan_kernels,
     plan_steps,
 )
+from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.rewrite import rewrite
 from comet.passes.schedule.fuse.strategy import (
@@ -69,9 +72,10 @@ def fuse_function(
     trials, levels = Trials(system), gpu_levels(system)
     ranks = spmd_region(func) is not None
     choices = _choices(strategy, between, ranks)
+    forms = Forms(trials, _forms(between))
     candidates = [
         Candidate(_label(fused.choice), partial(_fitted, func, trials, fused))
-        for fused in _different(func, choices)
+        for fused in _different(func, choices, forms)
     ]
     lowered = partial(_lowered, func, trials)
     place = f"@{func.sym_name.data}"
@@ -96,21 +100,32 @@ def _choices(
     """
     Yield the choices that the options of the pass leave open.
 
-    Only `ranks` have collectives, across which products may be recomputed.
+    Only `ranks` have collectives, across which products may be recomputed. What ranks
+    wait for each other is not in the prices of kernels, and smaller programs wait more
+    often: for `ranks`, priority fusion is not a choice of `auto`.
     """
-    spills = {"recompute": (False,), "spill": (True,), "auto": (False, True)}[between]
     agains = {"recompute": (True,), "spill": (False,), "auto": (False, True)}[between]
     for again in agains if ranks else (False,):
-        if strategy in ("full", "auto"):
-            yield Strategy("full", whole=True, again=again)
-        if strategy in ("partial", "auto"):
-            yield from (Strategy("partial", spill=s, again=again) for s in spills)
+        for form in _forms(between):
+            if strategy in (form.name, "auto"):
+                yield replace(form, again=again)
     if strategy in ("none", "auto"):
         yield from (Strategy("none", whole=whole) for whole in (True, False))
+    if strategy == "priority" or (strategy == "auto" and not ranks):
+        yield Strategy("priority")
+
+
+def _forms(between: Between | Auto) -> Iterator[Strategy]:
+    """Yield the forms that one kernel may have."""
+    spills = {"recompute": (False,), "spill": (True,), "auto": (False, True)}[between]
+    yield Strategy("full", whole=True)
+    yield from (Strategy("partial", spill=spill) for spill in spills)
 
 
 def _between(choice: Strategy, ranks: bool) -> Between | Auto:
     """Return the first value of the option that allows a choice, the closest first."""
+    if choice.name == "priority":
+        return "auto"
     values: tuple[Between, ...] = ("recompute", "spill")
     for value in values:
         if choice in _choices(choice.name, value, ranks):
@@ -134,13 +149,15 @@ class _Fused:
 
     choice: Strategy
     partition: Partition
+    plan: PlanKernel
     steps: tuple[Step, ...]
 
     @classmethod
-    def of(cls, func: FuncOp, choice: Strategy, partition: Partition) -> Self:
+    def of(
+        cls, func: FuncOp, choice: Strategy, partition: Partition, plan: PlanKernel
+    ) -> Self:
         """Return the kernels for the groups of a partition."""
-        steps = plan_steps(func, partition, partial(plan_kernel, choice))
-        return cls(choice, partition, steps)
+        return cls(choice, partition, plan, plan_steps(func, partition, plan))
 
     @property
     def kernels(self) -> tuple[Spatial, ...]:
@@ -148,11 +165,17 @@ class _Fused:
         return tuple(step for step in self.steps if isinstance(step, Spatial))
 
 
-def _different(func: FuncOp, choices: Iterable[Strategy]) -> Iterable[_Fused]:
+def _different(
+    func: FuncOp, choices: Iterable[Strategy], forms: Forms
+) -> Iterable[_Fused]:
     """Return the different results of the choices, each with its first choice."""
     ops, found = elementary_ops(func), dict[tuple[Step, ...], _Fused]()
     for choice in choices:
-        fused = _Fused.of(func, choice, partition_of(ops, choice))
+        if choice.name == "priority":
+            partition, plan = priority_partition(ops, forms), forms.cheapest
+        else:
+            partition, plan = partition_of(ops, choice), partial(plan_kernel, choice)
+        fused = _Fused.of(func, choice, partition, plan)
         found.setdefault(fused.steps, fused)
     return found.values()
 
@@ -177,7 +200,7 @@ def _cut(
     """Return a choice whose `kernel`, impossible for a `reason`, is cut in two."""
     if (partition := cut_in_two(fused.partition, kernel)) is None:
         raise PassFailedException(reason)
-    return _fitted(func, trials, _Fused.of(func, fused.choice, partition))
+    return _fitted(func, trials, _Fused.of(func, fused.choice, partition, fused.plan))
 
 
 def _lowered(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused] | None:

@@ -144,7 +144,7 @@ def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
         between = isinstance(op, RenameOp | CollectiveOp)
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
-        if group and (between or begins or disagrees(group, op)):
+        if group and (between or begins or disagrees(group, (op,))):
             yield tuple(group)
             group = []
         if isinstance(op, RenameOp | CollectiveOp):
@@ -155,12 +155,14 @@ def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
         yield tuple(group)
 
 
-def disagrees(group: Sequence[Operation], op: Operation) -> bool:
-    """Whether a dimension has one extent in `group` and another in `op`."""
-    extents: dict[str, int] = {}
-    for other in group:
-        extents |= extents_of_op(other)
-    return any(extents.get(dim, n) != n for dim, n in extents_of_op(op).items())
+def disagrees(one: Sequence[Operation], other: Sequence[Operation]) -> bool:
+    """Return whether a dimension has one extent in `one` and another in `other`."""
+    extents = _extents_of(one)
+    return any(extents.get(dim, n) != n for dim, n in _extents_of(other).items())
+
+
+def _extents_of(ops: Iterable[Operation]) -> dict[str, int]:
+    return {dim: n for op in ops for dim, n in extents_of_op(op).items()}
 
 
 def extents_of_op(op: Operation) -> dict[str, int]:
@@ -180,7 +182,7 @@ def with_products(group: Group, earlier: Sequence[Group]) -> Group:
     for value in dict.fromkeys(value for op in group for value in op.operands):
         ops = defining_ops((value,), made)
         cheap = all(isinstance(op, PRODUCTS) for op in ops)
-        if cheap and not any(disagrees(group, op) for op in ops):
+        if cheap and not any(disagrees(group, (op,)) for op in ops):
             again |= dict.fromkeys(ops)
     return (*(op for other in earlier for op in other if op in again), *group)
 

@@ -1,0 +1,251 @@
+"""
+Priority fusion: the kernels of a graph, merged two at a time in the order of gain.
+
+Every op begins as a kernel, but elementwise ops go with an op next to them. Then the
+two kernels that save most time as one are merged, until no merge saves any. A merge is
+legal if no value goes from one kernel to the other through a third, and if no dimension
+has two extents. Its gain is priced with the best tiles, but only once the upper bound
+of the gain, which needs no tiles, is the largest of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from math import inf, isfinite
+from typing import Protocol
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    FillOp,
+    FoldOp,
+    MapOp,
+    RenameOp,
+)
+from comet.dialects.compound.dims import names_of
+from comet.passes.schedule.fuse.gpu.groups import (
+    Group,
+    Part,
+    Partition,
+    disagrees,
+    in_stages,
+)
+
+ELEMENTWISE = (MapOp, CastOp)
+
+REUSING = (ContractOp, FoldOp)
+"""Ops that read an operand in several tiles, for each of which it is recomputed."""
+
+
+class Prices(Protocol):
+    """The times of kernels, in seconds."""
+
+    def seconds(self, group: Group) -> float:
+        """Return the time with the best form and tiles, infinite if none is legal."""
+        ...
+
+    def least(self, group: Group) -> float:
+        """Return a lower bound of that time."""
+        ...
+
+
+def priority_partition(ops: Sequence[Operation], prices: Prices) -> Partition:
+    """Return `ops` as kernels, views and collectives, in order."""
+    graph = _Graph(in_stages(ops))
+    graph.add_epilogues()
+    graph.add_prologues()
+    _merge_by_gain(graph, prices)
+    return graph.partition()
+
+
+def outputs_of(group: Group) -> tuple[SSAValue, ...]:
+    """Return the results of a group that are used outside of it."""
+    inside = set(group)
+    return tuple(
+        result
+        for op in group
+        for result in op.results
+        if any(use.operation not in inside for use in result.uses)
+    )
+
+
+def inputs_of(group: Group) -> tuple[SSAValue, ...]:
+    """Return what a group reads, without constants."""
+    inside = set(group)
+    values = dict.fromkeys(value for op in group for value in op.operands)
+    return tuple(
+        value
+        for value in values
+        if value.owner not in inside and not isinstance(value.owner, FillOp)
+    )
+
+
+def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
+    """Merge the two kernels with the largest gain, as long as there is one."""
+    number, pending = count(), list[_Merge]()
+
+    def propose(one: Group, other: Group) -> None:
+        before = prices.seconds(one) + prices.seconds(other)
+        bound = before - prices.least(graph.merged(one, other))
+        heappush(pending, _Merge(-bound, next(number), False, one, other))
+
+    for group in graph.kernels():
+        for other in graph.neighbours(group, later=True):
+            propose(group, other)
+    while pending and pending[0].loss < 0:
+        best = heappop(pending)
+        if not graph.can_merge(best.one, best.other):
+            continue
+        merged = graph.merged(best.one, best.other)
+        if best.priced:
+            graph.merge(merged)
+            for other in graph.neighbours(merged):
+                propose(merged, other)
+        else:
+            before = prices.seconds(best.one) + prices.seconds(best.other)
+            after = prices.seconds(merged)
+            loss = after - before if isfinite(after) else inf
+            heappush(pending, _Merge(loss, next(number), True, best.one, best.other))
+
+
+@dataclass(frozen=True, order=True)
+class _Merge:
+    """A merge of two kernels, in the order in which they are tried."""
+
+    loss: float
+    """The gain, or its upper bound, times -1: the smallest comes first."""
+    number: int
+    """Of equals, the first comes first."""
+    priced: bool
+    one: Group = field(compare=False)
+    other: Group = field(compare=False)
+
+
+class _Graph:
+    """Kernels, views and collectives, each as a group of ops, and what reads what."""
+
+    def __init__(self, ops: Sequence[Operation]):
+        self._position = {op: index for index, op in enumerate(ops)}
+        self._group_of: dict[Operation, Group] = {op: (op,) for op in ops}
+
+    def _groups(self) -> tuple[Group, ...]:
+        return tuple(dict.fromkeys(self._group_of.values()))
+
+    def kernels(self) -> Iterator[Group]:
+        """Yield the groups that are no view and no collective."""
+        return filter(_is_kernel, self._groups())
+
+    def merged(self, one: Group, other: Group) -> Group:
+        """Return the ops of two groups in order."""
+        return tuple(sorted((*one, *other), key=self._position.__getitem__))
+
+    def merge(self, group: Group) -> None:
+        """Put the ops of `group` into one group."""
+        self._group_of.update(dict.fromkeys(group, group))
+
+    def can_merge(self, one: Group, other: Group) -> bool:
+        """Return whether both are still there, and one kernel may have both."""
+        return (
+            all(self._group_of[group[0]] == group for group in (one, other))
+            and not disagrees(one, other)
+            and not self._passes_third(one, other)
+            and not self._passes_third(other, one)
+        )
+
+    def _passes_third(self, source: Group, target: Group) -> bool:
+        """Return whether a value goes from `source` to `target` through others."""
+        seen = {source}
+        pending = [group for group in self._readers(source) if group != target]
+        while pending:
+            if (group := pending.pop()) == target:
+                return True
+            if group not in seen:
+                seen.add(group)
+                pending += self._readers(group)
+        return False
+
+    def _makers(self, group: Group) -> tuple[Group, ...]:
+        """Return the groups that compute what `group` reads."""
+        owners = (value.owner for value in inputs_of(group))
+        found = (self._group_of.get(op) for op in owners if isinstance(op, Operation))
+        return tuple(dict.fromkeys(made for made in found if made is not None))
+
+    def _readers(self, group: Group) -> tuple[Group, ...]:
+        """Return the groups that read what `group` computes."""
+        return self._users(outputs_of(group), group)
+
+    def _users(self, values: Iterable[SSAValue], group: Group) -> tuple[Group, ...]:
+        """Return the groups but `group` that read one of `values`, in order."""
+        users = {use.operation for value in values for use in value.uses}
+        known = sorted(users & self._position.keys(), key=self._position.__getitem__)
+        found = dict.fromkeys(self._group_of[op] for op in known)
+        return tuple(other for other in found if other != group)
+
+    def neighbours(self, group: Group, *, later: bool = False) -> Iterator[Group]:
+        """
+        Yield the kernels that a value connects with `group`, read or computed by both.
+
+        With `later` only those whose first op is behind that of `group`.
+        """
+        makers = self._makers(group)
+        siblings = self._users(inputs_of(group), group)
+        found = dict.fromkeys((*makers, *siblings, *self._readers(group)))
+        first = self._position[group[0]]
+        for other in filter(_is_kernel, found):
+            if not later or self._position[other[0]] > first:
+                yield other
+
+    def add_epilogues(self) -> None:
+        """Merge elementwise ops with what computes an operand for them alone."""
+        for op in self._position:
+            makers = self._makers((op,))
+            if isinstance(op, ELEMENTWISE) and len(makers) == 1:
+                (maker,) = makers
+                made = [value for value in op.operands if value.owner in maker]
+                if all(_is_for(value, op) for value in made):
+                    self._join((op,), maker)
+
+    def add_prologues(self) -> None:
+        """Merge elementwise ops with the only op that reads them."""
+        for op in reversed(self._position):
+            group = self._group_of[op]
+            readers = self._readers(group)
+            if (
+                all(isinstance(each, ELEMENTWISE) for each in group)
+                and len(readers) == len(outputs_of(group)) == 1
+                and not any(isinstance(each, REUSING) for each in readers[0])
+            ):
+                self._join(group, readers[0])
+
+    def _join(self, group: Group, other: Group) -> None:
+        if _is_kernel(other) and self.can_merge(group, other):
+            self.merge(self.merged(group, other))
+
+    def partition(self) -> Partition:
+        """Return the groups, each behind those that compute what it reads."""
+        pending = sorted(self._groups(), key=lambda group: self._position[group[-1]])
+        done, parts = set[Group](), list[Part]()
+        while pending:
+            ready = next(g for g in pending if done.issuperset(self._makers(g)))
+            pending.remove(ready)
+            done.add(ready)
+            first = ready[0]
+            border = isinstance(first, RenameOp | CollectiveOp)
+            parts.append(first if border else ready)
+        return tuple(parts)
+
+
+def _is_for(value: SSAValue, op: Operation) -> bool:
+    """Return whether only `op` reads a value, and has no other dimensions."""
+    same = set(names_of(value)) == set(names_of(op.results[0]))
+    return same and all(use.operation is op for use in value.uses)
+
+
+def _is_kernel(group: Group) -> bool:
+    return not isinstance(group[0], RenameOp | CollectiveOp)

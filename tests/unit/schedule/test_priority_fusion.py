@@ -1,0 +1,103 @@
+"""Priority fusion: kernels of a graph, merged in the order of what that saves."""
+
+import pytest
+from gpu_graphs import H200
+from semantics import assert_same_meaning, parse_module, run_passes
+from transformer_blocks import GRAPHS, Program, llama_block, norm_and_mlp
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import attached_system
+from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.fuse.gpu.forms import Forms
+from comet.passes.schedule.fuse.gpu.groups import Group, elementary_ops
+from comet.passes.schedule.fuse.gpu.priority import priority_partition
+from comet.passes.schedule.fuse.gpu.trial import Trials
+from comet.passes.schedule.fuse.strategy import Strategy
+
+WIDE = {"M": 128, "N": 128, "D": 1024, "H": 8, "E": 128, "G": 128, "F": 2816}
+FORMS = (Strategy("full", whole=True), Strategy("partial"))
+
+
+def function(text: str) -> FuncOp:
+    (found,) = compute_functions(parse_module(text))
+    return found
+
+
+def kernels(text: str, options: str = "strategy=priority") -> list[list[str | None]]:
+    """Return the names of what each kernel of a graph stores."""
+    module = run_passes(
+        parse_module(text), f"{H200},sink-renames,stream,fuse{{{options}}}"
+    )
+    nodes = [op for op in module.walk() if isinstance(op, SpatialOp)]
+    return [[value.name_hint for value in node.outs] for node in nodes]
+
+
+@pytest.mark.parametrize("name", sorted(GRAPHS))
+def test_graphs_keep_their_meaning(name: str):
+    before = parse_module(GRAPHS[name])
+    after = run_passes(
+        before, f"{H200},sink-renames,stream,fuse{{strategy=priority}},tile"
+    )
+    assert_same_meaning(before, after, "main")
+
+
+def test_a_wide_block_is_seven_kernels_and_cheapest():
+    """Scores, softmax and values are one kernel; so are norm, gate, up and SiLU."""
+    found = kernels(llama_block(WIDE, "bf16"), "strategy=auto")
+    made = [["h1"], ["q", "k"], ["v"], ["mixed"], ["y"], ["gated"], ["z"]]
+    assert found == made
+
+
+class Lengths:
+    """Prices that count ops: a launch costs 10, and every op after the third 100."""
+
+    def __init__(self) -> None:
+        self.asked: list[Group] = []
+
+    def seconds(self, group: Group) -> float:
+        self.asked.append(group)
+        return 10 + 100 * max(0, len(group) - 3)
+
+    def least(self, group: Group) -> float:
+        return self.seconds(group)
+
+
+def test_merges_end_where_they_cost_more_than_a_launch():
+    p = Program({"M": 4, "K": 8, "N": 4})
+    value = p.argument("x", "MK")
+    for number, (dim, to) in enumerate(["KN", "NK", "KN", "NK", "KN"]):
+        weight = p.argument(f"w{number}", dim + to)
+        value = p.contract(f"c{number}", value, weight, "M" + to)
+    ops = elementary_ops(function(p.returning(value)))
+    parts = priority_partition(ops, Lengths())
+    assert sorted(len(part) for part in parts if isinstance(part, tuple)) == [2, 3]
+
+
+def test_kernels_around_a_view_are_not_merged():
+    """The value goes from %h through a rename to %s, which also reads %h itself."""
+    p = Program({"M": 4, "N": 4, "D": 8})
+    h = p.map("h", "exp", p.argument("x", "MD"))
+    s = p.contract("s", h, p.rename("keys", h, "ND"), "MN")
+    assert kernels(p.returning(s)) == [["h"], ["s"]]
+
+
+def test_the_lower_bound_is_below_the_time():
+    module = run_passes(
+        parse_module(norm_and_mlp(WIDE, "bf16")), f"{H200},sink-renames,stream"
+    )
+    (func,) = compute_functions(module)
+    forms = Forms(Trials(attached_system(module)), FORMS)
+    partition = priority_partition(elementary_ops(func), forms)
+    groups = [part for part in partition if isinstance(part, tuple)]
+    for group in (*groups, *((op,) for group in groups for op in group)):
+        assert forms.least(group) <= forms.seconds(group)
+
+
+def test_accelerators_have_no_priority_fusion():
+    edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    with pytest.raises(PassFailedException, match="strategy=priority is for GPUs; use"):
+        run_passes(
+            parse_module(GRAPHS["two_rms_norms"]), f"{edge},fuse{{strategy=priority}}"
+        )
