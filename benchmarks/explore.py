@@ -3,8 +3,8 @@ How good comet-explore is in how much time, each case in a process of its own.
 
     python benchmarks/explore.py [--only TEXT] [--time-limit 60]
 
-The products are those of the peers' figures (AccelForge, 8-bit operands, perfect
-overlap); the others the shapes of the COMET paper. Prints a table.
+Under `ideal` the programs are those of the peers' figures (AccelForge, 8-bit operands,
+perfect overlap), under `paper` the shapes of the COMET paper. Prints a table.
 """
 
 from __future__ import annotations
@@ -33,6 +33,14 @@ PRODUCTS = (
     ("cloud", (1, 512, 4096)),
 )
 """Machine and (M, K, N) of the peers' products."""
+
+FUSED = (
+    ("gemm_softmax", (256, 256, 128)),
+    ("gemm_softmax", (1024, 1024, 256)),
+    ("attention", (1, 256, 256, 64)),
+    ("attention", (1, 1024, 1024, 64)),
+)
+"""Op and shape of the peers' fused programs, on edge."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,9 @@ def cases() -> Iterator[Case]:
         for objective in ("latency", "energy", "edp"):
             name = f"gemm {m}x{n}x{k}, {objective}"
             yield Case(name, machine, product(m, k, n), "ideal", objective)
+    for op, shape in FUSED:
+        name, text = f"{op} {shape}, 8 bits", program(op, shape, "f8E4M3FN")
+        yield Case(name, "edge", text, "ideal")
     for op, shapes in SHAPES.items():
         for machine, chosen in shapes.items():
             for shape in chosen:

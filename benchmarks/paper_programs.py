@@ -58,13 +58,13 @@ SHAPES: Mapping[str, Mapping[Machine, Sequence[Shape]]] = {
 }
 
 
-def program(op: str, shape: Shape) -> str:
-    """Return the text of a module with one compound op on f16 tensors."""
+def program(op: str, shape: Shape, element: str = "f16") -> str:
+    """Return the text of a module with one compound op on tensors of `element`."""
     inputs, result = tensors(op, shape)
     names = [f"%x{i}" for i in range(len(inputs))]
     types = ["x".join(map(str, extents)) for extents in inputs]
-    types = [f"tensor<{text}xf16>" for text in types]
-    out = f"tensor<{'x'.join(map(str, result))}xf16>"
+    types = [f"tensor<{text}x{element}>" for text in types]
+    out = f"tensor<{'x'.join(map(str, result))}x{element}>"
     args = ", ".join(f"{name}: {t}" for name, t in zip(names, types, strict=True))
     epsilon = " epsilon 1.0e-5" if op == "gemm_layernorm" else ""
     return (

@@ -20,6 +20,10 @@ from comet.cost.accelerator.problem import Leaf
 from comet.cost.estimate import CostError
 from comet.cost.reals import Real, product, ratio
 
+MATRIX_UNITS = ("SystolicArray", "GEMM", "MAC", "intmac")
+VECTOR_UNITS = ("VSIMD",)
+"""The kinds of units that the COMET tool models, by what they compute."""
+
 VECTOR_STEPS = {
     "exp": 3,
     "add": 1,
@@ -238,15 +242,33 @@ def primitive_energy(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
     return unit.energy
 
 
-def throughput(unit: Unit, leaf: Leaf) -> float:
-    """The maximum of elements of the iteration space that a unit finishes per cycle."""
+def peak(unit: Unit, kind: str) -> float:
+    """
+    The maximum of elements of the iteration space that a unit finishes per cycle.
+
+    Infinite for a unit that takes as long for a primitive of any size. Raises
+    `CostError` for an operation that a vector unit does not have.
+    """
     match unit.kind:
         case "SystolicArray":
-            return math.prod(unit.sides)
+            return math.prod(unit.sides) * unit.rate
         case "VSIMD":
-            return unit.width / vector_steps(unit, leaf.kind)
+            return _per_cycle(unit.width, vector_steps(unit, kind)) * unit.rate
         case "GEMM":
-            return 512 / unit.latency
+            return _per_cycle(512, unit.latency) * unit.rate
+        case "intmac":
+            return _per_cycle(1, unit.latency) * unit.rate
         case _:
-            size = math.prod(primitive_extents(leaf))
-            return size / leaf_cycles(unit, leaf)
+            return math.inf
+
+
+def _per_cycle(count: int, cycles: int) -> float:
+    return count / cycles if cycles else math.inf
+
+
+def throughput(unit: Unit, leaf: Leaf) -> float:
+    """The maximum of elements of a leaf that a unit finishes per cycle."""
+    known = peak(unit, leaf.kind)
+    if known < math.inf:
+        return known
+    return math.prod(primitive_extents(leaf)) / leaf_cycles(unit, leaf)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import TypeAlias
+
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from comet.cost.accelerator.bounds import crossing_bound
+from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS, peak
+from comet.cost.accelerator.hardware import Hardware
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
-from comet.dialects.compound.dims import bytes_of
+from comet.dialects.comet.kinds import operation_kind
+from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
+from comet.dialects.compound.dims import bytes_of, merged_extents
+from comet.dialects.compound.pad import PadOp
 from comet.dialects.cost import estimate_of
+
+Work: TypeAlias = ContractOp | MapOp | ReduceOp
+"""The ops that units compute."""
 
 
 def program_bound(
@@ -22,24 +35,105 @@ def program_bound(
     Return the least latency (cycles) and energy (pJ) of the mappings of `func`.
 
     What it reads and returns crosses the port of the root memory, and the longest
-    placed collective runs as a whole: loops around it only cut what it moves. `func`
-    has no dead code.
+    placed collective runs as a whole: loops around it only cut what it moves. Each kind
+    of unit computes its ops one after the other. Under `ideal` all ops follow each
+    other, each at least as long as its work and as what it alone reads, or returns,
+    needs to cross. `func` has no dead code.
     """
-    end = func.body.block.last_op
+    returned = _returned(func)
     read = sum(bytes_of(value) for value in func.body.block.args if _is_read(value))
-    written = sum(map(bytes_of, set(() if end is None else end.operands)))
-    latency, energy = crossing_bound(read, written, hardware_of(system), model)
+    written = sum(map(bytes_of, set(returned)))
+    hardware = hardware_of(system)
+    latency, energy = crossing_bound(read, written, hardware, model)
     if model == "tool":
         return latency, energy
+    cycles = {op: _cycles(op, system, hardware) for op in _work(func)}
+    if model == "ideal":
+        return max(latency, _in_turn(func, cycles, hardware)), energy
     placed = (estimate_of(op) for op in func.walk() if isinstance(op, CollectiveOp))
     times = (figures.latency for figures in placed if figures is not None)
-    return max((latency, *times)), energy
+    return max((latency, *times, *_by_unit(cycles))), energy
+
+
+def _in_turn(func: FuncOp, cycles: Mapping[Work, float], hardware: Hardware) -> float:
+    """Return how long ops take one after the other, with what is theirs alone."""
+    read, written = Counter[Operation](), Counter[Operation | None]()
+    for value in func.body.block.args:
+        if len(readers := {*_readers(value)}) == 1:
+            read[readers.pop()] += bytes_of(value)
+    for value in {*_returned(func)}:
+        written[_maker(value)] += bytes_of(value)
+    return sum(
+        max(work, crossing_bound(read[op], written[op], hardware, "ideal")[0])
+        for op, work in cycles.items()
+    )
+
+
+def _by_unit(cycles: Mapping[Work, float]) -> tuple[float, float]:
+    """Return for how long matrix and vector units compute."""
+    matrix = sum(work for op, work in cycles.items() if isinstance(op, ContractOp))
+    return matrix, sum(cycles.values()) - matrix
+
+
+def _work(func: FuncOp) -> Iterator[Work]:
+    """Yield the ops that run at least once; partial folds need not be merged."""
+    for op in func.walk():
+        above = op.parent_op()
+        merges = isinstance(above, FoldOp) and op.parent is above.merge.block
+        if isinstance(op, Work) and not merges:
+            yield op
+
+
+def _cycles(op: Work, system: SystemOp, hardware: Hardware) -> float:
+    """
+    Return how many cycles an op takes at least on all units that can compute it.
+
+    In the region of instances, each has its own part of the units. Without a model of
+    the op, that is 0.
+    """
+    if (kind := operation_kind(op)) is None:
+        return 0.0
+    kinds = MATRIX_UNITS if isinstance(op, ContractOp) else VECTOR_UNITS
+    units = [
+        each for each in hardware.levels if each.is_unit and each.unit.kind in kinds
+    ]
+    rate = sum(peak(each.unit, kind) * each.total_instances for each in units)
+    above = op.parent_op()
+    while above is not None and not isinstance(above, SpmdOp):
+        above = above.parent_op()
+    parts = 1 if above is None else prod(system.axes.values())
+    points = prod(merged_extents((*op.operands, *op.results), op.name).values())
+    return points * parts / rate if rate else 0.0
+
+
+def _returned(func: FuncOp) -> Sequence[SSAValue]:
+    end = func.body.block.last_op
+    return () if end is None else end.operands
 
 
 def _is_read(argument: SSAValue) -> bool:
     """Whether an op reads `argument`, in the region of instances if there is one."""
-    return any(
-        not isinstance(use.operation, SpmdOp)
-        or use.operation.body.block.args[use.index].uses
-        for use in argument.uses
-    )
+    return any(True for _ in _readers(argument))
+
+
+def _readers(value: SSAValue) -> Iterator[Operation]:
+    """Yield the ops that read `value`, in regions that take it as an argument."""
+    for use in value.uses:
+        match use.operation:
+            case SpmdOp() as op:
+                yield from _readers(op.body.block.args[use.index])
+            case FoldOp() as op if use.index < len(op.ins):
+                yield from _readers(op.step.block.args[use.index])
+            case PadOp() as op:
+                yield from _readers(op.results[0])
+            case op:
+                yield op
+
+
+def _maker(value: SSAValue) -> Operation | None:
+    """Return the op that makes `value`, in the region of instances if there is one."""
+    owner = value.owner
+    if isinstance(owner, SpmdOp):
+        end = owner.body.block.last_op
+        return None if end is None else _maker(end.operands[owner.results.index(value)])
+    return owner if isinstance(owner, Operation) else None

@@ -143,18 +143,23 @@ class StructureSpace:
 
     def bound(self) -> float:
         """Return a lower bound of the objective for all structures."""
-        copy = self._elementary.clone()
-        return self.goal.order(self._pipeline.bound(copy, attached_system(copy)))[0]
+        forms = (form.clone() for _, _, form in self._forms())
+        bounds = (self._pipeline.bound(form, attached_system(form)) for form in forms)
+        return min((self.goal.order(bound)[0] for bound in bounds), default=0.0)
 
     def structures(self) -> Iterator[Structure]:
         """Yield every structure once; those that passes reject go to `rejected`."""
-        pipeline, module = self._pipeline, self._elementary
-        for pad, padded in pipeline.paddings(module):
-            for stream, form in pipeline.forms(self.ctx, padded):
+        for pad, stream, form in self._forms():
+            for dims in self.shardings(form):
+                config = ShardingConfig(pad, stream, dims, {})
+                yield from self._sharded(self._pipeline, self._elementary, config)
+
+    def _forms(self) -> Iterator[tuple[str | None, bool, ModuleOp]]:
+        """Yield the padded and streamed forms of the module that are open."""
+        for pad, padded in self._pipeline.paddings(self._elementary):
+            for stream, form in self._pipeline.forms(self.ctx, padded):
                 if stream in (self.constraints.stream or (False, True)):
-                    for dims in self.shardings(form):
-                        config = ShardingConfig(pad, stream, dims, {})
-                        yield from self._sharded(pipeline, module, config)
+                    yield pad, stream, form
 
     def shardings(self, module: ModuleOp) -> Sequence[Dims]:
         """

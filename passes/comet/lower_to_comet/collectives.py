@@ -15,8 +15,8 @@ from comet.dialects.collective import (
     GatherOp,
     RootReduceOp,
 )
+from comet.dialects.comet.kinds import COLLECTIVES, REDUCTIONS
 from comet.dialects.compound.dims import element_type_of, names_of
-from comet.passes.comet.kinds import COLLECTIVES, REDUCTIONS
 
 
 def exchange_of(

@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import ContractOp, MapKind, MapOp, ReduceOp
+from comet.dialects.comet.kinds import operation_kind
+from comet.dialects.compound import MapOp
 from comet.dialects.compound.dims import unused
 from comet.kinds import OperationKind
-from comet.passes.comet.kinds import MAPS, REDUCES
 from comet.passes.comet.lower_to_comet.tree import ComputeOp
 
 
@@ -74,15 +74,10 @@ def with_aliases(names: Names, aliases: Mapping[str, str]) -> Names:
 
 def kind_of(op: ComputeOp) -> OperationKind:
     """Return the operation type of `op`; PassFailedException if there is none."""
-    if isinstance(op, ContractOp):
-        return OperationKind.GEMM
-    if isinstance(op, ReduceOp):
-        return REDUCES[op.kind.data]
-    # The vector unit has no subtraction and uses an addition for it.
-    own = MapKind.ADD if op.kind.data is MapKind.SUB else op.kind.data
-    if (kind := MAPS.get(own)) is None:
+    if (kind := operation_kind(op)) is None:
+        what = op.kind.data if isinstance(op, MapOp) else op.name
         raise PassFailedException(
-            f"lower-to-comet: the COMET tool has no operation '{op.kind.data}'; write "
+            f"lower-to-comet: the COMET tool has no operation '{what}'; write "
             "it with add, mult, div, max, exp and sqrt"
         )
     return kind

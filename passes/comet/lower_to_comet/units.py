@@ -7,15 +7,12 @@ from dataclasses import dataclass
 
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.nodes import UnitOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import level_of, names_of
 from comet.passes.comet.lower_to_comet.tree import ComputeOp
-
-MATRIX_UNITS = ("SystolicArray", "GEMM", "MAC", "intmac")
-VECTOR_UNITS = ("VSIMD",)
-"""The kinds of units that the COMET tool models, by what they compute."""
 
 
 @dataclass(frozen=True)

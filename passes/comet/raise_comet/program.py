@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import collective
 from comet.dialects.comet import CollectiveOp, DeclareOp, OperationOp, ProblemOp, TileOp
+from comet.dialects.comet.kinds import MAPS, REDUCES, REDUCTIONS
 from comet.dialects.compound import (
     MAP_ARITY,
     ContractOp,
@@ -21,7 +22,6 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import tensor
 from comet.kinds import CollectiveKind, OperationKind, ReductionKind
-from comet.passes.comet.kinds import MAPS, REDUCES, REDUCTIONS
 
 ELEMENTWISE = {kind: own for own, kind in MAPS.items()}
 """The elementwise function of an operation type."""

@@ -26,10 +26,10 @@ from comet.codegen.comet.reader import read_files
 from comet.dialects.collective import Collective
 from comet.dialects.comet import OperationOp
 from comet.dialects.comet.attributes import Compute, ComputeAttr, SizesAttr
+from comet.dialects.comet.kinds import REDUCES, REDUCTIONS
 from comet.dialects.compound import Compound, ReduceKind
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes import get_all_passes
-from comet.passes.comet.kinds import REDUCES, REDUCTIONS
 from comet.passes.comet.lower_to_comet.factors import loop_order
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.comet.lower_to_comet.names import names_for

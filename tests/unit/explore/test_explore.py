@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
+from comet.cost.estimate import ModelName
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
@@ -23,14 +24,24 @@ from comet.tools.comet_explore import main
 from comet.yaml_file import FileFormatError
 
 EDGE = "samples/hardware/edge.yaml"
+HEAD = "tensor<1x1x256x64xf8E4M3FN>"
+ATTENTION = (
+    f"func.func @f(%q: {HEAD}, %k: {HEAD}, %v: {HEAD}) -> {HEAD} {{\n"
+    f"  %o = compound.attention %q, %k, %v : ({HEAD}, {HEAD}, {HEAD}) -> {HEAD}\n"
+    f"  func.return %o : {HEAD}\n}}\n"
+)
 
 
 def space_of(
     op: str, sizes: tuple[int, ...], constraints: Constraints, goal: Goal | None = None
 ) -> StructureSpace:
-    text = f'attach-hardware{{path="{EDGE}"}}'
-    module = run_passes(parse_module(graph_text(op, sizes)), text)
-    return StructureSpace(comet_context(), module, goal or Goal(), constraints)
+    return space_of_text(graph_text(op, sizes), constraints, goal or Goal())
+
+
+def space_of_text(text: str, constraints: Constraints, goal: Goal) -> StructureSpace:
+    hardware = f'attach-hardware{{path="{EDGE}"}}'
+    module = run_passes(parse_module(text), hardware)
+    return StructureSpace(comet_context(), module, goal, constraints)
 
 
 def figures_of(module: ModuleOp) -> float:
@@ -166,9 +177,26 @@ def test_each_axis_may_shard_a_dimension_of_its_own():
     assert "K:cx,cy" not in found  # 4 instances do not divide 6
 
 
-def test_what_reaches_the_bound_of_all_needs_no_search():
-    goal = Goal("ideal")
-    space = space_of("gemm", (256, 64, 128), Constraints(), goal)
+@pytest.mark.parametrize("model", ["paper", "ideal"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        graph_text("gemm_softmax", (67, 16, 67)),
+        Path("samples/gated_mlp.mlir").read_text(),
+        ATTENTION,
+    ],
+    ids=["padded", "two units", "attention"],
+)
+def test_no_mapping_is_below_the_bound_of_all(text: str, model: ModelName):
+    space = space_of_text(text, Constraints(), Goal(model))
+    found = space.default()
+    assert found is not None
+    assert 0 < space.bound() <= found.cost.latency
+
+
+@pytest.mark.parametrize("text", [graph_text("gemm", (256, 64, 128)), ATTENTION])
+def test_what_reaches_the_bound_of_all_needs_no_search(text: str):
+    space = space_of_text(text, Constraints(), Goal("ideal"))
     search = Exploration(space)
     search.run()
     assert search.proven

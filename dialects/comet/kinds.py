@@ -11,7 +11,7 @@ from comet.dialects.collective import (
     RootReduceOp,
     ScatterOp,
 )
-from comet.dialects.compound import MapKind, ReduceKind
+from comet.dialects.compound import ContractOp, MapKind, MapOp, ReduceKind, ReduceOp
 from comet.kinds import CollectiveKind, OperationKind, ReductionKind
 
 MAPS = {
@@ -48,3 +48,13 @@ COLLECTIVES: dict[type[CollectiveOp], CollectiveKind] = {
     ScatterOp: CollectiveKind.SCATTER,
 }
 """The type of each collective in the files."""
+
+
+def operation_kind(op: ContractOp | MapOp | ReduceOp) -> OperationKind | None:
+    """Return the operation type of an op, None if the COMET tool has none."""
+    if isinstance(op, ContractOp):
+        return OperationKind.GEMM
+    if isinstance(op, ReduceOp):
+        return REDUCES[op.kind.data]
+    # The vector unit has no subtraction and uses an addition for it.
+    return MAPS.get(MapKind.ADD if op.kind.data is MapKind.SUB else op.kind.data)
