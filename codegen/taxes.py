@@ -21,6 +21,7 @@ from comet.cost.gpu.launch_plan import Barrier, LibraryCollective, Plan, in_plac
 from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import Timeline, play
 from comet.dialects.arch import SystemOp
+from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.schedule import CopyOp
 from comet.text_table import aligned
@@ -80,9 +81,7 @@ class TaxesTarget(Target):
             timeline = play(plan, machine)
         except CostError as error:
             raise DiagnosticException(f"target taxes: {error}") from error
-        ranks = f"{timeline.ranks} rank{'s' if timeline.ranks > 1 else ''}"
-        title = f"@{_function(program)} on {ranks} of @{system.system_name}"
-        return PricedPlan(title, plan, timeline)
+        return PricedPlan(title_of(program, system), plan, timeline)
 
 
 @dataclass(frozen=True)
@@ -146,6 +145,13 @@ def write_text(path: Path, text: str) -> None:
         raise DiagnosticException(
             f"target taxes: cannot write '{path}': {reason}"
         ) from error
+
+
+def title_of(program: ProgramOp, system: SystemOp) -> str:
+    """Return the function of a launch plan, the number of its ranks and the machine."""
+    ranks = rank_count(program)
+    count = f"{ranks} rank{'s' if ranks > 1 else ''}"
+    return f"@{_function(program)} on {count} of @{system.system_name}"
 
 
 def _function(program: ProgramOp) -> str:

@@ -196,7 +196,8 @@ def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:
     return LibraryCollective(name, kind, whole, given + made, algorithm)
 
 
-def _message(channel: ChannelType) -> float:
+def message_bytes(channel: ChannelType) -> float:
+    """Return what one rank has for each peer."""
     extents = extents_of(channel.message)
     return prod(extents.values()) * element_type_of(channel.message).bitwidth / 8
 
@@ -239,7 +240,7 @@ def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:
         if isinstance(op, PushOp | StageOp) and viewed(op.value).owner is node:
             yield Send(
                 _channel_name(op.channel),
-                _message(op.channel_type),
+                message_bytes(op.channel_type),
                 remote=isinstance(op, PushOp),
                 signals=_is_signalled(kernel, op.channel),
                 of_input=_from_input(node),
@@ -277,7 +278,7 @@ def _receives(
         )
         yield Receive(
             _channel_name(signalled),
-            _message(op.channel_type),
+            message_bytes(op.channel_type),
             remote=isinstance(op, PullOp),
             waits=wait is not None,
             by_source=gather in sources and not alone,

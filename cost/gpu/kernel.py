@@ -179,7 +179,7 @@ def kernel_time(work: KernelWork, device: Device) -> KernelTime:
     pipelined = 1 + np.maximum(work.rounds - 1, 0) / np.maximum(work.stages, 1)
     return KernelTime(
         device.launch,
-        turns * _compute(work, device),
+        turns * compute_time(work, device),
         turns * work.shared_reads / shared_rate,
         turns * work.moved_bytes / device.l2_bandwidth,
         work.device_bytes / device.hbm_bandwidth,
@@ -202,8 +202,12 @@ def least_seconds(tensor_bytes: Real, device: Device) -> Real:
     return device.launch + np.maximum(moved, device.load_latency)
 
 
-def _compute(work: KernelWork, device: Device) -> Real:
-    """Seconds of one program if the whole device worked on it."""
+def compute_time(work: KernelWork, device: Device) -> Real:
+    """
+    Return the seconds of one program if the whole device worked on it.
+
+    Raises `CostError` if the device has no rate for the work's element type.
+    """
     # A vector rate counts a fused multiply-add as two; most vector work is not fused.
     vector_rate = device.vector.get("f32", max(device.vector.values())) / 2
     vector = work.vector_operations / vector_rate

@@ -8,7 +8,7 @@ shared memory, for any block sizes: numbers, or arrays with an element for each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -97,11 +97,17 @@ class KernelSummary:
 
     def moved(self, blocks: Blocks) -> Real:
         """Return the bytes that one program loads and stores."""
-        loaded = total(
-            term.per_tile(blocks) * self._times_loaded(term, blocks)
-            for term in self.loads
-        )
-        return loaded + self.per_program(self.stores, blocks)
+        return total(self.moved_by_loads(blocks)) + total(self.moved_by_stores(blocks))
+
+    def moved_by_loads(self, blocks: Blocks) -> Iterator[Real]:
+        """Yield the bytes that one program moves by each load."""
+        for term in self.loads:
+            yield term.per_tile(blocks) * self._times_loaded(term, blocks)
+
+    def moved_by_stores(self, blocks: Blocks) -> Iterator[Real]:
+        """Yield the bytes that one program moves by each store."""
+        for term in self.stores:
+            yield self.per_program((term,), blocks)
 
     def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
         """Return how often a tile is loaded: before loops that do not change it."""

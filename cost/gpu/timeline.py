@@ -37,7 +37,6 @@ from comet.cost.gpu.launch_plan import (
     Send,
     Step,
 )
-from comet.cost.reals import total
 
 MAX_WAVES = 8
 """Waves, and groups of rows, that are simulated one by one; more are merged."""
@@ -377,37 +376,6 @@ def play(plan: Plan, machine: Machine) -> Timeline:
     player.meet()
     segments = tuple(_merged(player.segments))
     return Timeline(machine.net.ranks, max(player.clocks), segments)
-
-
-def least_seconds(plan: Plan, machine: Machine) -> float:
-    """
-    Return a lower bound of the latency of a plan, however its messages are cut.
-
-    The kernels of a rank follow each other. Each takes at least the time of its nodes
-    alone, or of its messages on the links; a kernel that also copies counts only by
-    these, as the cut changes its tiles.
-    """
-    return sum(
-        machine.launch + max(_alone(step, machine), _on_links(step, machine))
-        for step in plan
-        if isinstance(step, Launch)
-    )
-
-
-def _alone(step: Launch, machine: Machine) -> float:
-    """Return the seconds of a kernel's nodes without waits and peers."""
-    if any(part.copies for part in step.parts):
-        return 0.0
-    times = (kernel_time(part.work, machine.device) for part in step.parts)
-    return float(total(body_time(time) for time in times))
-
-
-def _on_links(step: Launch, machine: Machine) -> float:
-    """Return the seconds that the links take for the messages of one node."""
-    messages = (
-        sum(send.message for send in part.sends if send.remote) for part in step.parts
-    )
-    return float(send_time(max(messages, default=0.0), machine.net))
 
 
 def _merged(segments: Sequence[Segment]) -> Iterator[Segment]:

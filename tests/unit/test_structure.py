@@ -65,6 +65,7 @@ APART = {
 MACHINE = "one machine's passes need not load those of the other"
 FLAGS = "flags are checked before numpy is loaded"
 TORCH = "torch takes seconds, and only some runs need it"
+EXTRA = "matplotlib is in an extra, and takes a second"
 BACKEND = "a back end is loaded when it is asked for"
 
 LATE = {
@@ -85,7 +86,9 @@ LATE = {
     "comet.tools.comet_explore:_explored": FLAGS,
     "comet.tools.comet_explore:_verified": FLAGS,
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
-    "comet.tools.reporting:write": "matplotlib is in an extra, and takes a second",
+    "comet.tools.comet_opt:_new_reporting": "few runs ask for a report",
+    "comet.tools.compile_reporting:write": EXTRA,
+    "comet.tools.search_reporting:write": EXTRA,
 }
 """The functions that import something, and why they do so late."""
 

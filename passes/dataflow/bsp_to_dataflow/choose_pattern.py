@@ -25,9 +25,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.program import machine_for, read_plan
+from comet.cost.gpu.bounds import least_seconds
 from comet.cost.gpu.launch_plan import Machine, Plan, in_place
 from comet.cost.gpu.taxes import Taxes, price_plan
-from comet.cost.gpu.timeline import least_seconds
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import extents_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from math import inf
 from pathlib import Path
 from typing import TypeAlias
@@ -13,6 +12,7 @@ from comet.api.answer import Answer, Progress
 from comet.api.program import installed_context, parsed
 from comet.api.question import Question
 from comet.api.sampling import Sampled
+from comet.api.versions import versions
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.attach_hardware import AttachHardwarePass, attach_hardware
@@ -24,9 +24,6 @@ from comet.passes.pipeline import run_passes
 from comet.passes.search import Goal
 from comet.tools.diagnostics import UsageError, errors_as_sentences
 from comet.tools.pass_list import spelled
-
-PACKAGES = ("comet-compiler", "xdsl", "numpy")
-"""The packages whose versions an answer names."""
 
 Notify: TypeAlias = Callable[[Progress], None]
 """Called whenever a structure has been searched, and at the end."""
@@ -113,7 +110,7 @@ def _answer(question: Question, state: Exploration, best: Best) -> Answer:
         mapping=best.label,
         pipeline=spelled((hardware, *best.passes)),
         model=question.model,
-        versions={name: version(name) for name in PACKAGES},
+        versions=versions(),
         module=mapped,
         proof=_certificate(question, state, best),
     )

@@ -8,12 +8,12 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 
 from comet.api.answer import Answer
-from comet.api.exploring import PACKAGES, Notify, explore, ignored
+from comet.api.exploring import Notify, explore, ignored
 from comet.api.question import Question
+from comet.api.versions import versions
 from comet.batch.record import read, written
 from comet.tools.diagnostics import UsageError
 
@@ -49,7 +49,7 @@ def digest(question: Question) -> str:
     """
     parts = (
         FORMAT,
-        {name: version(name) for name in PACKAGES},
+        versions(),
         question.program.text,
         Path(question.hardware.name).stem,
         question.hardware.text,

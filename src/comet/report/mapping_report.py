@@ -76,7 +76,9 @@ def page_of(
     title = f"{program.stem} on {machine.stem}"
     sections = [*sections_of(figures, program.stem, title), _front(question, front)]
     if other is not None:
-        sections.append(_compare(figures, compared_with(other, answer.module, figures)))
+        sections.append(
+            compare_mappings(figures, compared_with(other, answer.module, figures))
+        )
     making = ("comet-opt", question.program.name, "-p", answer.pipeline)
     commands = {
         "The search": command_of(question),
@@ -302,7 +304,8 @@ def _front(question: Question, front: Sequence[Point]) -> Section:
     return Section("front", "latency against energy", "Latency against energy", parts)
 
 
-def _compare(figures: Figures, other: Compared) -> Section:
+def compare_mappings(figures: Figures, other: Compared) -> Section:
+    """Return this mapping beside another one."""
     its = other.figures
     mine, theirs = (
         {term.name: term.cycles for term in each.parts.terms} for each in (figures, its)

@@ -23,7 +23,9 @@ class Unit:
         return f"{number:,.{self.digits}f}"
 
 
-CYCLES, PICOJOULES, MICROSECONDS = Unit("cycles"), Unit("pJ"), Unit("us", 2)
+CYCLES, PICOJOULES, BYTES = Unit("cycles"), Unit("pJ"), Unit("bytes")
+
+MICROSECONDS = Unit("us", 2)
 
 Stack: TypeAlias = "Mapping[str, float]"
 """Numbers in one bar, by what they are for."""

@@ -105,7 +105,7 @@ class Trace:
     stem: str
     """The name of the file without its ending."""
     unit: str
-    """What one microsecond of the trace is."""
+    """What one microsecond of the trace is, empty if it is one."""
 
     @property
     def data(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from comet.api.source import Source
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
+from comet.tools.reporting import add_report_flags
 
 if TYPE_CHECKING:
     from comet.api.answer import Answer
@@ -107,19 +108,7 @@ def _add_outputs(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--certificate", metavar="FILE", help="write the proof of the answer"
     )
-    parser.add_argument(
-        "--report",
-        metavar="FILE",
-        help="write an HTML page on the mapping: where time and energy go, and why",
-    )
-    parser.add_argument(
-        "--compare",
-        metavar="FILE",
-        help="compare the mapping, in the report, with one that --output wrote",
-    )
-    parser.add_argument(
-        "--plots", metavar="DIR", help="write the report's plots as SVG and PNG"
-    )
+    add_report_flags(parser, "a mapping that --output wrote")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -186,8 +175,6 @@ def _check(options: Namespace) -> None:
         _expect_none(options, outputs, "the answer to one question")
     if not options.compare_strategies:
         _expect_none(options, ("csv", "plot"), "what --compare-strategies finds")
-    if options.report is None and options.plots is None and options.compare is not None:
-        raise UsageError("--compare is a part of the report; give --report too")
 
 
 def _expect_none(options: Namespace, flags: Sequence[str], what: str) -> None:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from inspect import signature
 from io import StringIO
 from pathlib import Path
-from typing import IO, ClassVar, NoReturn, cast
+from typing import IO, TYPE_CHECKING, ClassVar, NoReturn, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
@@ -23,6 +23,10 @@ from comet.tools.option_check import checked, named_passes
 from comet.tools.pass_list import listed, spelled
 from comet.tools.pass_plugins import load_pass_plugin
 from comet.tools.pass_watch import Watch, add_flags, shown
+from comet.tools.reporting import Outputs, add_report_flags
+
+if TYPE_CHECKING:
+    from comet.tools.compile_reporting import CompileReporting
 
 TOOL = "comet-opt"
 
@@ -56,6 +60,8 @@ class CometOptMain(xDSLOptMain):
             print(listed(self.available_passes))
             return
         super().run()
+        if self._reporting is not None:
+            self._reporting.write(self.args.input_file, self._done)
         if (path := self.args.output_file) is not None:
             Path(path).write_text(self._pending_output.getvalue())
 
@@ -87,6 +93,7 @@ class CometOptMain(xDSLOptMain):
             "and what limits them",
         )
         add_flags(arg_parser)
+        add_report_flags(arg_parser, "what -o wrote, at the same level")
         arg_parser.error = _reject_arguments
 
     def register_all_frontends(self) -> None:
@@ -117,20 +124,33 @@ class CometOptMain(xDSLOptMain):
         self._shown = shown(self.args, self.available_passes)
         passes = named_passes(self.args.passes, self.available_passes)
         self.pipeline = PassPipeline(passes)
+        self._reporting = self._new_reporting()
 
     def apply_passes(self, prog: ModuleOp) -> None:
         """Apply passes in order, with what the flags request around each."""
-        watch = Watch(self._shown)
+        watch, reporting = Watch(self._shown), self._reporting
         watch.verify(prog)
-        with _explaining(prog) if self.args.explain else nullcontext():
-            passes = self.pipeline.passes
-            self._done = run_settled(passes, self.ctx, prog, watch.around)
+        around, recording = watch.around, nullcontext()
+        if reporting is not None:
+            around, recording = reporting.watching(around), reporting.recording()
+        with recording, _explaining(prog) if self.args.explain else nullcontext():
+            self._done = run_settled(self.pipeline.passes, self.ctx, prog, around)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """Return what is printed: the passes that have run, or the program."""
         if self.args.expand:
             return spelled(self._done) + "\n"
         return super().output_resulting_program(prog)
+
+    def _new_reporting(self) -> "CompileReporting | None":
+        """Return what the flags of a report ask for."""
+        if (outputs := Outputs.of(self.args)) is None:
+            return None
+        if self.args.split_input_file:
+            raise UsageError("--report is about one program; leave --split-input-file")
+        from comet.tools.compile_reporting import CompileReporting
+
+        return CompileReporting(outputs)
 
     def _register_plugin(self, path: str) -> None:
         for name, pass_class in load_pass_plugin(path).items():

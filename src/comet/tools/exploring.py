@@ -11,14 +11,16 @@ from comet.api.question import NOTHING, Question, Sampling
 from comet.api.source import Source
 from comet.batch.store import Store, recalled
 from comet.tools.progress_bar import ProgressBar
-from comet.tools.reporting import Reporting
+from comet.tools.reporting import Outputs
+from comet.tools.search_reporting import SearchReporting
 
 
 def explored(options: Namespace) -> Answer:
     """Search, write the files that the flags ask for, and return the answer."""
     program, hardware = Source.read(options.input), Source.read(options.hardware)
     question, store = question_of(options, program, hardware), store_of(options)
-    reporting = Reporting.of(options)
+    outputs = Outputs.of(options)
+    reporting = None if outputs is None else SearchReporting(outputs)
     answer = _searched(question, store)
     if options.emit is not None:
         for sentence in answer.emit(options.emit):

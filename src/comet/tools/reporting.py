@@ -1,65 +1,61 @@
-"""The report of `comet-explore`: what its flags ask for, checked before the search."""
+"""The flags of a report, which are the same in every tool that writes one."""
 
 from __future__ import annotations
 
-from argparse import Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from xdsl.dialects.builtin import ModuleOp
-
-from comet.api.answer import Answer
-from comet.api.program import installed_context, parsed
-from comet.api.question import Question
-from comet.api.source import Source
-from comet.cost.from_ir.mapping import problem_of
 from comet.report import require_packages
+from comet.tools.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from comet.report.page import Page
+
+
+def add_report_flags(parser: ArgumentParser, other: str) -> None:
+    """Add the flags of a report; `other` says what it may be compared with."""
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="Write an HTML page: where the time goes, why, and what would change it",
+    )
+    parser.add_argument(
+        "--compare", metavar="FILE", help=f"Compare, in the report, with {other}"
+    )
+    parser.add_argument(
+        "--plots", metavar="DIR", help="Write the report's plots as SVG and PNG"
+    )
 
 
 @dataclass(frozen=True)
-class Reporting:
-    """What is to be written about an answer."""
+class Outputs:
+    """The files that the flags of a report name."""
 
     page: str | None
-    """The file of the page."""
     plots: str | None
     """The folder of the plots."""
-    other: tuple[str, ModuleOp] | None
-    """The name and the module of a mapping to compare with."""
+    compare: str | None
+    """The file of a program to compare with."""
 
     @classmethod
     def of(cls, options: Namespace) -> Self | None:
         """
         Return what the flags ask for, None if that is nothing.
 
-        Raises UsageError if a package is missing, CostError if the mapping to compare
-        with is none.
+        Raises UsageError if a package is missing, or the report to compare in.
         """
         if options.report is None and options.plots is None:
+            if options.compare is not None:
+                raise UsageError("--compare is a part of the report; give --report too")
             return None
         require_packages()
-        other = None if options.compare is None else _mapped(options.compare)
-        return cls(options.report, options.plots, other)
+        return cls(options.report, options.plots, options.compare)
 
-    def write(
-        self, question: Question, answer: Answer, search: Callable[[Question], Answer]
-    ) -> None:
-        """Write the files; `search` finds the mappings for the other objectives."""
-        from comet.report.front import front_of
-        from comet.report.mapping_report import page_of
-
-        front = front_of(question, answer, search)
-        page = page_of(question, answer, front, self.other)
+    def write(self, page: Page) -> None:
+        """Write the files; raises OSError."""
         if self.page is not None:
             Path(self.page).write_text(page.html(), encoding="utf-8")
         if self.plots is not None:
             page.save_plots(Path(self.plots))
-
-
-def _mapped(path: str) -> tuple[str, ModuleOp]:
-    """Return the mapping in a file, with its name; raises CostError if it has none."""
-    module = parsed(Source.read(path).text, path, installed_context())
-    problem_of(module)
-    return path, module

@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from html_pages import expect_a_trace
 from paths import HARDWARE, SAMPLES
 from rank_plans import BODIES, hardware_pass, program_text
 from semantics import parse_module, run_passes
@@ -98,6 +99,7 @@ def test_the_trace_is_the_timeline(pattern: str, tmp_path: Path):
     path = tmp_path / "t.json"
     text = table(priced(pattern), TaxesTarget(trace=str(path)))
     trace = json.loads(path.read_text())
+    expect_a_trace(trace)
     rows = {event["tid"] for event in trace["traceEvents"]}
     assert rows == {0, 1}
     latency = numbers(text, "total")[-1]

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.program import machine_for, plan_of
-from comet.cost.gpu.timeline import least_seconds
+from comet.cost.gpu.bounds import least_seconds
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
 from comet.passes.analysis.functions import compute_functions

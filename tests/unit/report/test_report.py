@@ -1,19 +1,17 @@
 """The page on a mapping: a file that is well formed, complete, and true."""
 
-import gzip
 import json
 import re
-from base64 import b64decode
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import pytest
+from html_pages import Reader, expect_a_trace, expect_one_file, trace_in
 from paths import COST_DATA, ROOT
 from xdsl.dialects.builtin import ModuleOp
 
@@ -41,8 +39,6 @@ HARDWARE = ROOT / "samples/hardware/edge.yaml"
 ONE = "{dim: 'N:cx,cy;M:kx,ky', strategy: full, stream: false, pad: none}"
 ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
 RUNS: list[dict[str, str]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
-VOID = {"meta", "use", "path", "br", "rect"}
-"""Elements that may have no end tag."""
 
 
 @cache
@@ -94,61 +90,8 @@ def figures(model: ModelName) -> Figures:
     return figures_of(default(), model)
 
 
-class Reader(HTMLParser):
-    """Checks that tags are balanced, and collects attributes and text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.values: list[tuple[str, str]] = []
-        self.tags = Counter[str]()
-        self.text = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] += 1
-        self.values += ((name, value or "") for name, value in attrs)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] += 1
-        self.values += ((name, value or "") for name, value in attrs)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] not in ("script", "style"):
-            self.text += data
-
-    def named(self, name: str) -> list[str]:
-        """The values of an attribute."""
-        return [value for key, value in self.values if key == name]
-
-
-def test_page_is_well_formed() -> None:
-    """Tags are balanced, identifiers unique, and every link to one has its target."""
-    reader = Reader(page())
-    assert not reader.open
-    names = reader.named("id")
-    assert [name for name, count in Counter(names).items() if count > 1] == []
-    links = [link for link in reader.named("href") if link.startswith("#")]
-    assert {link[1:] for link in links} <= set(names)
-    assert len(links) > 10
-
-
-def test_page_needs_no_other_file() -> None:
-    """It is small, and names nothing that a browser would fetch."""
-    reader = Reader(page())
-    assert len(page().encode()) < 1_000_000
-    links = reader.named("href") + reader.named("src")
-    assert all(link.startswith(("#", "data:")) for link in links)
-    assert re.findall(r"url\((?!#)", page()) == []
-    assert re.findall(r"https?://", page()) == []
-    assert "@import" not in page()
+def test_page_is_one_file_that_is_well_formed() -> None:
+    expect_one_file(page())
 
 
 def test_page_is_complete_without_its_script() -> None:
@@ -178,14 +121,6 @@ def test_page_is_complete_without_its_script() -> None:
 
 def _size(tree: TreeNode) -> int:
     return 1 + sum(map(_size, tree.children))
-
-
-def test_page_is_light_or_dark() -> None:
-    """Plots have the colours of the page, which has two sets of them."""
-    assert "prefers-color-scheme: dark" in page()
-    plots = "".join(re.findall(r"(?s)<svg.*?</svg>", page()))
-    assert "var(--c0)" in plots
-    assert set(re.findall(r"#[0-9a-f]{6}\b", plots)) <= {"#000000", "#ffffff"}
 
 
 def test_the_sums_of_a_page_are_its_headline() -> None:
@@ -252,12 +187,9 @@ def test_timeline_of_recorded_mappings(run: dict[str, str]) -> None:
 
 def test_trace_is_in_the_page() -> None:
     """The link holds the file that Perfetto opens."""
-    linked = re.search(r"data:application/gzip;base64,([^\"]+)", page())
-    assert linked is not None
-    trace = json.loads(gzip.decompress(b64decode(linked[1])))
-    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    events = expect_a_trace(trace_in(page()))
     assert len(events) == sum(one.length >= 0.001 for one in found().slices)
-    whole = max(event["dur"] for event in events)
+    whole = max(cast(float, event["dur"]) for event in events)
     assert whole == pytest.approx(found().latency)
 
 

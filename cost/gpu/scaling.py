@@ -1,0 +1,47 @@
+"""A node of GPUs with more of one resource, to price the same plan on it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from comet.cost.gpu.launch_plan import Machine
+
+
+def scaled_machines(machine: Machine, factor: float) -> Mapping[str, Machine]:
+    """
+    Return the machine with `factor` times as much of each resource, by its name.
+
+    A time that is a resource, such as that of a launch, is divided. Capacities are no
+    resources here: the tiles stay, so more room gives nothing.
+    """
+    device, net = machine.device, machine.net
+    devices = {
+        "tensor cores": replace(device, tensor=_times(device.tensor, factor)),
+        "vector lanes": replace(device, vector=_times(device.vector, factor)),
+        "shared memory": replace(device, clock=device.clock * factor),
+        "L2 bandwidth": replace(device, l2_bandwidth=device.l2_bandwidth * factor),
+        "HBM bandwidth": replace(device, hbm_bandwidth=device.hbm_bandwidth * factor),
+        "load latency": replace(device, load_latency=device.load_latency / factor),
+        "loop control time": replace(device, iteration=device.iteration / factor),
+    }
+    nets = {
+        "link bandwidth": replace(net, bandwidth=net.bandwidth * factor),
+        "link latency": replace(net, latency=net.latency / factor),
+        "remote load time": replace(net, load_latency=net.load_latency / factor),
+        "signal time": replace(net, signal=net.signal / factor),
+        "barrier time": replace(net, barrier=net.barrier / factor),
+    }
+    return {
+        **{name: replace(machine, device=one) for name, one in devices.items()},
+        "launch time": replace(machine, launch=machine.launch / factor),
+        **(
+            {name: replace(machine, net=one) for name, one in nets.items()}
+            if net.ranks > 1
+            else {}
+        ),
+    }
+
+
+def _times(rates: Mapping[str, float], factor: float) -> Mapping[str, float]:
+    return {name: rate * factor for name, rate in rates.items()}

@@ -1,0 +1,100 @@
+"""The page on a program that was compiled, without a search of all mappings."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.api.source import Source
+from comet.api.versions import versions
+from comet.cost.estimate import ModelName, energy_scope
+from comet.dialects.arch import attached_system
+from comet.passes.search.record import Choice
+from comet.report.mapping_figures import figures_of
+from comet.report.mapping_report import (
+    compare_mappings,
+    compared_with,
+    facts_of,
+    sections_of,
+)
+from comet.report.numbers import CYCLES, MICROSECONDS
+from comet.report.page import Page, Section
+from comet.report.plan_figures import plan_figures_of
+from comet.report.plan_report import (
+    NOTE,
+    compare_plans,
+    facts_of_plan,
+    sections_of_plan,
+)
+from comet.report.sections import choices_section, reproduce_section
+
+MODEL: ModelName = "paper"
+"""What prices mappings, as in the choices of passes."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A program that passes have compiled."""
+
+    module: ModuleOp
+    """A launch plan of kernels without copies, or a mapping of the level `comet`."""
+    program: str
+    """The name of its file."""
+    pipeline: str
+    """The passes that ran, with the options that they chose."""
+    inputs: Sequence[Source]
+    """The files that were read."""
+    choices: Sequence[Choice]
+    """What the passes chose from."""
+
+
+def page_of_compiled(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
+    """
+    Return the page on a compiled program, with the name and module of another one.
+
+    Raises UsageError if one has several launch plans, CostError or DiagnosticException
+    if one cannot be priced, or if only one is for GPUs.
+    """
+    if attached_system(made.module).gpu is None:
+        return _page_of_mapping(made, other)
+    return _page_of_plan(made, other)
+
+
+def _page_of_plan(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
+    figures = plan_figures_of(made.module)
+    sections = [*sections_of_plan(figures, Path(made.program).stem)]
+    sections.append(choices_section(made.choices, MICROSECONDS, 1e6))
+    if other is not None:
+        name, module = other
+        sections.append(compare_plans(figures, name, plan_figures_of(module)))
+    sections.append(_reproduce(made))
+    facts = facts_of_plan(figures)
+    return Page(figures.title, facts, figures.bottleneck, NOTE, tuple(sections))
+
+
+def _page_of_mapping(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
+    figures = figures_of(made.module, MODEL)
+    stem = Path(made.program).stem
+    title = f"{stem} on {attached_system(made.module).system_name}"
+    sections = [*sections_of(figures, stem, title)]
+    sections.append(choices_section(made.choices, CYCLES, 1))
+    if other is not None:
+        compared = compared_with(other, made.module, figures)
+        sections.append(compare_mappings(figures, compared))
+    sections.append(_reproduce(made))
+    said = (
+        f"Model {MODEL}, {energy_scope(MODEL)}. Of all mappings, comet-explore finds "
+        "the best, and a lower bound."
+    )
+    facts = facts_of(figures)
+    return Page(title, facts, figures.bottleneck, said, tuple(sections))
+
+
+def _reproduce(made: Compilation) -> Section:
+    command = shlex.join(("comet-opt", made.program, "-p", made.pipeline))
+    commands = {"The same program, without a search": command}
+    return reproduce_section(commands, made.inputs, versions())

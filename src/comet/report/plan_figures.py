@@ -1,0 +1,278 @@
+"""What the cost model says about one launch plan on GPUs, as data with units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.codegen.chrome_trace import Process, process_of
+from comet.codegen.taxes import title_of
+from comet.cost.from_ir.program import machine_for, read_plan
+from comet.cost.from_ir.traffic import Traffic, traffic_of
+from comet.cost.gpu.bounds import floor_seconds
+from comet.cost.gpu.interconnect import remote_traffic
+from comet.cost.gpu.kernel import (
+    Device,
+    KernelTime,
+    KernelWork,
+    compute_time,
+    kernel_time,
+    resident_programs,
+    wave_count,
+)
+from comet.cost.gpu.launch_plan import Launch, Machine, Part, Plan
+from comet.cost.gpu.scaling import scaled_machines
+from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
+from comet.cost.gpu.timeline import play
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.dataflow import ProgramOp
+from comet.report.numbers import MORE, Mark, Roof, Roofline, Room, Stack, percent
+from comet.tools.diagnostics import UsageError
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One node on the launch grid."""
+
+    name: str
+    work: KernelWork
+    time: KernelTime
+    resident: int
+    """Programs that run at a time on a multiprocessor."""
+    waves: int
+
+    @property
+    def operations(self) -> float:
+        """What all programs compute, a function as the additions that it costs."""
+        work = self.work
+        each = work.tensor_operations + work.vector_operations
+        return float(work.programs * each)
+
+    @property
+    def device_bytes(self) -> float:
+        """What all programs move of device memory."""
+        return float(self.work.device_bytes)
+
+    @property
+    def l2_bytes(self) -> float:
+        """What all programs load through L2 and store."""
+        return float(self.work.programs * self.work.moved_bytes)
+
+    def peak(self, device: Device) -> float:
+        """Return the operations per second of programs that do nothing else."""
+        return self.operations / float(
+            self.work.programs * compute_time(self.work, device)
+        )
+
+    @property
+    def times(self) -> dict[str, float]:
+        """The seconds of each resource; all but loop control overlap."""
+        parts = {**self.time.parts, "loop control": self.time.control}
+        return {name: float(seconds) for name, seconds in parts.items()}
+
+
+@dataclass(frozen=True)
+class PlanFigures:
+    """What a report shows of one launch plan; times are seconds."""
+
+    title: str
+    """The function, the number of its ranks, and their machine."""
+    ranks: int
+    whole: Taxes
+    """Means over the ranks, which add up to the latency."""
+    steps: Mapping[str, Taxes]
+    """The same of each kernel and barrier."""
+    least: float
+    """A lower bound of the latency."""
+    kernels: tuple[Kernel, ...]
+    traffic: Traffic
+    priced: Mapping[str, float]
+    """The bytes that the model prices of device memory and of L2."""
+    loaded: Mapping[str, float]
+    """The bytes that kernels load from peers, by channel."""
+    flags: float
+    """The bytes on the links to set flags."""
+    machine: Machine
+    rooms: tuple[Room, ...]
+    roofline: Roofline | None
+    """None if the kernels only move data."""
+    gains: Mapping[str, float]
+    """The latency with more of each resource."""
+    process: Process
+
+    @property
+    def latency(self) -> float:
+        """Seconds until the last rank has finished."""
+        return self.whole.total
+
+    @property
+    def moved(self) -> dict[str, Stack]:
+        """Bytes by memory level and tensor; links only if there are peers."""
+        traffic = self.traffic
+        links = {**traffic.sent, **self.loaded, "flags": self.flags}
+        levels = {"HBM": traffic.device, "L2": traffic.l2}
+        return {**levels, "links": links} if self.ranks > 1 else levels
+
+    @property
+    def bottleneck(self) -> str:
+        """What limits the latency, as a sentence."""
+        taxes = by_tax(self.whole)
+        name = max(taxes, key=lambda tax: taxes[tax])
+        step = max(self.steps, key=lambda step: by_tax(self.steps[step])[name])
+        share = by_tax(self.steps[step])[name]
+        best = min(self.gains, key=lambda resource: self.gains[resource])
+        saved = percent(self.latency - self.gains[best], self.latency)
+        return (
+            f"The largest part of the latency is {name} "
+            f"({percent(taxes[name], self.latency)}), most of it in {step} "
+            f"({percent(share, self.latency)}); what helps most is {best}: 10 % "
+            f"better saves {saved}."
+        )
+
+
+def by_tax(taxes: Taxes) -> dict[str, float]:
+    """Return the seconds by what they are spent on."""
+    return {
+        "busy": taxes.busy,
+        "launch": taxes.launch,
+        "synchronization": taxes.synchronization,
+        "locality": taxes.locality,
+    }
+
+
+def plan_figures_of(module: ModuleOp) -> PlanFigures:
+    """
+    Return the figures of the launch plan in a module.
+
+    Raises UsageError if there are none or several, CostError if it cannot be priced.
+    """
+    programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
+    if len(programs) != 1:
+        raise UsageError(
+            f"the module has {len(programs)} launch plans; a report is about one, as "
+            "triton-distributed{to=dataflow} makes of one function"
+        )
+    (program,) = programs
+    system = attached_system(module)
+    machine = machine_for(program, system)
+    plan = read_plan(program, machine.device, gpu_levels(system))
+    timeline = play(plan, machine)
+    whole = taxes_of(timeline.segments, timeline.ranks)
+    traffic = traffic_of(program, system)
+    kernels = tuple(_kernels(plan, machine))
+    title = title_of(program, system)
+    steps = taxes_by_step(timeline)
+    return PlanFigures(
+        title=title,
+        ranks=timeline.ranks,
+        whole=whole,
+        steps=steps,
+        least=floor_seconds(plan, machine, traffic.least),
+        kernels=kernels,
+        traffic=traffic,
+        priced=_priced(plan),
+        loaded=_loaded(kernels, plan, machine),
+        flags=_flags(plan, machine),
+        machine=machine,
+        rooms=tuple(_rooms(kernels, machine)),
+        roofline=_roofline(kernels, machine),
+        gains={
+            name: price_plan(plan, more).total
+            for name, more in scaled_machines(machine, MORE).items()
+        },
+        process=process_of(title, timeline),
+    )
+
+
+def _parts(plan: Plan) -> Iterator[Part]:
+    for step in plan:
+        if isinstance(step, Launch):
+            yield from step.parts
+
+
+def _kernels(plan: Plan, machine: Machine) -> Iterator[Kernel]:
+    device = machine.device
+    for part in _parts(plan):
+        resident = resident_programs(part.work, device)
+        waves = wave_count(part.work.programs, device.multiprocessors * resident)
+        time = kernel_time(part.work, device)
+        yield Kernel(part.name, part.work, time, int(resident), int(waves))
+
+
+def _priced(plan: Plan) -> dict[str, float]:
+    """Return the bytes of device memory and of L2 that the model prices."""
+    works = [part.work for part in _parts(plan)]
+    moved = sum(float(work.programs * work.moved_bytes) for work in works)
+    stored = sum(float(work.device_bytes) for work in works)
+    libraries = sum(getattr(step, "intermediates", 0.0) for step in plan)
+    return {"HBM": stored + libraries, "L2": moved}
+
+
+def _loaded(
+    kernels: tuple[Kernel, ...], plan: Plan, machine: Machine
+) -> dict[str, float]:
+    """Return what kernels load from peers, by channel, as often as they load it."""
+    loaded: dict[str, float] = {}
+    for kernel, part in zip(kernels, _parts(plan), strict=True):
+        for receive in part.receives:
+            if receive.remote:
+                moved = remote_traffic(
+                    receive.message, receive.again, kernel.waves, machine.net
+                )
+                name = receive.channel.rpartition(" ")[0]
+                loaded[name] = loaded.get(name, 0.0) + float(moved)
+    return loaded
+
+
+def _flags(plan: Plan, machine: Machine) -> float:
+    net = machine.net
+    return sum(
+        float(part.work.programs) * net.flag_bytes * net.peers
+        for part in _parts(plan)
+        for send in part.sends
+        if send.signals
+    )
+
+
+def _rooms(kernels: tuple[Kernel, ...], machine: Machine) -> Iterator[Room]:
+    """Yield what the programs of each kernel use of one multiprocessor."""
+    device = machine.device
+    for kernel in kernels:
+        work = kernel.work
+        most = wave_count(work.programs, device.multiprocessors)
+        count = min(kernel.resident, int(most))
+        for what, capacity, each, unit in (
+            ("registers", device.register_bytes, work.registers, "bytes"),
+            ("shared memory", device.shared_bytes, work.shared, "bytes"),
+            ("warps", device.warps, work.warps, "warps"),
+        ):
+            here = {f"program {n + 1}": float(each) for n in range(count)}
+            yield Room(f"{kernel.name}: {what}", capacity, here, unit)
+
+
+def _roofline(kernels: tuple[Kernel, ...], machine: Machine) -> Roofline | None:
+    """Return where kernels are, each over its own time, under the memories' roofs."""
+    device = machine.device
+    computing = [kernel for kernel in kernels if kernel.operations]
+    if not computing:
+        return None
+    peak = max(kernel.peak(device) for kernel in computing)
+    moved = {
+        "HBM": [k.device_bytes for k in computing],
+        "L2": [k.l2_bytes for k in computing],
+    }
+    rates = {"HBM": device.hbm_bandwidth, "L2": device.l2_bandwidth}
+    roofs = (
+        Roof(level, rates[level], tuple(map(_mark, computing, sizes)))
+        for level, sizes in moved.items()
+    )
+    return Roofline("kernels", "second", peak, tuple(roofs))
+
+
+def _mark(kernel: Kernel, moved: float) -> Mark:
+    operations = kernel.operations
+    seconds = float(kernel.time.seconds) - kernel.time.launch
+    return Mark(kernel.name, operations / moved, operations / seconds)

@@ -1,0 +1,87 @@
+"""The report of `comet-opt`: what its flags ask for, and what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from comet.api.program import installed_context, parsed
+from comet.api.source import Source
+from comet.dialects.comet import MappingOp
+from comet.dialects.dataflow import ProgramOp
+from comet.dialects.schedule import CopyOp
+from comet.passes.attach_hardware import AttachHardwarePass
+from comet.passes.pipeline import Around
+from comet.passes.search.record import Choice, session
+from comet.tools.diagnostics import UsageError
+from comet.tools.pass_list import spelled
+from comet.tools.reporting import Outputs
+
+
+class CompileReporting:
+    """Watches a compilation, and writes the report on it."""
+
+    def __init__(self, outputs: Outputs):
+        self._outputs = outputs
+        self._other = None if outputs.compare is None else _parsed(outputs.compare)
+        self._choices: Sequence[Choice] = ()
+        self._priced: ModuleOp | None = None
+        """The program when it last was a launch plan without copies, or a mapping."""
+
+    @contextmanager
+    def recording(self) -> Generator[None]:
+        """Keep what passes choose from in the body."""
+        with session() as searched:
+            yield
+        self._choices = searched.choices
+
+    def watching(self, around: Around) -> Around:
+        """Return a context of passes that also keeps the program to report on."""
+
+        @contextmanager
+        def watched(each: ModulePass, module: ModuleOp) -> Generator[None]:
+            with around(each, module):
+                yield
+            if _has_price(module):
+                self._priced = module.clone()
+
+        return watched
+
+    def write(self, program: str | None, passes: Sequence[ModulePass]) -> None:
+        """
+        Write the files; `program` is the name of the input file.
+
+        Raises UsageError if the program never was something that has a price.
+        """
+        from comet.report.compiled_report import Compilation, page_of_compiled
+
+        if self._priced is None:
+            raise UsageError(
+                "there is nothing to report on: --report needs a launch plan, as of "
+                "triton-distributed, or a mapping, as of comet-accelerator"
+            )
+        hardware = [p.path for p in passes if isinstance(p, AttachHardwarePass)]
+        made = Compilation(
+            self._priced,
+            program or "stdin",
+            spelled(passes),
+            [Source.read(path) for path in (program, *hardware) if path is not None],
+            self._choices,
+        )
+        self._outputs.write(page_of_compiled(made, self._other))
+
+
+def _has_price(module: ModuleOp) -> bool:
+    ops = list(module.walk())
+    if any(isinstance(op, MappingOp) for op in ops):
+        return True
+    copies = any(isinstance(op, CopyOp) for op in ops)
+    return not copies and any(isinstance(op, ProgramOp) for op in ops)
+
+
+def _parsed(path: str) -> tuple[str, ModuleOp]:
+    """Return the program to compare with, and the name of its file."""
+    return path, parsed(Source.read(path).text, path, installed_context())
