@@ -20,6 +20,7 @@ from comet.cost.accelerator.paper.latency import (
     Latency,
     collective_cost,
     group_streams,
+    visit_nodes,
 )
 from comet.cost.accelerator.paper.nest import (
     READ,
@@ -29,7 +30,7 @@ from comet.cost.accelerator.paper.nest import (
     nest_cost,
     stream_of,
 )
-from comet.cost.accelerator.problem import Collective, Leaf, Node, Tile
+from comet.cost.accelerator.problem import Collective, Leaf, Node, Tile, walk_tiles
 from comet.cost.reals import Real, larger, longest, times, total
 
 OpenLoops: TypeAlias = Collection[tuple[int, str]]
@@ -58,6 +59,8 @@ def least_cycles(
       Its cycles grow with the work below: a stall shrinks by at most what the window of
       its iteration grows. Other transfers on a shared port only shorten the window.
     - Groups in turn add up; of groups that overlap, each is a bound for all.
+    - A node whose first reads count costs what `latencies` says, if nothing below it is
+      open.
 
     What reuse saves at a node is at most the first reads below it. The nodes next to
     the root are below none that reuses, so their first reads count.
@@ -86,6 +89,9 @@ class _Bound:
                 return self._tile(node)
 
     def _tile(self, tile: Tile, *, first_reads: bool = False) -> Real:
+        if first_reads and not any(map(self._is_open, walk_tiles(tile))):
+            visit_nodes(self._state, tile)
+            return self._state.nodes[tile.index].cycles
         if tile.is_leaf:
             return self._leaf(tile, first_reads=first_reads)
         lanes = lanes_of(tile)

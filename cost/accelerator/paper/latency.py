@@ -99,11 +99,12 @@ def latencies(
     Raises `CostError` if the mapping cannot be priced.
     """
     state = Latency(mappings, hardware, flows, collectives=collectives)
-    _visit(state, mappings.template.root)
+    visit_nodes(state, mappings.template.root)
     return state
 
 
-def _visit(state: Latency, node: Node) -> None:
+def visit_nodes(state: Latency, node: Node) -> None:
+    """Add the cost of a node and of those below it to `state`."""
     match node:
         case Leaf():
             return
@@ -111,7 +112,7 @@ def _visit(state: Latency, node: Node) -> None:
             state.nodes[node.index] = collective_cost(state, node)
         case Tile():
             for child in node.children:
-                _visit(state, child)
+                visit_nodes(state, child)
             visit = _leaf if node.is_leaf else _inner
             state.nodes[node.index] = visit(state, node)
 
