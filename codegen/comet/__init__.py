@@ -19,8 +19,8 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
 from comet.codegen.comet.arch import left_out, write_arch
-from comet.codegen.comet.meshes import check_meshes
 from comet.codegen.comet.reader import FILES, read_files
+from comet.codegen.comet.tool_rules import check_tool
 from comet.codegen.comet.writer import write_constants, write_mapping, write_problem
 from comet.cost.estimate import energy_scope
 from comet.dialects.arch import SystemOp
@@ -46,8 +46,8 @@ class CometTarget(Target):
     """The folder to write to, completely or not at all; without it, one stream."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        check_meshes(_only(module, MappingOp), _only(module, SystemOp))
         files = write_files(module)
+        check_tool(module)
         for sentence in left_out(_only(module, SystemOp)):
             print(sentence, file=sys.stderr)
         if self.dir is None:

@@ -6,7 +6,7 @@ The forward analysis of an SPMD region: how each value relates to the global one
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import singledispatch
 
@@ -72,9 +72,14 @@ def transfer(op: Operation, states: States) -> State:
     )
 
 
-def _reject_partials(op: Operation, states: States) -> None:
+def _reject_partials(
+    op: Operation, states: States, allowed: Mapping[str, str] | None = None
+) -> None:
+    """Raise VerifyException for a partial operand, but of the `allowed` kinds."""
     for index, value in enumerate(op.operands):
         for axis, kind in states[value].partial.items():
+            if allowed is not None and allowed.get(axis) == kind:
+                continue
             raise VerifyException(
                 f"'{op.name}' op operand {index} is partial({kind}) over axis "
                 f"'{axis}'{forgotten(kind)}"
@@ -155,8 +160,21 @@ def _(op: compound.ContractOp, states: States) -> State:
 
 @transfer.register
 def _(op: compound.MapOp, states: States) -> State:
-    _reject_partials(op, states)
-    return _joined(op, op.operands, states)
+    """Partials of a fold may be rescaled, each instance its own, before they merge."""
+    own = {
+        axis: kind
+        for value in op.operands
+        for axis, kind in states[value].partial.items()
+        if kind == FOLD
+    }
+    _reject_partials(op, states, allowed=own)
+    joined = _joined(op, op.operands, states)
+    for axis in joined.sharded.keys() & own.keys():
+        raise VerifyException(
+            f"'{op.name}' op axis '{axis}' splits {joined.sharded[axis]} of one "
+            "operand, and the fold that made another; merge its partials first"
+        )
+    return replace(joined, partial=own)
 
 
 @transfer.register
@@ -262,7 +280,7 @@ def _finished(op: CollectiveOp, state: State, kind: str) -> State:
     """Return `state` after its partials over the op's axes were reduced by `kind`."""
     reject_rooted(op, state, op.axis_names)
     for axis in op.axis_names:
-        if state.partial.get(axis) != kind:
+        if state.partial.get(axis) not in (kind, FOLD):
             raise VerifyException(
                 f"'{op.name}' op reduces by {kind} over axis '{axis}' a value that is "
                 f"{state.describe(axis)}"

@@ -10,7 +10,7 @@ replicated and as sharded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
@@ -48,3 +48,15 @@ class State:
 
 REPLICATED = State({}, {})
 States = dict[SSAValue, State]
+
+
+def without_axes(state: State, axes: Collection[str]) -> State:
+    """Return `state` as it is where `axes` have ended."""
+    if not axes:
+        return state
+    return State(
+        {axis: dim for axis, dim in state.sharded.items() if axis not in axes},
+        {axis: kind for axis, kind in state.partial.items() if axis not in axes},
+        state.uniform,
+        {group: n for group, n in state.rooted.items() if not set(group) & set(axes)},
+    )

@@ -62,6 +62,9 @@ from comet.kinds import (
     TileKind,
 )
 
+UNPRICED = "comet.unpriced"
+"""The attribute of a mapping that says why the COMET tool cannot price it."""
+
 
 def _unit(flag: bool) -> UnitAttr | None:
     return UnitAttr() if flag else None

@@ -16,7 +16,13 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective.analysis import op_states, transfer
-from comet.dialects.collective.state import FOLD, REPLICATED, State, States
+from comet.dialects.collective.state import (
+    FOLD,
+    REPLICATED,
+    State,
+    States,
+    without_axes,
+)
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.copy import CopyOp
@@ -107,11 +113,11 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
     folded = _folded_axes(op, states) if repeats else ()
     local: States = {}
     for outer, argument in op.sliced:
-        local[argument] = _entered(_without(states[outer], folded), argument, axes)
+        local[argument] = _entered(without_axes(states[outer], folded), argument, axes)
     for argument in op.region_iter_args if repeats else ():
         if local[argument].uniform:
             like = _like_operands(op, argument, states)
-            local[argument] = _without(like, folded)
+            local[argument] = without_axes(like, folded)
     for inner in list(op.body.block.ops)[:-1]:
         if isinstance(inner, NodeOp):
             results = _run(inner, local, depth + 1, visit)
@@ -166,17 +172,6 @@ def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:
     )
 
 
-def _without(state: State, axes: Sequence[str]) -> State:
-    if not axes:
-        return state
-    return State(
-        {axis: dim for axis, dim in state.sharded.items() if axis not in axes},
-        {axis: kind for axis, kind in state.partial.items() if axis not in axes},
-        state.uniform,
-        {group: n for group, n in state.rooted.items() if not set(group) & set(axes)},
-    )
-
-
 def _left(
     op: NodeOp,
     index: int,
@@ -186,7 +181,7 @@ def _left(
     states: States,
 ) -> State:
     """Return the state of a result outside, after the node's own axes have ended."""
-    left = _without(state, tuple(axes))
+    left = without_axes(state, tuple(axes))
     if not folded:
         return left
     combiner = op.combiners[index]

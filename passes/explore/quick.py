@@ -158,6 +158,9 @@ class AcceleratorPipeline(Pipeline):
     ] = "auto"
     """See `place-collectives`."""
 
+    partials: Literal["reduce"] | None = None
+    """See `insert-collectives`; COMET files have no all-gather of partials."""
+
     strategy: Literal["none", "isolate_contractions", "partial", "full", "auto"] = (
         "auto"
     )
@@ -382,7 +385,7 @@ class AcceleratorPipeline(Pipeline):
             cores = tuple(a for a in axes if a in memory_chain(system).core_axes)
             if self.op is not None and cores:
                 yield DistributePass(dim=dim, axes=cores, skip=self.op)
-        yield InsertCollectivesPass()
+        yield InsertCollectivesPass(self.partials if config.stream else None)
         at = self.at if self.at is not None else memory_chain(system).shared
         yield PlaceCollectivesPass(
             at=at, kind=self.kind, model=self.model, objective=self.objective

@@ -125,6 +125,7 @@ class StructureSpace:
             kind=self.constraints.kind,
             at=self.constraints.at,
             pad=self.constraints.pad,
+            partials="reduce",
             model=self.goal.model,
             objective=self.goal.objective,
         )

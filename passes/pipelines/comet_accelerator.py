@@ -66,6 +66,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
 
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
+        require_accelerator(self.name, attached_system(module))
         if any(narrowed(attached_system(module))):
             yield KnownMeshesPass()
         if self.search == "quick":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil, prod
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
@@ -21,7 +21,7 @@ from comet.cost.estimate import CostError
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import node_op, problem_of
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.comet import BindingOp, CollectiveOp, OperationOp, TileOp
+from comet.dialects.comet import UNPRICED, BindingOp, CollectiveOp, OperationOp, TileOp
 from comet.kinds import BindingKind, CollectiveKind, OperationKind
 
 
@@ -29,6 +29,7 @@ def check_legality(module: ModuleOp) -> None:
     """Raise PassFailedException for the first rule that the mapping breaks."""
     system = attached_system(module)
     for op in module.walk():
+        check_unpriced(op)
         _check_op(op, system)
     try:
         problem, hardware = problem_of(module), hardware_of(system)
@@ -38,6 +39,12 @@ def check_legality(module: ModuleOp) -> None:
         if error.node is not None:
             op = node_op(module, error.node)  # located in the report
         raise PassFailedException(f"lower-to-comet: {error}") from error
+
+
+def check_unpriced(op: Operation) -> None:
+    """Raise PassFailedException for a mapping whose nodes could not be merged."""
+    if isinstance(reason := op.attributes.get(UNPRICED), StringAttr):
+        raise PassFailedException(reason.data)
 
 
 def _check_op(op: Operation, system: SystemOp) -> None:

@@ -27,17 +27,21 @@ from comet.kinds import BindingKind
 from comet.passes.comet.lower_to_comet.factors import innermost_first
 
 
-def merge_neighbours(mapping: MappingOp) -> None:
+def merge_neighbours(mapping: MappingOp) -> str | None:
     """
     Merge nodes in the tree of `mapping` where needed.
 
-    Raises PassFailedException if a node would have to join a neighbour that does not
-    exist, or one that loops or spreads differently.
+    Returns why the COMET tool cannot price it if a node would have to join a neighbour
+    that does not exist, or one that loops or spreads differently; None if it can.
     """
-    while (pair := next(_homeless(mapping), None)) is not None:
-        join(*pair)
-    while (tile := next(unknown_tiles(mapping), None)) is not None:
-        join(*_neighbours(tile))
+    try:
+        while (pair := next(_homeless(mapping), None)) is not None:
+            join(*pair)
+        while (tile := next(unknown_tiles(mapping), None)) is not None:
+            join(*_neighbours(tile))
+    except PassFailedException as error:
+        return str(error)
+    return None
 
 
 def _homeless(mapping: MappingOp) -> Iterator[tuple[TileOp, CollectiveOp]]:

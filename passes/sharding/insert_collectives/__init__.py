@@ -9,15 +9,16 @@ the sharding of these.
 
 Makes one `collective.spmd` region per function with local shapes, and the collectives
 that the shardings imply: a reduction over a sharded dimension is completed by an
-all-reduce, a fold by an all-gather of its partials and a fold that merges them, and a
-value that its user needs in another sharding is resharded. Rejects shardings that do
-not fit the op, the value or the mesh.
+all-reduce, a fold by an all-gather of its partials and a fold that merges them or by
+all-reduces of its rescaled partials, and a value that its user needs in another
+sharding is resharded. Rejects shardings that do not fit the op, the value or the mesh.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
@@ -52,7 +53,11 @@ from comet.passes.sharding.insert_collectives.local_body import (
     local_type,
     restricted,
 )
-from comet.passes.sharding.insert_collectives.local_fold import merge_partials
+from comet.passes.sharding.insert_collectives.local_fold import (
+    Merge,
+    gather_partials,
+    reduce_partials,
+)
 from comet.passes.sharding.shardings import (
     ITERATING,
     MESH,
@@ -70,11 +75,22 @@ class InsertCollectivesPass(ModulePass):
 
     name = "insert-collectives"
 
+    partials: Literal["reduce"] | None = None
+    """
+    What merges the partials of a fold over a sharded dimension: all-reduces of the
+    rescaled partials, or if unset an all-gather and a fold of all partials.
+    """
+
+    @property
+    def merge(self) -> Merge:
+        """What merges partials."""
+        return gather_partials if self.partials is None else reduce_partials
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every annotated function of the module that is no reference."""
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
             if says_sharding(func):
-                build_region(func, plan_region(op, func))
+                build_region(func, plan_region(op, func), self.merge)
 
 
 @dataclass(frozen=True)
@@ -192,11 +208,11 @@ def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:
     check_sharding(sharding, dims, mesh, f"insert-collectives: '{op.name}'")
 
 
-def build_region(func: FuncOp, plan: RegionPlan) -> None:
+def build_region(func: FuncOp, plan: RegionPlan, merge: Merge) -> None:
     """Replace the ops of a function by one SPMD region."""
     body = LocalBody(plan.mesh, plan.arguments)
     for op, sharding in plan.shardings.items():
-        _localise(body, op, sharding)
+        _localise(body, op, sharding, merge)
     shardings = [
         body.sharding(r.value) if r.sharding is None else r.sharding
         for r in plan.returned
@@ -214,7 +230,7 @@ def build_region(func: FuncOp, plan: RegionPlan) -> None:
     _replace_ops(func, spmd, plan.returned)
 
 
-def _localise(body: LocalBody, op: Operation, sharding: Sharding) -> None:
+def _localise(body: LocalBody, op: Operation, sharding: Sharding, merge: Merge) -> None:
     """Append the local form of `op`, and for a fold the merge of its partials."""
     operands = [body.fetch(value, sharding) for value in op.operands]
     regions = [body.local_region(region, sharding) for region in op.regions]
@@ -233,7 +249,7 @@ def _localise(body: LocalBody, op: Operation, sharding: Sharding) -> None:
     body.insert(local)
     results: Sequence[SSAValue] = local.results
     if isinstance(local, FoldOp) and local.dim.data in sharding:
-        results = merge_partials(body, local, sharding[local.dim.data])
+        results = merge(body, local, sharding[local.dim.data])
     for old, new in zip(op.results, results, strict=True):
         body.hold(old, new)
 

@@ -1,18 +1,22 @@
 """
-The partials of a fold over a sharded dimension: concatenated, then merged by a fold.
+The partials of a fold over a sharded dimension, and how they are merged.
 
-A fold of a known form, or one that merges each iter_arg by a sum or a maximum, joins
-all partials of a chunk at once. For others only the merge of two is known, so their
-partials are merged element by element.
+All partials are concatenated, and then merged by a fold; or each instance rescales its
+partial to what a first all-reduce gives, and further all-reduces complete it. A fold of
+a known form, or one that merges each iter_arg by a sum or a maximum, joins all partials
+of a chunk at once. For others only the merge of two is known, so their partials are
+merged element by element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective import AllGatherOp
+from comet.dialects.collective import AllGatherOp, AllReduceOp
 from comet.dialects.compound import FoldOp, MapOp, ReduceKind, ReduceOp
 from comet.dialects.compound.dims import (
     element_type_of,
@@ -21,12 +25,54 @@ from comet.dialects.compound.dims import (
     tensor,
     with_extents,
 )
+from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.forms import form_of
 from comet.passes.sharding.insert_collectives.local_body import LocalBody
 from comet.passes.sharding.shardings import part_dim
 
 
-def merge_partials(
+class GroupEmitter(Emitter):
+    """Inserts ops into a body; a reduction over the partials is an all-reduce."""
+
+    def __init__(self, body: LocalBody, axes: tuple[str, ...]):
+        super().__init__(body.block)
+        self._body = body
+        self._axes = axes
+
+    def insert(self, made: Operation, name: str | None = None) -> SSAValue:
+        """Insert an operation and return its first result."""
+        return self._body.insert(made, name)
+
+    def reduce(
+        self, kind: ReduceKind, value: SSAValue, dim: str, name: str | None = None
+    ) -> SSAValue:
+        """Reduce `value` over the instances along the axes, which are `dim`."""
+        made = AllReduceOp(value, self._body.mesh_name, self._axes, kind=kind)
+        return self.insert(made, name)
+
+
+def reduce_partials(
+    body: LocalBody, local: FoldOp, axes: tuple[str, ...]
+) -> Sequence[SSAValue]:
+    """
+    Append the all-reduces over `axes` that merge the results of a fold.
+
+    Raises PassFailedException if only the merge of two partials is known.
+    """
+    emit, dim = GroupEmitter(body, axes), part_dim(axes)
+    if (form := form_of(local)) is not None:
+        return form.join(emit, dim, local.outs)
+    if (kinds := _kinds_of(local.merge.block)) is not None:
+        pairs = zip(kinds, local.outs, strict=True)
+        return [emit.reduce(k, out, dim, out.name_hint) for k, out in pairs]
+    raise PassFailedException(
+        f"insert-collectives: 'compound.fold' over {local.dim.data} is spread over "
+        f"{', '.join(axes)}, and no reductions of all its partials are known, only the "
+        "merge of two; distribute another dimension"
+    )
+
+
+def gather_partials(
     body: LocalBody, local: FoldOp, axes: tuple[str, ...]
 ) -> Sequence[SSAValue]:
     """Append the all-gathers of a fold's results over `axes`, and their merge."""
@@ -103,3 +149,7 @@ def _append(block: Block, source: Block, values: dict[SSAValue, SSAValue]) -> Re
     for op in source.ops:
         block.add_op(op.clone(values))
     return Region(block)
+
+
+Merge: TypeAlias = Callable[[LocalBody, FoldOp, tuple[str, ...]], Sequence[SSAValue]]
+"""Appends what merges the results of a local fold over axes; returns the whole ones."""

@@ -8,14 +8,15 @@ from os import PathLike
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
 
 from comet.api.html import table
 from comet.api.program import installed_context, parsed, printed
 from comet.codegen.comet import write_files, write_folder
 from comet.codegen.comet.arch import left_out
+from comet.codegen.comet.tool_rules import check_tool
 from comet.dialects.arch import attached_system
 from comet.passes.attach_hardware import attach_hardware
-from comet.passes.comet.known_meshes import narrowed
 from comet.passes.explore.certificate import BoundedModel, Certificate
 from comet.passes.explore.constraints import read_constraints
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
@@ -138,21 +139,23 @@ class Answer:
         """
         Write the four COMET files into a folder; raises OSError if it cannot.
 
-        If the COMET tool does not know the meshes of the machine, the files have the
-        mapping of `comet-accelerator` on those that it knows. Returns sentences that
-        say so, which are comments in the files, too.
+        If the COMET tool cannot price the mapping, or does not know the meshes of the
+        machine, the files have the mapping of `comet-accelerator` instead. Returns
+        sentences that say so; that on meshes is a comment in the files, too.
         """
-        files = self.module if self.is_known else self._on_known_meshes()
-        write_folder(Path(folder), write_files(files))
-        return left_out(attached_system(files))
+        folder = Path(folder)
+        try:
+            check_tool(self.module)
+        except DiagnosticException as error:
+            files = self._for_tool()
+            write_folder(folder, write_files(files))
+            noted = left_out(attached_system(files))
+            return noted or (f"{error}; the files have another mapping",)
+        write_folder(folder, write_files(self.module))
+        return ()
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the COMET tool knows all meshes of the machine."""
-        return not any(narrowed(attached_system(self.module)))
-
-    def _on_known_meshes(self) -> ModuleOp:
-        """Return the program mapped on fewer instances, by a quick search."""
+    def _for_tool(self) -> ModuleOp:
+        """Return the program mapped for the COMET tool, by a quick search."""
         proof, context = self.proof, installed_context()
         limits = read_constraints(proof.constraints, "constraints.yaml")
         module = parsed(proof.program, "program.mlir", context)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.api.answer import Answer, Progress
 from comet.api.program import installed_context, parsed
@@ -16,6 +20,7 @@ from comet.api.versions import versions
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.attach_hardware import AttachHardwarePass, attach_hardware
+from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.certificate import Certificate, Claim, Floor, key_text
 from comet.passes.explore.constraints import read_constraints
 from comet.passes.explore.search import Best, Exploration, Item
@@ -91,8 +96,7 @@ def _closed(state: Exploration) -> int:
 
 def _answer(question: Question, state: Exploration, best: Best) -> Answer:
     """Map the program as the search found best; return what is known about it."""
-    mapped = state.space.module.clone()
-    run_passes(best.passes, state.space.ctx, mapped)
+    best, mapped = _lowered(state, best)
     hardware = AttachHardwarePass(question.hardware.name)
     return Answer(
         latency_cycles=best.cost.latency,
@@ -114,6 +118,24 @@ def _answer(question: Question, state: Exploration, best: Best) -> Answer:
         module=mapped,
         proof=_certificate(question, state, best),
     )
+
+
+def _lowered(state: Exploration, best: Best) -> tuple[Best, ModuleOp]:
+    """Return `best` with its mapping, for the model alone if the files cannot be."""
+    *passes, _ = best.passes
+    model = state.goal.model
+    assert model != "tool"
+    for lower in (LowerToCometPass(), LowerToCometPass(model)):
+        mapped = state.space.module.clone()
+        made = replace(best, passes=(*passes, lower))
+        try:
+            run_passes(made.passes, state.space.ctx, mapped)
+        except PassFailedException:
+            if lower.model is not None:
+                raise
+        else:
+            break
+    return made, mapped
 
 
 def _certificate(question: Question, state: Exploration, best: Best) -> Certificate:

@@ -10,43 +10,69 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.analysis import result_states
-from comet.dialects.collective.state import States
+from comet.dialects.collective.state import FOLD, States, without_axes
 from comet.dialects.compound import FillOp, FoldOp, YieldOp
+from comet.dialects.compound.dims import names_of
 from comet.passes.schedule.fuse.program import Program
 from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, users_of
 
 
-def states_in_steps(program: Program) -> States:
+def states_in_steps(program: Program, cores: AbstractSet[str]) -> States:
     """
     Return the states of all values, also of those in the steps of folds.
 
-    Raises PassFailedException for a fold that is no loop over one instance's chunks.
+    Raises PassFailedException for a fold that is no loop over the chunks of a cluster,
+    whose axes `cores` are.
     """
     states = dict(program.states)
     for fold in program.ops:
         if isinstance(fold, FoldOp):
-            _check_fold(fold, program)
-            outer = (*fold.ins, *fold.outs)
-            inner = fold.step.block.args
-            states |= {a: states[v] for v, a in zip(outer, inner, strict=True)}
-            for op in list(fold.step.block.ops)[:-1]:
-                states |= result_states(op, states)
+            _check_fold(fold, program, cores)
+            states |= _states_in_step(fold, states)
     return states
 
 
-def _check_fold(fold: FoldOp, program: Program) -> None:
+def _states_in_step(fold: FoldOp, states: States) -> States:
+    """
+    Return the states of the values in the step of `fold`.
+
+    A step folds what its cluster has: its reductions leave nothing partial.
+    """
+    dim = fold.dim.data
+    axes = dict.fromkeys(a for v in fold.ins for a in states[v].splits(dim)).keys()
+    arguments = zip((*fold.ins, *fold.outs), fold.step.block.args, strict=True)
+    inner = {argument: without_axes(states[v], axes) for v, argument in arguments}
+    known = {**states, **inner}
+    for op in list(fold.step.block.ops)[:-1]:
+        made = result_states(op, known)
+        known |= made
+        inner |= made
+    return {
+        value: replace(state, sharded={**state.sharded, **dict.fromkeys(axes, dim)})
+        if dim in names_of(value)
+        else state
+        for value, state in inner.items()
+    }
+
+
+def _check_fold(fold: FoldOp, program: Program, cores: AbstractSet[str]) -> None:
     dim = fold.dim.data
     axes = (a for v in fold.ins for a in program.states[v].splits(dim))
     spread = tuple(dict.fromkeys(axes))
-    if spread:
+    users = (use.operation for out in fold.outs for use in out.uses)
+    if not cores.isdisjoint(spread) or any(isinstance(u, AllGatherOp) for u in users):
         raise PassFailedException(
             f"fuse: 'compound.fold' over {dim} is spread over {', '.join(spread)}, and "
-            "an accelerator folds what one core has; distribute another dimension"
+            "an accelerator merges partials of clusters by all-reduces only; "
+            "distribute another dimension, or run insert-collectives{partials=reduce} "
+            "with this one over clusters"
         )
     if any(not isinstance(value.owner, FillOp) for value in fold.init):
         raise PassFailedException(
@@ -64,6 +90,27 @@ def check_iter_args(program: Program, resident: AbstractSet[SSAValue]) -> None:
                 "in the cores and would cross the outermost level in every step; use "
                 "chunks=shared, or a strategy that fuses more"
             )
+
+
+def check_partials(nest: Sequence[tuple[Operation, ...]], states: States) -> None:
+    """Raise PassFailedException if a nest ends before partials of a fold are merged."""
+    inside = dict.fromkeys(op for unit in nest for op in unit).keys()
+    for op in inside:
+        for value in op.results:
+            users = {_outermost(use.operation, op) for use in value.uses}
+            if FOLD in states[value].partial.values() and not users <= inside:
+                raise PassFailedException(
+                    f"fuse: %{value.name_hint or 'a value'} is a partial of "
+                    "'compound.fold' in each cluster, and another nest merges these "
+                    "partials; use strategy=full"
+                )
+
+
+def _outermost(op: Operation, sibling: Operation) -> Operation:
+    """Return the op around `op` in the block of `sibling`."""
+    while op.parent is not sibling.parent and (above := op.parent_op()) is not None:
+        op = above
+    return op
 
 
 def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:

@@ -64,15 +64,18 @@ class NestBuilder:
         Return the nodes of a segment over the shared buffer.
 
         If nothing is fused, a loop over the row computes row statistics, so that their
-        collectives come after the whole loop.
+        collectives come after the whole loop. Collectives of what the loop of a fold
+        has made come before the next node, next to that loop.
         """
         items = tuple(self._items(segment))
+        head = next((i for i, t in enumerate(items) if not isinstance(t, Leaf)), 0)
         tail = len(items)
         unfused = self.strategy.name == "none"
         while unfused and tail > 1 and isinstance(items[tail - 1], Leaf):
             tail -= 1
         fold = segment.fold if self.strategy.chunks == "shared" else None
-        return (_loop(self.chain.shared, items[:tail], fold), *items[tail:])
+        loop = _loop(self.chain.shared, items[head:tail], fold)
+        return (*items[:head], loop, *items[tail:])
 
     def _cluster(self, units: Sequence[Unit], inside: tuple[Tree, ...]) -> Spatial:
         """Return the node that spreads `units`, nested as `inside`, over clusters."""

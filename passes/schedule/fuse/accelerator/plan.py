@@ -22,6 +22,7 @@ from comet.passes.schedule.fuse.accelerator.borders import (
 )
 from comet.passes.schedule.fuse.accelerator.folds import (
     check_iter_args,
+    check_partials,
     states_in_steps,
     with_iter_args,
 )
@@ -84,10 +85,12 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPla
     chain, program = memory_chain(system), read_program(func)
     _check_results(program)
     mesh = _mesh(program, system)
-    states = states_in_steps(program)
+    states = states_in_steps(program, frozenset(chain.core_axes))
     dissolved = dissolved_collectives(program, chain)
     builder = NestBuilder(chain, mesh, states, dissolved, strategy)
     groups = nest_groups(program.ops, states, strategy.name)
+    for group in groups:
+        check_partials(group, states)
     trees = tuple(map(builder.nest, groups))
     inputs = {local: v for local, v in program.inputs.items() if local is not v}
     aliases = dissolved | chunks_of(program.ops) | masks_of(program.ops)

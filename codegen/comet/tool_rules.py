@@ -1,24 +1,28 @@
-"""The meshes that the COMET tool knows, among those that a mapping uses."""
+"""What the COMET tool does not know of a mapping."""
 
 from __future__ import annotations
 
 from math import prod
 
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.cost.accelerator.noc import TABLED_MESHES, mesh_used
-from comet.dialects.arch import SystemOp
+from comet.dialects.arch import attached_system
 from comet.dialects.arch.nodes import LevelOp
-from comet.dialects.comet import CollectiveOp, MappingOp, TileOp
+from comet.dialects.comet import UNPRICED, CollectiveOp, TileOp
 
 
-def check_meshes(mapping: MappingOp, system: SystemOp) -> None:
+def check_tool(module: ModuleOp) -> None:
     """
-    Check that the COMET tool has a hop count for each mesh that `mapping` uses.
+    Check that the COMET tool prices a mapping: its nodes, and the meshes that they use.
 
-    Raises DiagnosticException for the first node that uses another one.
+    Raises DiagnosticException for the first node that it does not know.
     """
-    for op in mapping.walk():
+    system = attached_system(module)
+    for op in module.walk():
+        if isinstance(reason := op.attributes.get(UNPRICED), StringAttr):
+            raise DiagnosticException(f"target comet: {reason.data}")
         if isinstance(op, TileOp) and not op.is_temporal:
             for entry in op.entries:
                 copies = prod(size for row in entry.factors for _, size in row)
