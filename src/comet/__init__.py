@@ -15,7 +15,15 @@ from comet.registry import imported
 if TYPE_CHECKING:
     from comet.api.answer import Answer, Progress
     from comet.api.compiled import Compiled
-    from comet.api.functions import compile, cost, explore, parse, verify
+    from comet.api.functions import (
+        compile,
+        cost,
+        explore,
+        explore_all,
+        parse,
+        question,
+        verify,
+    )
     from comet.api.pricing import Price
     from comet.api.question import Question
     from comet.api.source import Source
@@ -36,7 +44,9 @@ __all__ = [
     "compile",
     "cost",
     "explore",
+    "explore_all",
     "parse",
+    "question",
     "verify",
 ]
 
@@ -50,7 +60,9 @@ _PLACES = {
     "Source": "comet.api.source:Source",
     "compile": "comet.api.functions:compile",
     "explore": "comet.api.functions:explore",
+    "explore_all": "comet.api.functions:explore_all",
     "parse": "comet.api.functions:parse",
+    "question": "comet.api.functions:question",
     "verify": "comet.api.functions:verify",
 }
 """Where each name is defined; `cost` is a package that can be called."""

@@ -48,6 +48,7 @@ LAYERS = (
     ),
     ("api",),
     ("batch", "report"),
+    ("api.functions",),
     ("tools",),
 )
 """Modules by layer, lowest first: a module imports none of a layer above its own."""

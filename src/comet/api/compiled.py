@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
@@ -17,8 +18,10 @@ from comet.api.loading import loaded
 from comet.api.pricing import Price, priced
 from comet.api.program import printed
 from comet.dialects.arch import attached_system
+from comet.dialects.cost import estimate_of
+from comet.dialects.dataflow import KernelOp
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.tools.diagnostics import UsageError, errors_as_sentences
+from comet.tools.diagnostics import CometError, UsageError, errors_as_sentences
 from comet.tools.option_check import checked, unknown_name
 
 
@@ -85,4 +88,18 @@ class Compiled:
             return loaded(self.emit("triton"))
 
     def _repr_html_(self) -> str:
-        return table("compiled", {"hardware": self.hardware, "passes": self.pipeline})
+        rows = {"hardware": self.hardware, **_steps(self.module)}
+        with suppress(CometError):  # programs at a higher level have no price
+            rows |= {"price": str(self.cost), **self.cost.parts}
+        return table("compiled", {**rows, "passes": self.pipeline})
+
+
+def _steps(module: ModuleOp) -> dict[str, str]:
+    """Return the prices of the kernels in a launch plan."""
+    kernels = (op for op in module.walk() if isinstance(op, KernelOp))
+    priced = {kernel.sym_name.data: estimate_of(kernel) for kernel in kernels}
+    return {
+        name: f"{figures.latency:,.0f} ns"
+        for name, figures in priced.items()
+        if figures is not None
+    }

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from pathlib import Path
 
 import yaml
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.universe import Universe
 
-from comet.api import exploring
 from comet.api.answer import Answer
 from comet.api.compiled import Compiled
 from comet.api.exploring import Notify, ignored
 from comet.api.notebook import NotebookProgress, in_notebook
 from comet.api.pricing import Price, priced
 from comet.api.program import Program, installed_context, module_of, source_of
-from comet.api.question import NOTHING, Question
+from comet.api.question import NOTHING, Question, Sampler, Sampling
 from comet.api.source import PathOrText, Source
 from comet.api.verifying import verified
+from comet.batch.answering import Count, Result, results
+from comet.batch.engines import Engine
+from comet.batch.store import Store, recalled
 from comet.cost.estimate import ModelName
 from comet.dialects.arch import find_system
 from comet.passes.attach_hardware import AttachHardwarePass
@@ -94,6 +97,37 @@ def cost(
         return priced(module, "the hardware", model, network_energy=network_energy)
 
 
+def question(
+    program: Program,
+    hardware: FilePath,
+    constraints: PathOrText | Mapping[str, object] | None = None,
+    *,
+    model: BoundedModel = "paper",
+    objective: Objective = "latency",
+    time_limit: float = 60.0,
+    tolerance: float = 0.0,
+    sampler: Sampler | None = None,
+    seed: int = 0,
+    samples: int = 1000,
+) -> Question:
+    """
+    Return what `explore` searches for with the same arguments, for `explore_all`.
+
+    Reads the files. Raises CometError if an argument is wrong.
+    """
+    with errors_as_sentences():
+        return Question(
+            source_of(program),
+            Source.read(hardware),
+            _constraints(constraints),
+            model,
+            objective,
+            time_limit,
+            tolerance,
+            None if sampler is None else Sampling(sampler, seed, samples),
+        )
+
+
 def explore(
     program: Program,
     hardware: FilePath,
@@ -103,6 +137,10 @@ def explore(
     objective: Objective = "latency",
     time_limit: float = 60.0,
     tolerance: float = 0.0,
+    sampler: Sampler | None = None,
+    seed: int = 0,
+    samples: int = 1000,
+    store: FilePath | None = None,
     progress: Notify | None = None,
 ) -> Answer:
     """
@@ -113,21 +151,52 @@ def explore(
     as `{"stream": False, "dim": ["N", "M"]}` (docs/explore.md). `objective` is what is
     minimized: `latency` (cycles), `energy` (pJ) or `edp` (their product), by `model`.
     The search ends after `time_limit` seconds, at Ctrl-C, or when the gap to the lower
-    bound is proven to be at most `tolerance`, a fraction. `progress` is called with a
-    `Progress` whenever a part of the space has been searched; by default notebooks show
-    it. Raises CometError if an input is wrong, or if no mapping was found.
+    bound is proven to be at most `tolerance`, a fraction.
+
+    With a `sampler` (`tpe`, `cmaes` or `nsga2`, extra `search`) it takes `samples`
+    samples from `seed` instead, and is exact only about the bound. `store` is an SQLite
+    file of answers: one that is kept there is returned at once, others are kept.
+    `progress` is called with a `Progress` whenever a part of the space has been
+    searched; by default notebooks show it. Raises CometError if an input is wrong, or
+    if no mapping was found.
+    """
+    asked = question(
+        program,
+        hardware,
+        constraints,
+        model=model,
+        objective=objective,
+        time_limit=time_limit,
+        tolerance=tolerance,
+        sampler=sampler,
+        seed=seed,
+        samples=samples,
+    )
+    with errors_as_sentences():
+        return recalled(asked, _store(store), progress or _default_progress())
+
+
+def explore_all(
+    questions: Sequence[Question],
+    *,
+    jobs: int = -1,
+    engine: str = "local",
+    store: FilePath | None = None,
+    progress: Count | None = None,
+) -> list[Result]:
+    """
+    Search for the answers to several questions at once (extra `search`).
+
+    `jobs` processes of this machine search, by default one on each core; or `engine` is
+    `dask://HOST:PORT` or `ray`. `store` is as for `explore`, so a call that was
+    interrupted goes on where it was. `progress` is called with the numbers of answered
+    questions and of all. Returns, in the order of `questions`, an `Answer` or the
+    `CometError` that says why there is none. Raises CometError if an argument is wrong.
     """
     with errors_as_sentences():
-        question = Question(
-            source_of(program),
-            Source.read(hardware),
-            _constraints(constraints),
-            model,
-            objective,
-            time_limit,
-            tolerance,
+        return results(
+            questions, Engine(engine, jobs), _store(store), progress or _uncounted
         )
-        return exploring.explore(question, progress or _default_progress())
 
 
 def verify(certificate: PathOrText) -> str:
@@ -152,3 +221,11 @@ def _constraints(given: PathOrText | Mapping[str, object] | None) -> Source:
 
 def _default_progress() -> Notify:
     return NotebookProgress() if in_notebook() else ignored
+
+
+def _store(path: FilePath | None) -> Store | None:
+    return None if path is None else Store(Path(path))
+
+
+def _uncounted(_answered: int, _questions: int) -> None:
+    """Show nothing."""

@@ -56,10 +56,15 @@ class Price:
         energy = "" if self.energy_pj is None else f", {self.energy_pj:,.0f} pJ"
         return f"model {self.model}: {self.latency:,.0f} {self.unit}{energy}"
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """The parts of latency and energy as texts, with units in the names."""
+        times = {f"{name} ({self.unit})": f"{t:,.0f}" for name, t in self.time.items()}
+        levels = self.energy_by_level.items()
+        return times | {f"{name} (pJ)": f"{energy:,.0f}" for name, energy in levels}
+
     def _repr_html_(self) -> str:
-        rows = {f"{name} ({self.unit})": f"{t:,.0f}" for name, t in self.time.items()}
-        rows |= {f"{k} (pJ)": f"{pj:,.0f}" for k, pj in self.energy_by_level.items()}
-        return table(str(self), rows)
+        return table(str(self), self.parts)
 
 
 def priced(

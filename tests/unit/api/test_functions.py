@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 import comet
 from comet.api.loading import INTERPRET
 from comet.api.notebook import NotebookProgress, in_notebook
+from comet.api.question import Sampling
 from comet.codegen.comet import write_files
 from comet.cost.from_ir.mapping import estimate_module
 from comet.tools.diagnostics import UsageError
@@ -139,6 +140,59 @@ def test_notebooks_show_tables(mapped: comet.Compiled, kernels: comet.Compiled):
     assert "(proven)" in answer
 
 
+def test_notebooks_show_where_the_time_of_kernels_goes(kernels: comet.Compiled):
+    """The three taxes, and of a launch plan each kernel; no price, no lines."""
+
+    def shown(compiled: comet.Compiled) -> str:
+        return compiled._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
+    for tax in ("launch tax", "synchronization tax", "locality tax"):
+        assert f"{tax} (ns)" in shown(kernels)
+    plan = comet.compile(PROGRAM, H200, "triton-distributed{to=dataflow}")
+    assert "main_kernel" in shown(plan)
+    assert f"{plan.cost.latency:,.0f} ns" in shown(plan)
+    assert "price" not in shown(comet.compile(PROGRAM, H200, "decompose"))
+
+
+def test_an_answer_is_kept_and_found_again(tmp_path: Path):
+    store = tmp_path / "answers.db"
+    first = comet.explore(PROGRAM, EDGE, FEW, store=store)
+    again = comet.explore(PROGRAM, EDGE, FEW, store=store)
+    assert again.to_json() == first.to_json()
+    assert again.seconds == first.seconds
+
+
+def test_a_sampler_takes_samples():
+    answer = comet.explore(PROGRAM, EDGE, FEW, sampler="tpe", seed=3, samples=5)
+    assert answer.evaluated <= 6
+    assert answer.latency_cycles >= answer.lower_bound
+    asked = comet.question(PROGRAM, EDGE, FEW, sampler="tpe", seed=3, samples=5)
+    assert asked.sampling == Sampling("tpe", 3, 5)
+
+
+def test_several_questions_are_answered_in_their_order(tmp_path: Path):
+    asked = [
+        comet.question(PROGRAM, EDGE, FEW),
+        comet.question(PROGRAM, EDGE, {"stram": True}),
+        comet.question(PROGRAM, EDGE, FEW, objective="energy"),
+    ]
+    counts: list[tuple[int, int]] = []
+
+    def count(answered: int, questions: int) -> None:
+        counts.append((answered, questions))
+
+    store = tmp_path / "answers.db"
+    found = comet.explore_all(asked, jobs=1, store=store, progress=count)
+    first, wrong, last = found
+    assert isinstance(first, comet.Answer)
+    assert first.latency_cycles == comet.explore(PROGRAM, EDGE, FEW).latency_cycles
+    assert str(wrong).startswith("constraints.yaml:1: there is no constraint 'stram'")
+    assert isinstance(last, comet.Answer)
+    assert last.objective == "energy"
+    assert counts == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert len(comet.explore_all(asked[:1], jobs=1, store=store)) == 1
+
+
 def test_notebooks_show_progress(monkeypatch: pytest.MonkeyPatch):
     assert not in_notebook()
     shown: list[object] = []
@@ -234,6 +288,18 @@ def no_time() -> object:
     return comet.explore(PROGRAM, EDGE, time_limit=0)
 
 
+def no_samples() -> object:
+    return comet.explore(PROGRAM, EDGE, sampler="tpe", samples=0)
+
+
+def no_engine() -> object:
+    return comet.explore_all([], engine="slurm")
+
+
+def no_store() -> object:
+    return comet.explore(PROGRAM, EDGE, FEW, store="samples")
+
+
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
@@ -254,6 +320,9 @@ def no_time() -> object:
         (no_constraint, "constraints.yaml:1: there is no constraint 'stram'"),
         (no_certificate, "<text>: this is no certificate"),
         (no_time, "the time limit is a positive number of seconds"),
+        (no_samples, "the number of samples is positive"),
+        (no_engine, "there is no engine 'slurm'; choose local, ray"),
+        (no_store, "samples: answers cannot be kept here"),
     ],
 )
 def test_mistakes_are_one_sentence(mistake: Callable[[], object], message: str):
