@@ -1,13 +1,49 @@
-"""The versions of the packages that decide about answers."""
+"""The versions of the packages, and of the source, that decide about answers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
 from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 
 PACKAGES = ("comet-compiler", "xdsl", "numpy")
 """The packages whose versions an answer names."""
+
+DECIDING = (
+    "comet.api",
+    "comet.codegen",
+    "comet.cost",
+    "comet.dialects",
+    "comet.hardware_file",
+    "comet.passes",
+    "comet.yaml_file",
+)
+"""The packages and modules that read, map and price programs."""
 
 
 def versions() -> dict[str, str]:
     """Return the version of each package."""
     return {name: version(name) for name in PACKAGES}
+
+
+@cache
+def source_digest() -> str:
+    """Return the SHA-256 of the source files that decide about answers, read once."""
+    specs = filter(None, map(find_spec, DECIDING))
+    files = (Path(spec.origin) for spec in specs if spec.origin is not None)
+    return digest_of(file.parent if file.stem == "__init__" else file for file in files)
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of Python files, or of those in folders, and their names."""
+    found = sha256()
+    for path in paths:
+        files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        for file in files:
+            name = file.relative_to(path.parent).as_posix().encode()
+            for part in (name, file.read_bytes()):
+                found.update(len(part).to_bytes(8) + part)
+    return found.hexdigest()

@@ -13,7 +13,7 @@ from pathlib import Path
 from comet.api.answer import Answer
 from comet.api.exploring import Notify, explore, ignored
 from comet.api.question import Question
-from comet.api.versions import versions
+from comet.api.versions import source_digest, versions
 from comet.batch.record import read, written
 from comet.tools.diagnostics import UsageError
 
@@ -45,11 +45,13 @@ def digest(question: Question) -> str:
     """
     Return a text that is the same for questions with the same finished answer.
 
-    It leaves out the time limit, and where the files are.
+    It leaves out the time limit, and where the files are; it has the source of comet
+    that maps and prices programs.
     """
     parts = (
         FORMAT,
         versions(),
+        source_digest(),
         question.program.text,
         Path(question.hardware.name).stem,
         question.hardware.text,

@@ -15,6 +15,7 @@ from comet.api.answer import Answer
 from comet.api.exploring import explore
 from comet.api.question import Question, Sampling
 from comet.api.source import Source
+from comet.api.versions import digest_of, source_digest
 from comet.batch import store as store_module
 from comet.batch.store import Store, digest, is_finished, recalled
 from comet.tools.comet_explore import main
@@ -91,6 +92,28 @@ def test_what_makes_another_question():
     elsewhere = replace(EDGE, name="/elsewhere/edge.yaml")
     same = replace(QUESTION, hardware=elsewhere, time_limit=1.0)
     assert digest(same) == digest(QUESTION)
+
+
+def test_another_source_makes_another_question(
+    store: Store, answer: Answer, monkeypatch: pytest.MonkeyPatch
+):
+    """What an older cost model or pass has found is not the answer any more."""
+    store.keep(QUESTION, answer)
+    monkeypatch.setattr(store_module, "source_digest", lambda: "other")
+    assert store.find(QUESTION) is None
+
+
+def test_the_source_is_names_and_texts_of_files(tmp_path: Path):
+    (tmp_path / "price.py").write_text("RATE = 1\n")
+    (tmp_path / "notes.txt").write_text("x")
+    first = digest_of([tmp_path])
+    (tmp_path / "notes.txt").write_text("y")
+    assert digest_of([tmp_path]) == first
+    (tmp_path / "price.py").write_text("RATE = 2\n")
+    changed = digest_of([tmp_path])
+    (tmp_path / "price.py").rename(tmp_path / "cost.py")
+    assert len({first, changed, digest_of([tmp_path])}) == 3
+    assert source_digest() == source_digest() != digest_of([])
 
 
 def test_the_pipeline_names_the_file_of_the_question(store: Store, answer: Answer):
