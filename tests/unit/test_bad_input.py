@@ -53,6 +53,7 @@ TOO_EARLY: dict[tuple[str, str], str] = {
     **{
         ("graph", name): TO_ELEMENTARY
         for name in (
+            "sink-renames",
             "stream",
             "distribute{dim=N axes=cx}",
             "insert-collectives",
@@ -93,6 +94,7 @@ MAKERS = {
 }
 BEFORE = {
     "decompose": ("spmd", "schedule", "dataflow", "target"),
+    "sink-renames": ("spmd", "schedule", "dataflow", "target"),
     "stream": ("spmd", "schedule", "dataflow", "target"),
     "distribute{dim=N axes=cx}": ("spmd", "schedule"),
     "insert-collectives": ("spmd", "schedule", "dataflow", "target"),
@@ -137,6 +139,7 @@ def test_a_pass_that_comes_too_late_says_where_it_belongs(case: tuple[str, str])
     "spec",
     [
         "decompose",
+        "sink-renames",
         "stream",
         "distribute{dim=N axes=cx}",
         "insert-collectives",

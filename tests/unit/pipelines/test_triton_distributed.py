@@ -96,7 +96,7 @@ def names(text: str, ranks: int = 1) -> list[str]:
 
 
 def test_ranks_share_n_unless_the_function_says_what() -> None:
-    start = ["select-ranks", "decompose", "stream"]
+    start = ["select-ranks", "decompose", "sink-renames", "stream"]
     shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
     plain = names(SOFTMAX.format(**SIZES["prime"]), ranks=4)
     assert plain[:4] == [*start, "distribute"]
