@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comet.cost.gpu.interconnect import body_time, send_time
 from comet.cost.gpu.kernel import compute_time, kernel_time
-from comet.cost.gpu.launch_plan import Launch, Machine, Plan
+from comet.cost.gpu.launch_plan import Launch, Machine, Part, Plan
 from comet.cost.reals import total
 
 
@@ -37,17 +37,24 @@ def floor_seconds(plan: Plan, machine: Machine, least_bytes: float) -> float:
 
     `least_bytes` are those of the inputs and results. A rank starts at least one
     kernel, and after it none of its resources is faster than its rate: programs compute
-    at most at the peak, inputs and results cross device memory at least once, and the
-    messages of one kernel at a time cross the links.
+    at most at the peak, inputs and results cross device memory at least once, and what
+    a kernel sends to its peers, or loads from them, crosses the links.
     """
     launches = [step for step in plan if isinstance(step, Launch)]
     parts = [part for step in launches for part in step.parts]
     computing = total(
         part.work.programs * compute_time(part.work, machine.device) for part in parts
     )
-    sending = sum(_on_links(step, machine) for step in launches)
+    crossing = (max(map(_crosses_links, step.parts), default=0.0) for step in launches)
+    sending = sum(float(send_time(message, machine.net)) for message in crossing)
     memory = least_bytes / machine.device.hbm_bandwidth
     return machine.launch + max(float(computing), memory, sending)
+
+
+def _crosses_links(part: Part) -> float:
+    """Return the bytes to each peer, or from it; links carry both at the same time."""
+    sent = sum(send.message for send in part.sends if send.remote)
+    return max(sent, sum(each.message for each in part.receives if each.remote))
 
 
 def _on_links(step: Launch, machine: Machine) -> float:
