@@ -14,7 +14,7 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 
-from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.from_ir.program import launch_plan_of, machine_for
 from comet.cost.gpu.launch_plan import Machine, in_place, virtual_ranks
 from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import attached_system
@@ -180,7 +180,7 @@ def predicted(
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
     machine: Machine = machine_for(program, system, graph=graph)
-    plan = plan_of(program, system)
+    plan = launch_plan_of(program, system)
     plan = in_place(plan) if resident else plan
     return price_plan(plan, virtual_ranks(machine) if one_gpu else machine)
 

@@ -14,7 +14,7 @@ from ladder_programs import ag_gemm, flash_decode, launch_plan
 from markdown import markdown
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.from_ir.program import launch_plan_of, machine_for
 from comet.cost.gpu.launch_plan import Machine, Plan, in_place
 from comet.cost.gpu.taxes import price_plan
 from comet.dialects.arch import attached_system
@@ -73,7 +73,7 @@ def _planned(
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
     machine = machine_for(program, system, graph=graph)
-    return plan_of(program, system), machine
+    return launch_plan_of(program, system), machine
 
 
 @cache

@@ -16,7 +16,7 @@ from xdsl.utils.target import Target
 
 from comet.codegen.chrome_trace import process_of, trace_of
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.from_ir.program import launch_plan_of, machine_for
 from comet.cost.gpu.launch_plan import Barrier, LibraryCollective, Plan, in_place
 from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import Timeline, play
@@ -76,7 +76,7 @@ class TaxesTarget(Target):
         (system,) = (op for op in module.ops if isinstance(op, SystemOp))
         try:
             machine = machine_for(program, system, graph=self.graph)
-            plan = plan_of(program, system)
+            plan = launch_plan_of(program, system)
             plan = in_place(plan) if self.in_place else plan
             timeline = play(plan, machine)
         except CostError as error:

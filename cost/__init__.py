@@ -12,7 +12,7 @@ need (this package itself imports none):
 * `from_ir.mapping.estimate_module(module, model="paper") -> Estimate` prices the
     mapping in a module of `comet` ops with an `arch.system`; `problem_of(module)` and
     `from_ir.hardware.hardware_of(system)` return what the models take;
-* `from_ir.kernel.summarize(node, levels)` and `from_ir.program.plan_of(program,
+* `from_ir.kernel.summarize(node, levels)` and `from_ir.program.launch_plan_of(program,
   system)` read what GPUs run, `from_ir.capacity.demands(block, sizes)` what is alive;
 * `legality.check(problem, hardware)` raises `CostError` for what the format does not
   allow, `legality.check_sizes` for what a buffer cannot hold;

@@ -81,7 +81,7 @@ def steps_of(program: ProgramOp) -> dict[str, KernelOp | BarrierOp]:
     return steps
 
 
-def plan_of(program: ProgramOp, system: SystemOp) -> Plan:
+def launch_plan_of(program: ProgramOp, system: SystemOp) -> Plan:
     """
     Return what a program launches, kernel by kernel and barrier by barrier.
 

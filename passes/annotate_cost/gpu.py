@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.hardware import device_of
-from comet.cost.from_ir.program import machine_for, plan_of, steps_of
+from comet.cost.from_ir.program import launch_plan_of, machine_for, steps_of
 from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import play
 from comet.dialects.arch import SystemOp
@@ -52,7 +52,7 @@ def _program_estimates(
 ) -> list[tuple[Operation, Figures]]:
     """Return the figures of a launch plan, then those of its kernels and barriers."""
     machine = machine_for(program, system)
-    timeline = play(plan_of(program, system), machine)
+    timeline = play(launch_plan_of(program, system), machine)
     whole = taxes_of(timeline.segments, timeline.ranks)
     found: list[tuple[Operation, Figures]] = [(program, _tax_figures(whole, model))]
     by_step = taxes_by_step(timeline)

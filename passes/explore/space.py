@@ -20,7 +20,6 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.explore.constraints import Constraints
@@ -37,7 +36,7 @@ from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
 from comet.passes.search import Cost, Found, Goal
-from comet.passes.sharding.dim_axes import DimAxes, Dims, dims_in, values_in
+from comet.passes.sharding.dim_axes import DimAxes, Dims, dims_in, extents_along
 
 REJECTED = (PassFailedException, CostError)
 """What passes raise for a structure that has no mapping."""
@@ -222,8 +221,7 @@ class StructureSpace:
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:
     """Return whether the instances along `axes` divide all extents of `dim`."""
     count = prod(system.axes[axis] for axis in axes)
-    values = [value for value in values_in(module) if dim in names_of(value)]
-    return all(extents_of(value)[dim] % count == 0 for value in values)
+    return all(extent % count == 0 for extent in extents_along(module, dim))
 
 
 def _instances(system: SystemOp, dims: Dims) -> int:

@@ -141,7 +141,7 @@ def plan_nodes(func: FuncOp) -> dict[str, NodeOp]:
     return nodes
 
 
-def plan_of(func: FuncOp) -> tuple[PlanEntry, ...]:
+def tile_plan_of(func: FuncOp) -> tuple[PlanEntry, ...]:
     """Return the plan with the loops and launch numbers of `func`."""
     found = ((name, _numbers(node)) for name, node in plan_nodes(func).items())
     return tuple(PlanEntry(name, numbers) for name, numbers in found if numbers)
@@ -154,7 +154,7 @@ def _numbers(node: NodeOp) -> Rows:
     return (*loops, *node.launch.numbers.items())
 
 
-def unknown_name(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> PassFailedException:
+def unknown_node(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> PassFailedException:
     """
     Return the error for an entry that names no node.
 

@@ -142,10 +142,14 @@ def _check_axes(name: str, mesh: MeshOp, dim: DimAxes, extents: Sequence[int]) -
             )
 
 
+def extents_along(module: ModuleOp, dim: str) -> list[int]:
+    """Return the extents of the values of `module` along `dim`."""
+    return [extents_of(v)[dim] for v in values_in(module) if dim in names_of(v)]
+
+
 def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
     """Return the extents of the values of `module` along `dim`, at least one."""
-    extents = [extents_of(v)[dim] for v in values_in(module) if dim in names_of(v)]
-    if not extents:
+    if not (extents := extents_along(module, dim)):
         known = ", ".join(dims_in(module))
         others = f"there are {known}" if known else "the program has none"
         raise PassFailedException(

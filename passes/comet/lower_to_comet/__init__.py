@@ -24,7 +24,7 @@ from comet.passes.comet.lower_to_comet.build import (
     build_mapping,
     build_problem,
 )
-from comet.passes.comet.lower_to_comet.factors import extents_for, paths_of
+from comet.passes.comet.lower_to_comet.factors import extents_for, factors_on_paths
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.comet.lower_to_comet.merge import merge_neighbours
 from comet.passes.comet.lower_to_comet.names import names_for, with_aliases
@@ -100,7 +100,7 @@ def plan_lowering(
     restore_names(func, gathered)
     values = values_of(func)
     tree = tree_of(func.body.block, values)
-    paths = paths_of(tree, idle)
+    paths = factors_on_paths(tree, idle)
     extents = extents_for(paths, _outer_extents(func))
     used = [v for op in paths for v in (*op.operands, *op.results)]
     tensors = dict.fromkeys(values.root(v) for v in used if not values.is_constant(v))

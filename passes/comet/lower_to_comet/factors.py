@@ -34,7 +34,7 @@ Idle = Mapping[Operation, frozenset[str]]
 """The mesh axes of which only one instance runs an op, if there are any."""
 
 
-def paths_of(root: Temporal, idle: Idle) -> dict[ComputeOp, dict[str, int]]:
+def factors_on_paths(root: Temporal, idle: Idle) -> dict[ComputeOp, dict[str, int]]:
     """Return, for every op, the product of all factors on its path from the root."""
     return {
         op: product_of(busy_rows(loops, op, idle)) for op, loops in _paths(root, ())

@@ -28,8 +28,8 @@ from comet.passes.schedule.plan_string import (
     format_plan,
     parse_plan,
     plan_nodes,
-    plan_of,
-    unknown_name,
+    tile_plan_of,
+    unknown_node,
 )
 from comet.passes.schedule.retile import retile, set_loops
 from comet.passes.schedule.tile.gpu import choose, finish_kernels
@@ -75,7 +75,7 @@ class TilePass(ChoosingPass):
             apply_plan(func, plan, system)
             if system.gpu is not None:
                 finish_kernels(func, system, plan)
-            func.attributes[PLAN] = StringAttr(format_plan(plan_of(func)))
+            func.attributes[PLAN] = StringAttr(format_plan(tile_plan_of(func)))
 
     def plan(self, func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
         """Return the given plan, or else the chosen one."""
@@ -137,7 +137,7 @@ def _check_capacity(func: FuncOp, system: SystemOp) -> None:
 
 def _check_entry(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> None:
     if (node := nodes.get(entry.name)) is None:
-        raise unknown_name(entry, nodes)
+        raise unknown_node(entry, nodes)
     known = cuttable(node)
     for dim, _ in entry.loops:
         if dim not in known:

@@ -28,7 +28,7 @@ from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
-from comet.passes.schedule.tile.factor_space import FactorSpace
+from comet.passes.schedule.tile.factor_space import FactorSpace, divisors
 from comet.passes.schedule.tile.template import (
     Candidates,
     Factor,
@@ -97,9 +97,9 @@ def finest(template: Template) -> Plan:
 
 
 @cache
-def divisors(extent: int) -> tuple[int, ...]:
+def some_divisors(extent: int) -> tuple[int, ...]:
     """Return divisors of an extent, both ends included, at most CHOICES of them."""
-    found = tuple(n for n in range(1, extent + 1) if extent % n == 0)
+    found = divisors(extent)
     if len(found) <= CHOICES:
         return found
     positions = np.linspace(0, len(found) - 1, CHOICES).round().astype(int)
@@ -267,7 +267,7 @@ def samples(template: Template, plan: Plan) -> Values:
     random = np.random.default_rng(0)
     leaders, factors = template.leaders, factors_of(plan)
     chosen = {
-        factor: random.choice(divisors(template.extent[factor]), SAMPLES)
+        factor: random.choice(some_divisors(template.extent[factor]), SAMPLES)
         for factor in factors
         if leaders[factor] == factor
     }
@@ -287,7 +287,9 @@ def neighbours(
     for factor in current:
         alike.setdefault(leaders[factor], []).append(factor)
     others = {
-        leader: [n for n in divisors(template.extent[leader]) if n != current[leader]]
+        leader: [
+            n for n in some_divisors(template.extent[leader]) if n != current[leader]
+        ]
         for leader in alike
     }
     moves = [(leader,) for leader in alike] + [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, permutations, takewhile
 from math import factorial, prod
 from typing import TypeAlias
@@ -85,7 +85,7 @@ class FactorSpace:
         """Return the values that a factor may have."""
         if (only := self.fixed.get(factor)) is not None:
             return np.array([only])
-        return divisors(self.template.extent[factor])
+        return np.array(divisors(self.template.extent[factor]))
 
     def beside(self, factor: Factor, chosen: Mapping[Factor, int]) -> NDArray[np.int64]:
         """Return the values of a factor that divide what chosen ones leave."""
@@ -350,9 +350,10 @@ class FactorSpace:
         return next(array.size for array in found.values())
 
 
-def divisors(extent: int) -> NDArray[np.int64]:
+@cache
+def divisors(extent: int) -> tuple[int, ...]:
     """Return all divisors of an extent, smallest first."""
-    return np.array([n for n in range(1, extent + 1) if extent % n == 0])
+    return tuple(n for n in range(1, extent + 1) if extent % n == 0)
 
 
 def _around(parent: Mapping[int, Tile], tile: Tile) -> set[int]:

@@ -104,7 +104,7 @@ class Sampled(Exploration):
     def _value(self, item: Item, trial: Trial) -> float:
         """Price a sample, keep it if it is the best, and return its value."""
         assert item.space is not None
-        if (plan := plan_of(item.space, trial)) is None:
+        if (plan := sampled_plan(item.space, trial)) is None:
             return PENALTY
         if (found := priced(item.space, self.goal, plan)) is None:
             return PENALTY
@@ -138,7 +138,7 @@ def _order_name(key: Key, dim: str) -> str:
     return f"{key_text(key)} place of {dim}"
 
 
-def plan_of(space: FactorSpace, trial: Trial) -> Plan | None:
+def sampled_plan(space: FactorSpace, trial: Trial) -> Plan | None:
     """Return the loops that a sample chooses; None if a fixed factor is illegal."""
     chosen: dict[Factor, int] = {}
     plan: dict[Key, Loops] = {}

@@ -4,7 +4,7 @@ import pytest
 from rank_plans import hardware_pass, program_text
 from semantics import parse_module, run_passes
 
-from comet.cost.from_ir.program import plan_of
+from comet.cost.from_ir.program import launch_plan_of
 from comet.cost.gpu.launch_plan import (
     Barrier,
     Launch,
@@ -28,7 +28,7 @@ def plan(pattern: str) -> Plan:
     system = attached_system(module)
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     assert rank_count(program) == 2
-    return plan_of(program, system)
+    return launch_plan_of(program, system)
 
 
 def kernel(plan: Plan, name: str) -> Launch:

@@ -11,7 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.from_ir.program import launch_plan_of, machine_for
 from comet.cost.gpu.bounds import least_seconds
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
@@ -63,7 +63,7 @@ def test_no_cut_of_messages_is_below_the_bound(pattern: PatternName, blocks: Row
     (program,) = programs(with_pattern(bsp(), whole))
     system = attached_system(bsp())
     machine = machine_for(program, system)
-    least = least_seconds(plan_of(program, system), machine)
+    least = least_seconds(launch_plan_of(program, system), machine)
     assert 0 < least <= program_cost(program, system).total
     (program,) = programs(with_pattern(bsp(), cut))
     assert least <= program_cost(program, system).total

@@ -7,7 +7,7 @@ from paths import ROOT
 from semantics import assert_close, parse_module, random_inputs, run_passes
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.cost.from_ir.program import machine_for, plan_of
+from comet.cost.from_ir.program import launch_plan_of, machine_for
 from comet.cost.gpu.launch_plan import Launch, Plan, in_place
 from comet.cost.gpu.taxes import price_plan
 from comet.dialects.arch import attached_system
@@ -39,7 +39,7 @@ def planned(module: ModuleOp) -> Plan:
     """Return the launch plan of the only program of a module, as numbers."""
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
-    return plan_of(program, system)
+    return launch_plan_of(program, system)
 
 
 @pytest.mark.parametrize("name", ["ag_gemm", "ag_gemm_rows", "expert_gemm"])

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.from_ir.program import plan_of
+from comet.cost.from_ir.program import launch_plan_of
 from comet.cost.gpu.launch_plan import Launch
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import FlagsOp, KernelOp, ProgramOp, SignalOp, WaitOp
@@ -237,7 +237,7 @@ def test_flags_of_several_values_are_looked_at_once(pattern: str):
         for module in (before, after)
     ]
     assert program_cost(plans[0], system) == program_cost(plans[1], system)
-    plan = plan_of(plans[1], system)
+    plan = launch_plan_of(plans[1], system)
     (consumer,) = (step for step in plan[1:] if isinstance(step, Launch))
     receives = consumer.parts[0].receives
     assert len(receives) == 3
