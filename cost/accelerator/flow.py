@@ -154,7 +154,7 @@ class _Builder:
         self.held[node.level, node.output] = got
         if node.writes_back:
             self.reached[node.input, node.tag] = dict(got)
-        self.exchanges[node.index] = traffic
+        self.exchanges[node.index] = traffic.group
 
     def _now(self, entry: Entry) -> Extents:
         if entry.key not in self.reached:

@@ -9,7 +9,7 @@ Tile sizes may be numpy arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,7 +38,18 @@ class CollectiveTraffic:
     sources: int
     destinations: int
     factor: int
-    """Sequential transfers without network support (spatial_factor)."""
+    """
+    How many instances take part (spatial_factor): for the COMET tool, the sequential
+    transfers without network support, while all instances are on the mesh.
+    """
+
+    @property
+    def group(self) -> CollectiveTraffic:
+        """The same collective on a mesh of those instances alone that take part."""
+        if self.factor == self.sources:
+            return self
+        others = self.destinations if self.destinations < 2 else self.factor
+        return replace(self, sources=self.factor, destinations=others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,11 @@ def search(template: Template, goal: Goal = LATENCY) -> TilePlan:
 
     Raises PassFailedException, with the level, if even the finest tiles do not fit.
     """
-    place = f"@{template.func.sym_name.data}"
-    return descend("tile factors", place, Factors(template, goal), goal).made
+    place, space = f"@{template.func.sym_name.data}", Factors(template, goal)
+    made = descend("tile factors", place, space, goal).made
+    if space.estimate(made.plan) is None:
+        raise _failure(template, made.plan)
+    return made
 
 
 def finest(template: Template) -> Plan:
@@ -129,9 +132,15 @@ class Factors:
         return Cost(float(latency), float(energy))
 
     def start(self) -> Found[TilePlan]:
-        """Return the finest tiles; raises PassFailedException if these do not fit."""
+        """
+        Return the finest tiles; raises PassFailedException if these do not fit.
+
+        They have the most iterations, which may be too many for the tool to count.
+        """
         plan = finest(self.template)
-        estimate = self.estimate(plan) if _fits(self.template, plan) else None
+        counts = self.goal.model == "tool"
+        fits = _fits(self.template, plan)
+        estimate = self._price(plan, counts=counts) if fits else None
         if estimate is None:
             raise _failure(self.template, plan)
         return self._found(plan, estimate)
@@ -234,7 +243,7 @@ class Factors:
         """Return the cost of a plan that fits, None if the tool rejects it."""
         key = tuple(plan.items())
         if key not in self.known:
-            self.known[key] = self._price(plan)
+            self.known[key] = self._price(plan, counts=True)
         return self.known[key]
 
     def _found(self, plan: Plan, estimate: Estimate) -> Found[TilePlan]:
@@ -242,12 +251,12 @@ class Factors:
         cost = Cost(estimate.latency, estimate.energy)
         return Found(made, cost, total_figures(estimate).limit)
 
-    def _price(self, plan: Plan) -> Estimate | None:
+    def _price(self, plan: Plan, *, counts: bool) -> Estimate | None:
         hardware = self.template.hardware
         try:
             problem = self.template.problem_for(plan)
             if self.goal.model != "tool":  # which checks it as well
-                check_tool(problem, hardware)
+                check_tool(problem, hardware, counts=counts)
             return price(problem, hardware, self.goal.model)
         except CostError:
             return None

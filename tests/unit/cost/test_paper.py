@@ -20,8 +20,10 @@ from comet.cost.accelerator.mappings import FactorKey, Mappings
 from comet.cost.accelerator.model import price, price_many, room_many
 from comet.cost.accelerator.problem import (
     Binding,
+    Collective,
     Entry,
     Leaf,
+    Node,
     Problem,
     Tile,
     walk_tiles,
@@ -518,3 +520,20 @@ def test_many_prices_of_the_tool_come_one_by_one() -> None:
     alone = price(problem, hardware, "tool")
     assert prices.latency.tolist() == [alone.latency, np.inf]
     assert prices.energy[0] == alone.energy
+
+
+def test_mend_collectives_of_some_instances() -> None:
+    problem, hardware = numbered("0322")
+
+    def halved(node: Node) -> Node:
+        if isinstance(node, Collective):
+            return replace(node, spatial_factor=2)
+        if isinstance(node, Tile):
+            return replace(node, children=tuple(map(halved, node.children)))
+        return node
+
+    root = halved(problem.root)
+    assert isinstance(root, Tile)
+    tool, paper = both(replace(problem, root=root), hardware)
+    assert tool.latency == 239339
+    assert round(paper.latency) == 235059
