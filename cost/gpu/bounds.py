@@ -8,7 +8,7 @@ from comet.cost.gpu.launch_plan import Launch, Machine, Part, Plan
 from comet.cost.reals import total
 
 
-def least_seconds(plan: Plan, machine: Machine) -> float:
+def plan_bound(plan: Plan, machine: Machine) -> float:
     """
     Return a lower bound of the latency of a plan, however its messages are cut.
 
@@ -31,7 +31,7 @@ def _alone(step: Launch, machine: Machine) -> float:
     return float(total(body_time(time) for time in times))
 
 
-def floor_seconds(plan: Plan, machine: Machine, least_bytes: float) -> float:
+def program_bound(plan: Plan, machine: Machine, least_bytes: float) -> float:
     """
     Return a lower bound of the latency of any plan with these operations and messages.
 

@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.program import machine_for, read_plan
-from comet.cost.gpu.bounds import least_seconds
+from comet.cost.gpu.bounds import plan_bound
 from comet.cost.gpu.launch_plan import Machine, Plan, in_place
 from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import SystemOp, attached_system
@@ -301,7 +301,7 @@ class _Prices:
             for program, machine in zip(changed, self._machines, strict=True)
         ]
         if not candidate.blocks:
-            self._least[candidate] = sum(starmap(least_seconds, plans))
+            self._least[candidate] = sum(starmap(plan_bound, plans))
         found = list(starmap(price_plan, plans))
         return Taxes(
             sum(taxes.busy for taxes in found),

@@ -14,7 +14,7 @@ from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.explore.certificate import read_certificate
 from comet.tools.pass_list import spelled
 
-FIGURES = tuple(
+FIELDS = tuple(
     field.name
     for field in fields(Answer)
     if field.name not in ("module", "proof", "pipeline")
@@ -26,7 +26,7 @@ def written(answer: Answer) -> str:
     """Return an answer as JSON: its figures, mapped program and proof."""
     return json.dumps(
         {
-            "figures": {name: getattr(answer, name) for name in FIGURES},
+            "figures": {name: getattr(answer, name) for name in FIELDS},
             "program": answer.mlir(),
             "proof": answer.certificate(),
         }

@@ -11,7 +11,7 @@ from comet.codegen.chrome_trace import Process, process_of
 from comet.codegen.taxes import title_of
 from comet.cost.from_ir.program import machine_for, read_plan
 from comet.cost.from_ir.traffic import Traffic, traffic_of
-from comet.cost.gpu.bounds import floor_seconds
+from comet.cost.gpu.bounds import program_bound
 from comet.cost.gpu.interconnect import remote_traffic
 from comet.cost.gpu.kernel import (
     Device,
@@ -170,7 +170,7 @@ def plan_figures_of(module: ModuleOp) -> PlanFigures:
         ranks=timeline.ranks,
         whole=whole,
         steps=steps,
-        least=floor_seconds(plan, machine, traffic.least),
+        least=program_bound(plan, machine, traffic.least),
         kernels=kernels,
         traffic=traffic,
         priced=_priced(plan),

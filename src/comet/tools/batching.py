@@ -21,7 +21,7 @@ from comet.tools.exploring import question_of, store_of
 UNNAMED = Source("", "")
 """A file that each entry names."""
 
-FIGURES = ("objective", "cycles", "pJ", "bound", "gap %", "seconds", "mapping")
+COLUMNS = ("objective", "cycles", "pJ", "bound", "gap %", "seconds", "mapping")
 """The columns that say what was found."""
 
 
@@ -89,8 +89,8 @@ def _table(head: Sequence[str], rows: Sequence[tuple[Sequence[str], Result]]) ->
         for names, result in rows
         if not isinstance(result, Answer)
     ]
-    left = (*range(len(head) + 1), len(head) + len(FIGURES) - 1)
-    return "\n".join((*aligned([(*head, *FIGURES), *lines], left), *errors))
+    left = (*range(len(head) + 1), len(head) + len(COLUMNS) - 1)
+    return "\n".join((*aligned([(*head, *COLUMNS), *lines], left), *errors))
 
 
 def _cells(answer: Answer) -> tuple[str, ...]:

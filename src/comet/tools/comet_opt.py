@@ -132,7 +132,7 @@ class CometOptMain(xDSLOptMain):
         watch.verify(prog)
         around, recording = watch.around, nullcontext()
         if reporting is not None:
-            around, recording = reporting.watching(around), reporting.recording()
+            around, recording = reporting.watching(around), reporting.recording(prog)
         with recording, _explaining(prog) if self.args.explain else nullcontext():
             self._done = run_settled(self.pipeline.passes, self.ctx, prog, around)
 

@@ -32,8 +32,9 @@ class CompileReporting:
         """The program when it last was a launch plan without copies, or a mapping."""
 
     @contextmanager
-    def recording(self) -> Generator[None]:
-        """Keep what passes choose from in the body."""
+    def recording(self, module: ModuleOp) -> Generator[None]:
+        """Keep the input, and what passes choose from in the body."""
+        self._keep(module)
         with session() as searched:
             yield
         self._choices = searched.choices
@@ -45,10 +46,13 @@ class CompileReporting:
         def watched(each: ModulePass, module: ModuleOp) -> Generator[None]:
             with around(each, module):
                 yield
-            if _has_price(module):
-                self._priced = module.clone()
+            self._keep(module)
 
         return watched
+
+    def _keep(self, module: ModuleOp) -> None:
+        if _has_price(module):
+            self._priced = module.clone()
 
     def write(self, program: str | None, passes: Sequence[ModulePass]) -> None:
         """

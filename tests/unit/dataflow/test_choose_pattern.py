@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.program import launch_plan_of, machine_for
-from comet.cost.gpu.bounds import least_seconds
+from comet.cost.gpu.bounds import plan_bound
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
 from comet.passes.analysis.functions import compute_functions
@@ -63,7 +63,7 @@ def test_no_cut_of_messages_is_below_the_bound(pattern: PatternName, blocks: Row
     (program,) = programs(with_pattern(bsp(), whole))
     system = attached_system(bsp())
     machine = machine_for(program, system)
-    least = least_seconds(launch_plan_of(program, system), machine)
+    least = plan_bound(launch_plan_of(program, system), machine)
     assert 0 < least <= program_cost(program, system).total
     (program,) = programs(with_pattern(bsp(), cut))
     assert least <= program_cost(program, system).total

@@ -156,6 +156,10 @@ def test_a_mapping_has_a_report_too(tmp_path: Path) -> None:
     assert "= the energy" in shown
     assert "mapping for @gemm" in shown
     assert "lower bound" in shown
+    again = tmp_path / "again.html"
+    made = tmp_path / "out.mlir"
+    assert opt(tmp_path, "", "--report", str(again), program=made).code == 0
+    assert "= the energy" in again.read_text()
     names = {path.name for path in plots.iterdir()}
     assert {"waterfall.svg", "waterfall.png", "roofline.svg"} <= names
 
