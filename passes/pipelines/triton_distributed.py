@@ -111,6 +111,9 @@ class TritonDistributedPass(Pipeline):
     between: Literal["recompute", "spill", "auto"] = "auto"
     """See `fuse`."""
 
+    kernels: str = "auto"
+    """See `fuse`."""
+
     factors: str = "auto"
     """See `tile`."""
 
@@ -217,7 +220,9 @@ class TritonDistributedPass(Pipeline):
         if level is IRLevel.DATAFLOW:
             return
         if level is not IRLevel.SCHEDULE:
-            yield FusePass(strategy=self.strategy, between=self.between)
+            yield FusePass(
+                strategy=self.strategy, between=self.between, kernels=self.kernels
+            )
         yield TilePass(factors=self.factors)
         yield OutlineKernelsPass()
 

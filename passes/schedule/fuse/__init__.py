@@ -19,7 +19,7 @@ from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.analysis.reduction_loops import reduced_dims
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.fuse.machine import Machine, Options
-from comet.passes.schedule.fuse.strategy import BETWEEN, CHUNKS, STRATEGY
+from comet.passes.schedule.fuse.strategy import BETWEEN, CHUNKS, KERNELS, STRATEGY
 from comet.passes.search.goal import Goal
 
 
@@ -40,6 +40,7 @@ class FusePass(ChoosingPass):
         "strategy": STRATEGY,
         "chunks": CHUNKS,
         "between": BETWEEN,
+        "kernels": KERNELS,
     }
 
     strategy: Literal[
@@ -65,6 +66,12 @@ class FusePass(ChoosingPass):
     compute it twice, or spill it to device memory; or the cheaper one.
     """
 
+    kernels: str = "auto"
+    """
+    On GPUs, the names of the values that each kernel stores, as in "h; q k; mixed";
+    what none stores is computed where it is needed. `auto`: as the strategy says.
+    """
+
     model: Literal["tool", "paper", "ideal"] = "paper"
     """The cost model for choices that are `auto`, see `annotate-cost`."""
 
@@ -76,7 +83,7 @@ class FusePass(ChoosingPass):
         goal = Goal(self.model, self.objective)
         goal.check(self.name, on_gpu=system.gpu is not None)
         machine = fusion_machine(system)
-        options = Options(self.strategy, self.chunks, self.between, goal)
+        options = Options(self.strategy, self.chunks, self.between, self.kernels, goal)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             machine.simplify(func)
             check_folds(func)

@@ -19,6 +19,8 @@ class Options:
     strategy: Name | Literal["auto"]
     chunks: Chunks | Literal["auto"]
     between: Between | Literal["auto"]
+    kernels: str
+    """What each kernel of a GPU stores, or `auto`."""
     goal: Goal
 
 

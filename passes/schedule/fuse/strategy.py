@@ -14,6 +14,9 @@ CHUNKS = "comet.chunks"
 BETWEEN = "comet.between"
 """The attribute for products that are needed twice, on GPUs."""
 
+KERNELS = "comet.kernels"
+"""The attribute with what each kernel stores, if priority fusion chose it."""
+
 Name: TypeAlias = Literal["none", "isolate_contractions", "partial", "full", "priority"]
 Chunks: TypeAlias = Literal["shared", "root"]
 Between: TypeAlias = Literal["recompute", "spill"]

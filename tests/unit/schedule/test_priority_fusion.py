@@ -4,6 +4,7 @@ import pytest
 from gpu_graphs import H200
 from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import GRAPHS, Program, llama_block, norm_and_mlp
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
@@ -14,7 +15,8 @@ from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, elementary_ops
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.trial import Trials
-from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
+from comet.passes.schedule.plan_string import PLAN
 
 WIDE = {"M": 128, "N": 128, "D": 1024, "H": 8, "E": 128, "G": 128, "F": 2816}
 FORMS = (Strategy("full", whole=True), Strategy("partial"))
@@ -101,3 +103,53 @@ def test_accelerators_have_no_priority_fusion():
         run_passes(
             parse_module(GRAPHS["two_rms_norms"]), f"{edge},fuse{{strategy=priority}}"
         )
+
+
+def test_the_chosen_kernels_can_be_given():
+    text = norm_and_mlp(WIDE, "bf16")
+    start = f"{H200},sink-renames,stream"
+    chosen = run_passes(parse_module(text), f"{start},fuse{{strategy=priority}}")
+    (func,) = compute_functions(chosen)
+    said = func.attributes[KERNELS]
+    assert isinstance(said, StringAttr)
+    again = run_passes(parse_module(text), f'{start},fuse{{kernels="{said.data}"}}')
+    (other,) = compute_functions(again)
+    assert [str(op) for op in func.body.block.ops] == [
+        str(op) for op in other.body.block.ops
+    ]
+    assert func.attributes[PLAN] == other.attributes[PLAN]
+
+
+@pytest.mark.parametrize("given", ["z", "h; z", "h; gated; z", "h_scale gate; z"])
+def test_given_kernels_recompute_what_none_stores(given: str):
+    before = parse_module(norm_and_mlp())
+    after = run_passes(before, f'{H200},stream,fuse{{kernels="{given}"}},tile')
+    nodes = [op for op in after.walk() if isinstance(op, SpatialOp)]
+    assert len(nodes) == given.count(";") + 1
+    assert_same_meaning(before, after, "main")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("h; zz", "names %zz, which no op computes; values are called z and so on"),
+        ("z; z", "stores %z twice; name it in one kernel"),
+        ("h", "does not store %z, which is a result, or is renamed or sent; name it"),
+        ("h_sq; h_mean h_sum z; h_scale", "has two that need each other; store a"),
+    ],
+)
+def test_kernels_that_cannot_be_are_rejected(given: str, message: str):
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(parse_module(norm_and_mlp()), f'{H200},fuse{{kernels="{given}"}}')
+
+
+def test_given_kernels_that_do_not_fit_are_rejected():
+    """Scores, softmax and values of all heads at once: no tiles fit."""
+    with pytest.raises(PassFailedException, match="more than fit beside"):
+        kernels(llama_block(WIDE, "bf16"), 'kernels="q k v; z"')
+
+
+def test_accelerators_have_no_given_kernels():
+    edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    with pytest.raises(PassFailedException, match=r"kernels=\.\. is for GPUs"):
+        run_passes(parse_module(GRAPHS["two_rms_norms"]), f'{edge},fuse{{kernels="q"}}')

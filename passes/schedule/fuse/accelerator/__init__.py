@@ -33,6 +33,11 @@ class Accelerator(Machine):
                 "fuse: strategy=priority is for GPUs; use auto, the cheapest of full, "
                 "partial, isolate_contractions and none, on accelerators"
             )
+        if options.kernels != "auto":
+            raise PassFailedException(
+                "fuse: kernels=.. is for GPUs; on accelerators the strategy says what "
+                "shares a nest"
+            )
         first, *others = open_strategies(func, options.strategy, options.chunks)
         if others:
             fuse_cheapest(func, self.system, (first, *others), options.goal)

@@ -48,4 +48,4 @@ class Gpu(Machine):
                     f"fuse: @{func.sym_name.data} has '{op.name}', and the kernels of "
                     "GPUs mask the ends of dimensions themselves; leave pad out"
                 )
-        fuse_function(func, self.system, options.strategy, options.between)
+        fuse_function(func, self.system, options)

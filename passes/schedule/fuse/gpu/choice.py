@@ -10,13 +10,14 @@ cheapest choice are lowered, each alone, before it is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Self, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
@@ -25,6 +26,7 @@ from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.schedule.fuse.gpu.cut import cut_in_two
 from comet.passes.schedule.fuse.gpu.forms import Forms
+from comet.passes.schedule.fuse.gpu.given import format_kernels, given_partition
 from comet.passes.schedule.fuse.gpu.groups import (
     Partition,
     elementary_ops,
@@ -39,9 +41,11 @@ from comet.passes.schedule.fuse.gpu.plan import (
 )
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
+from comet.passes.schedule.fuse.machine import Options
 from comet.passes.schedule.fuse.rewrite import rewrite
 from comet.passes.schedule.fuse.strategy import (
     BETWEEN,
+    KERNELS,
     STRATEGY,
     Between,
     Name,
@@ -56,42 +60,66 @@ from comet.passes.search import Candidate, Cost, Found, cheapest
 Auto: TypeAlias = Literal["auto"]
 
 
-def fuse_function(
-    func: FuncOp,
-    system: SystemOp,
-    strategy: Name | Auto = "auto",
-    between: Between | Auto = "auto",
-) -> None:
+def fuse_function(func: FuncOp, system: SystemOp, options: Options) -> None:
     """
     Rewrite the elementary ops of `func` as the kernels of a GPU.
 
     Takes the choice with the smallest estimated time, and records its best tiles as the
     plan of `func`. Raises PassFailedException if an op alone does not fit or cannot be
-    lowered, or is of another level.
+    lowered, or is of another level, or if given kernels are not legal.
     """
-    trials, levels = Trials(system), gpu_levels(system)
-    ranks = spmd_region(func) is not None
-    choices = _choices(strategy, between, ranks)
-    forms = Forms(trials, _forms(between))
-    candidates = [
-        Candidate(_label(fused.choice), partial(_fitted, func, trials, fused))
-        for fused in _different(func, choices, forms)
-    ]
-    lowered = partial(_lowered, func, trials)
-    place = f"@{func.sym_name.data}"
-    best = cheapest("strategy", place, candidates, confirm=lowered).made
-    rewrite(func, plan_kernels(func, best.steps, levels))
+    trials, ops = Trials(system), elementary_ops(func)
+    best = _best(func, ops, trials, options)
+    _record(func, ops, best.kernels, best.choice, options)
+    rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
     simplify(func)
     name_nodes(func)
-    if strategy == "auto":
-        func.attributes[STRATEGY] = StringAttr(best.choice.name)
-    if strategy == between == "auto":
-        func.attributes[BETWEEN] = StringAttr(_between(best.choice, ranks))
     kernels = map(trials.tiling, best.kernels)
     tilings = dict(zip(grid_nodes(func), kernels, strict=True))
     func.attributes[PLAN] = StringAttr(format_plan(plan_with(tilings)))
     for node, tiling in tilings.items():
         set_estimate(node, tiling.seconds - trials.gpu.launch)
+
+
+def _best(
+    func: FuncOp, ops: Sequence[Operation], trials: Trials, options: Options
+) -> _Fused:
+    """Return the kernels that are given, or the cheapest that options leave open."""
+    forms = Forms(trials, _forms(options.between))
+    if options.kernels != "auto":
+        partition = given_partition(func, ops, options.kernels)
+        given = _Fused.of(func, Strategy("priority"), partition, forms.cheapest)
+        for kernel in given.kernels:
+            if reason := trials.misfit(kernel) or trials.refusal(kernel):
+                raise PassFailedException(reason)
+        return given
+    ranks = spmd_region(func) is not None
+    choices = _choices(options.strategy, options.between, ranks)
+    candidates = [
+        Candidate(_label(fused.choice), partial(_fitted, func, trials, fused))
+        for fused in _different(func, ops, choices, forms)
+    ]
+    lowered = partial(_lowered, func, trials)
+    place = f"@{func.sym_name.data}"
+    return cheapest("strategy", place, candidates, confirm=lowered).made
+
+
+def _record(
+    func: FuncOp,
+    ops: Sequence[Operation],
+    kernels: Sequence[Spatial],
+    choice: Strategy,
+    options: Options,
+) -> None:
+    """Write the choices that the options leave open on `func`."""
+    ranks = spmd_region(func) is not None
+    if options.strategy == "auto":
+        func.attributes[STRATEGY] = StringAttr(choice.name)
+    if options.strategy == options.between == "auto":
+        func.attributes[BETWEEN] = StringAttr(_between(choice, ranks))
+    if choice.name == "priority" and options.kernels == "auto":
+        text = format_kernels(ops, [kernel.outs for kernel in kernels])
+        func.attributes[KERNELS] = StringAttr(text)
 
 
 def _choices(
@@ -166,10 +194,13 @@ class _Fused:
 
 
 def _different(
-    func: FuncOp, choices: Iterable[Strategy], forms: Forms
+    func: FuncOp,
+    ops: Sequence[Operation],
+    choices: Iterable[Strategy],
+    forms: Forms,
 ) -> Iterable[_Fused]:
     """Return the different results of the choices, each with its first choice."""
-    ops, found = elementary_ops(func), dict[tuple[Step, ...], _Fused]()
+    found: dict[tuple[Step, ...], _Fused] = {}
     for choice in choices:
         if choice.name == "priority":
             partition, plan = priority_partition(ops, forms), forms.cheapest
