@@ -5,6 +5,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.comet-installed
 
+# Without byte code, each of the hundreds of processes that tests start would compile comet again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help venv demo test checks exhaustive matrix fuzz oracle pytest filecheck lint format types typing coverage clean
 
 help:
