@@ -138,9 +138,10 @@ class Factors:
         They have the most iterations, which may be too many for the tool to count.
         """
         plan = finest(self.template)
-        counts = self.goal.model == "tool"
         fits = _fits(self.template, plan)
-        estimate = self._price(plan, counts=counts) if fits else None
+        estimate = self.estimate(plan) if fits else None
+        if fits and estimate is None:
+            estimate = self._price(plan, counts=False)
         if estimate is None:
             raise _failure(self.template, plan)
         return self._found(plan, estimate)

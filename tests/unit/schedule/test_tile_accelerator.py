@@ -213,9 +213,9 @@ def test_a_search_prices_no_plan_twice(monkeypatch: pytest.MonkeyPatch):
     template = make_template(only_function(module), attached_system(module))
     priced: list[str] = []
 
-    def noted(problem: Problem, hardware: Hardware) -> None:
+    def noted(problem: Problem, hardware: Hardware, *, counts: bool) -> None:
         priced.append(str(problem))
-        check_tool(problem, hardware)
+        check_tool(problem, hardware, counts=counts)
 
     monkeypatch.setattr("comet.passes.schedule.tile.accelerator.check_tool", noted)
     search(template)
