@@ -95,6 +95,8 @@ def _page_of_mapping(made: Compilation, other: tuple[str, ModuleOp] | None) -> P
 
 
 def _reproduce(made: Compilation) -> Section:
-    command = shlex.join(("comet-opt", made.program, "-p", made.pipeline))
-    commands = {"The same program, without a search": command}
+    words = ["comet-opt", made.program]
+    if made.pipeline:
+        words += ["-p", made.pipeline]
+    commands = {"The same program, without a search": shlex.join(words)}
     return reproduce_section(commands, made.inputs, versions())
