@@ -42,14 +42,19 @@ class Constraints:
     """Fusion strategies."""
     chunks: tuple[Chunks, ...] | None = None
     """Levels of the loops of folds."""
-    kind: Kind = "auto"
-    """The kind of collectives, as the option of `place-collectives`."""
+    kind: tuple[Kind, ...] | None = None
+    """The kinds of collectives, each as the option of `place-collectives`."""
     at: str | None = None
     """The level of explicit collectives; by default that of the shared buffer."""
     pad: str = "auto"
     """Padded extents or `none`, as the option of `comet-accelerator`."""
     factors: tuple[PlanEntry, ...] = ()
     """The factors of loops that are fixed, as in a plan of `tile`."""
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of collectives to search, the cheapest alone first if all are."""
+        return self.kind or get_args(Kind)
 
 
 KEYS = tuple(field.name for field in fields(Constraints))
@@ -76,7 +81,7 @@ def read_constraints(text: str, name: str) -> Constraints:
         stream=given.several("stream", _one_of(TRUTH)),
         strategy=given.several("strategy", _one_of({n: n for n in get_args(Name)})),
         chunks=given.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
-        kind=given.single("kind", _one_of({n: n for n in get_args(Kind)})) or "auto",
+        kind=given.several("kind", _one_of({n: n for n in get_args(Kind)})),
         at=given.single("at", str),
         pad=given.single("pad", _padding) or "auto",
         factors=tuple(given.single("factors", parse_plan) or ()),

@@ -8,7 +8,7 @@ loop orders of its template.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.collective.base import CollectiveOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.explore.constraints import Constraints
@@ -121,7 +122,7 @@ class StructureSpace:
     @cached_property
     def _pipeline(self) -> AcceleratorPipeline:
         return AcceleratorPipeline(
-            kind=self.constraints.kind,
+            kind=self.constraints.kinds[0],
             at=self.constraints.at,
             pad=self.constraints.pad,
             partials="reduce",
@@ -151,8 +152,7 @@ class StructureSpace:
         """Yield every structure once; those that passes reject go to `rejected`."""
         for pad, stream, form in self._forms():
             for dims in self.shardings(form):
-                config = ShardingConfig(pad, stream, dims, {})
-                yield from self._sharded(self._pipeline, self._elementary, config)
+                yield from self._sharded(ShardingConfig(pad, stream, dims, {}))
 
     def _forms(self) -> Iterator[tuple[str | None, bool, ModuleOp]]:
         """Yield the padded and streamed forms of the module that are open."""
@@ -185,21 +185,30 @@ class StructureSpace:
                 found.append(tuple(DimAxes(*item) for item in axes.items()))
         return sorted(found, key=lambda dims: -_instances(system, dims))
 
-    def _sharded(
-        self,
-        pipeline: AcceleratorPipeline,
-        module: ModuleOp,
-        config: ShardingConfig,
+    def _sharded(self, config: ShardingConfig) -> Iterator[Structure]:
+        """Yield the structures of a sharding: kinds of collectives, then strategies."""
+        known: list[ModuleOp] = []
+        for kind in self.constraints.kinds:
+            pipeline = replace(self._pipeline, kind=kind)
+            named = f"{config.label} kind={kind}" if known else config.label
+            copy = self._elementary.clone()
+            spread = pipeline.spread(copy, attached_system(copy), config)
+            try:
+                passes = run_settled(spread, self.ctx, copy)
+            except REJECTED as error:
+                self.rejected[named] = str(error)
+                continue
+            if not any(map(copy.is_structurally_equivalent, known)):
+                known.append(copy.clone())
+                yield from self._fused(named, copy, passes)
+            if not any(isinstance(op, CollectiveOp) for op in copy.walk()):
+                return
+
+    def _fused(
+        self, label: str, copy: ModuleOp, passes: tuple[ModulePass, ...]
     ) -> Iterator[Structure]:
-        label = config.label
-        copy = module.clone()
-        spread = pipeline.spread(copy, attached_system(copy), config)
-        try:
-            passes = run_settled(spread, self.ctx, copy)
-        except REJECTED as error:
-            self.rejected[label] = str(error)
-            return
-        bound = pipeline.bound(copy, attached_system(copy))
+        """Yield the structures of a sharded module, one for each strategy."""
+        bound = self._pipeline.bound(copy, attached_system(copy))
         (func,) = compute_functions(copy)
         choices = [
             each

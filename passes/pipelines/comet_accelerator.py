@@ -111,7 +111,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             stream=None if self.stream == AUTO else (self.stream,),
             strategy=None if self.strategy == AUTO else (self.strategy,),
             chunks=None if self.chunks == AUTO else (self.chunks,),
-            kind=self.kind,
+            kind=None if self.kind == AUTO else (self.kind,),
             at=self.at,
             pad=self.pad,
         )

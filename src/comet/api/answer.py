@@ -161,7 +161,7 @@ class Answer:
         module = parsed(proof.program, "program.mlir", context)
         attach_hardware(module, proof.hardware, f"{proof.system}.yaml")
         pipeline = CometAcceleratorPass(
-            kind=limits.kind,
+            kind=limits.kinds[0],
             at=limits.at,
             pad=limits.pad,
             model=self.model,

@@ -1,6 +1,7 @@
 """comet-explore: the best mapping, its bound, its pipeline, and its errors."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +16,7 @@ from comet.cost.estimate import ModelName
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
-from comet.passes.explore.constraints import Constraints, read_constraints
+from comet.passes.explore.constraints import Constraints, Kind, read_constraints
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
 from comet.passes.search import Goal
@@ -113,7 +114,7 @@ def test_a_saved_answer_is_a_constraint(
     path = tmp_path / "c.yaml"
     path.write_text(
         'stream: false\ndim: "N:cx,cy,kx,ky"\nstrategy: full\n'
-        'factors: "gemm_dram: M=8"\n'
+        'kind: auto\nfactors: "gemm_dram: M=8"\n'
     )
     message = failure(
         capsys, program, "--hardware", EDGE, "--constraints", str(path), "--json"
@@ -204,6 +205,28 @@ def test_what_reaches_the_bound_of_all_needs_no_search(text: str):
     assert not search.items
 
 
+def test_kinds_of_collectives_are_a_choice():
+    """The best of all kinds is the best of the searches of each kind."""
+    one = Constraints(stream=(False,), strategy=("full",), dim=(parse_dims(["N"]),))
+
+    def searched(constraints: Constraints) -> Exploration:
+        search = Exploration(space_of("gemm_softmax", (8, 8, 64), constraints))
+        search.run()
+        assert search.proven
+        return search
+
+    every = searched(one)
+    labels = {item.structure.label for item in every.items}
+    assert "stream=false dim=N strategy=full" in labels
+    assert "stream=false dim=N kind=allreduce strategy=full" in labels
+    assert len(labels) == 4  # reduce_broadcast is the cheapest alone
+    assert any("kind=gather" in label for label in every.space.rejected)
+    kinds: tuple[Kind, ...] = ("allreduce", "reduce_broadcast")
+    alone = [searched(replace(one, kind=(kind,))).objective for kind in kinds]
+    assert every.objective == min(alone)
+    assert max(alone) > min(alone)
+
+
 def test_padding_is_a_choice():
     constraints = Constraints(strategy=("full",), stream=(False,), dim=((),))
     search = Exploration(space_of("gemm", (257, 4, 16), constraints))
@@ -222,7 +245,7 @@ def test_constraints_read():
     assert found.dim == (parse_dims(["M:cx", "cy"]), ())
     assert found.split
     assert (found.stream, found.chunks) == ((True,), ("root",))
-    assert (found.kind, found.at, found.strategy) == ("gather", "OB", None)
+    assert (found.kind, found.at, found.strategy) == (("gather",), "OB", None)
     assert read_constraints("", "c.yaml") == Constraints()
 
 
@@ -231,7 +254,7 @@ def test_constraints_read():
     [
         ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, split, stream"),
         ("- b", "c.yaml:1: constraints are a map with the keys dim, split"),
-        ("kind: [a]", "c.yaml:1: 'kind' has a nested value; write a text"),
+        ("at: [a]", "c.yaml:1: 'at' has a nested value; write a text"),
         ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of none, isolate"),
         ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),
         ("pad: much", "c.yaml:1: 'pad': "),
