@@ -150,12 +150,14 @@ def _take(other: _Slot, start: int, cycles: Cycles) -> None:
     """
     Subtract from the windows of `other` in consecutive iterations from `start`.
     """
-    target = (np.arange(len(cycles)) + start) // other.stream.reuse
-    inside = target < len(other.windows)
-    taken = np.bincount(
-        target[inside], weights=cycles[inside], minlength=len(other.windows)
-    )
-    np.maximum(other.windows - taken.astype(np.int64), 0, out=other.windows)
+    reuse = other.stream.reuse
+    cycles = cycles[: max(0, len(other.windows) * reuse - start)]
+    if not len(cycles):
+        return
+    first, last = start // reuse, (start + len(cycles) - 1) // reuse
+    begins = np.maximum(np.arange(first, last + 1) * reuse - start, 0)
+    windows = other.windows[first : last + 1]
+    np.maximum(windows - np.add.reduceat(cycles, begins), 0, out=windows)
 
 
 def fold_levels(records: LevelRecords, iterations: int) -> NodeTotals:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from comet.cost.accelerator.bindings import Group
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.problem import Collective, Node, Tile
@@ -68,8 +66,11 @@ def _shrink_by(state: Latency, tile: Tile, member: Node, windows: Cycles) -> int
             continue
         matched += 1
         ramp = state.ramps.get(member.index, {}).get(key, 0)
-        reused = np.arange(len(windows)) % reuse != 0
-        windows[reused] = (windows[reused] - ramp) & 0xFFFFFFFF
+        if ramp:
+            first = windows[::reuse].copy()
+            windows -= ramp
+            windows &= 0xFFFFFFFF
+            windows[::reuse] = first
     return matched
 
 
