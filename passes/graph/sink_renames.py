@@ -23,6 +23,7 @@ from xdsl.pattern_rewriter import (
     PatternRewriteWalker,
     RewritePattern,
 )
+from xdsl.traits import IsTerminator
 
 from comet.dialects.compound import (
     CastOp,
@@ -58,7 +59,8 @@ class SinkRenamesPass(ModulePass):
     Before: `map`, `cast`, `reduce` or `contract` of a renamed computed value. After:
     the same op of the value itself, and a rename of its result. An op stays where
     another of its dimensions has the old name, as the scores of queries and keys of one
-    sequence do. Functions with shardings stay, since these name dimensions.
+    sequence do, and where its result is returned. Functions with shardings stay, since
+    these name dimensions.
     """
 
     name = "sink-renames"
@@ -75,10 +77,11 @@ def names_below(op: Operation) -> Names | None:
     Return the names before a rename that `op` can compute under, by those after it.
 
     None if no operand is a rename of a computed value, if another operand with a new
-    name is no such rename, or if an old name is that of another dimension of `op`.
+    name is no such rename, if an old name is that of another dimension of `op`, or if
+    the result is returned: kernels store results under their own names.
     """
     renames = [rename for value in op.operands if (rename := _rename_of(value))]
-    if not isinstance(op, COMPUTING) or not renames:
+    if not isinstance(op, COMPUTING) or not renames or _is_returned(op):
         return None
     old = _old_names(renames[0])
     for value in op.operands:
@@ -88,6 +91,11 @@ def names_below(op: Operation) -> Names | None:
             return None
     taken = set(iteration_dims(op)) & set(old.values())
     return None if taken else old
+
+
+def _is_returned(op: Operation) -> bool:
+    uses = (use.operation for result in op.results for use in result.uses)
+    return any(user.has_trait(IsTerminator) for user in uses)
 
 
 def _rename_of(value: SSAValue) -> RenameOp | None:

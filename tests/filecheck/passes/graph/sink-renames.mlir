@@ -18,7 +18,8 @@ func.func @scores(%x: tensor<4x8xf32, #compound.dims<M, D>>, %w: tensor<8x6xf32,
 // CHECK-NEXT:   %k_1 = compound.rename %k : tensor<4x6xf32, #compound.dims<M, E>> -> tensor<4x6xf32, #compound.dims<N, E>>
 // CHECK-NEXT:   %s = compound.contract %q, %k_1
 
-// Both operands are renamed alike; a reduction keeps what it reduces.
+// Both operands are renamed alike; a reduction keeps what it reduces; what is returned
+// is computed under its own names.
 
 func.func @alike(%x: tensor<4x8xf32, #compound.dims<M, D>>) -> tensor<8xf32, #compound.dims<E>> {
   %h = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<M, D>>
@@ -27,13 +28,15 @@ func.func @alike(%x: tensor<4x8xf32, #compound.dims<M, D>>) -> tensor<8xf32, #co
   %b = compound.rename %m : tensor<8xf32, #compound.dims<D>> -> tensor<8xf32, #compound.dims<E>>
   %s = compound.map sub %a, %b : tensor<4x8xf32, #compound.dims<N, E>>, tensor<8xf32, #compound.dims<E>> -> tensor<4x8xf32, #compound.dims<N, E>>
   %r = compound.reduce add %s : tensor<4x8xf32, #compound.dims<N, E>> -> tensor<8xf32, #compound.dims<E>>
-  func.return %r : tensor<8xf32, #compound.dims<E>>
+  %y = compound.map exp %r : tensor<8xf32, #compound.dims<E>> -> tensor<8xf32, #compound.dims<E>>
+  func.return %y : tensor<8xf32, #compound.dims<E>>
 }
 
 // CHECK-LABEL: func.func @alike
 // CHECK:        %s = compound.map sub %h, %m : tensor<4x8xf32, #compound.dims<M, D>>, tensor<8xf32, #compound.dims<D>>
 // CHECK-NEXT:   %r = compound.reduce add %s : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<8xf32, #compound.dims<D>>
 // CHECK-NEXT:   %r_1 = compound.rename %r : tensor<8xf32, #compound.dims<D>> -> tensor<8xf32, #compound.dims<E>>
+// CHECK-NEXT:   %y = compound.map exp %r_1
 
 // These stay: of an argument; with an operand that is not renamed; with the old name.
 
