@@ -21,7 +21,7 @@ from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import views
 
-Bytes: TypeAlias = "int | NDArray[np.int64]"
+Bytes: TypeAlias = "int | NDArray[np.int64] | NDArray[np.float64]"
 """A number of bytes, or an array with one for each candidate."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain, permutations, takewhile
-from math import factorial, prod
+from math import factorial, isqrt, prod
 from typing import TypeAlias
 
 import numpy as np
@@ -353,7 +353,8 @@ class FactorSpace:
 @cache
 def divisors(extent: int) -> tuple[int, ...]:
     """Return all divisors of an extent, smallest first."""
-    return tuple(n for n in range(1, extent + 1) if extent % n == 0)
+    small = [n for n in range(1, isqrt(extent) + 1) if extent % n == 0]
+    return tuple(small) + tuple(extent // n for n in reversed(small) if n * n != extent)
 
 
 def _around(parent: Mapping[int, Tile], tile: Tile) -> set[int]:

@@ -206,21 +206,25 @@ class Template:
 
 
 class Candidates:
-    """A template with many choices of factors at once."""
+    """
+    A template with many choices of factors at once.
+
+    Products of factors are floating-point numbers: integers would wrap around.
+    """
 
     def __init__(self, template: Template, values: Values):
         self.template = template
-        self.values = values
-        self.cuts: dict[Block, dict[str, NDArray[np.int64]]] = {}
+        self.values = {key: array.astype(np.float64) for key, array in values.items()}
+        self.cuts: dict[Block, dict[str, NDArray[np.float64]]] = {}
         """How many tiles each dimension is cut into by the nodes around a block."""
         for block, nodes in template.above.items():
-            cuts: dict[str, NDArray[np.int64]] = {}
+            cuts: dict[str, NDArray[np.float64]] = {}
             for node in nodes:
                 for dim, factor in self.factors(node).items():
                     cuts[dim] = cuts[dim] * factor if dim in cuts else factor
             self.cuts[block] = cuts
 
-    def factors(self, node: TemporalOp) -> dict[str, NDArray[np.int64]]:
+    def factors(self, node: TemporalOp) -> dict[str, NDArray[np.float64]]:
         """Return the factor of each dimension that `node` loops over."""
         key, known = self.template.keys[node], self.template.extents[node]
         return {d: f for (k, d), f in self.values.items() if k == key and d in known}
@@ -266,9 +270,7 @@ class Candidates:
                 looped = [loop for node in nodes for loop in self.factors(node).items()]
                 loops = {letters[dim]: factor for dim, factor in looped}
                 for dim in set(problem.operation[entry.tag].dims) & set(loops):
-                    factors[tile.index, position, 0, dim] = loops[dim].astype(
-                        np.float64
-                    )
+                    factors[tile.index, position, 0, dim] = loops[dim]
             if tile.is_leaf:
                 innermost = owners[tile.index, tile.leaf.operation][-1]
                 cuts = self.cuts[innermost.body.block]
@@ -313,13 +315,13 @@ def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
 
 
 def _steps(
-    leaf: Leaf, problem: Problem, cuts: Mapping[str, NDArray[np.int64]]
+    leaf: Leaf, problem: Problem, cuts: Mapping[str, NDArray[np.float64]]
 ) -> dict[StepKey, NDArray[np.float64]]:
     """Return the sizes of a leaf's tiles, for the dimensions that its operation has."""
     relevant = set(problem.operation[leaf.operation].dims)
     sizes = {"": dict(leaf.primitive), **leaf.steps}
     return {
-        (leaf.index, tensor, dim): np.maximum(1, size // cuts[dim]).astype(np.float64)
+        (leaf.index, tensor, dim): np.maximum(1, size // cuts[dim])
         for tensor, dims in sizes.items()
         for dim, size in dims.items()
         if dim in relevant and dim in cuts

@@ -167,8 +167,8 @@ def test_ranks_share_the_first_dimension_that_they_divide(
 def test_a_dimension_that_ranks_would_scatter_is_rejected_with_others(name: str):
     pipeline = f"{H200X8},triton-distributed{{ranks=2}}"
     message = (
-        "ranks that split N need collective.scatter of %h1, which GPUs do not carry "
-        "out; use dim=M or dim=D or dim=H"
+        "ranks that split N need collective.scatter of %k, which GPUs do not carry "
+        "out; use dim=M or dim=D or dim=H or dim=E or dim=G or dim=F"
     )
     with pytest.raises(PassFailedException, match=message):
         run_passes(parse_module(GRAPHS[name]), pipeline)
