@@ -138,6 +138,11 @@ class Node:
             raise self.fail(
                 f"the field '{key}' must hold plain values, no lists or mappings", key
             )
+        # Others would become bytes, not text, where MLIR writes and reads them.
+        if not (value.isascii() and value.isprintable()):
+            raise self.fail(
+                f"the field '{key}' is {ascii(value)[:40]}; write printable ASCII", key
+            )
         return value
 
     def digits(self, text: str, what: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -101,11 +101,13 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     """
     Give the nodes of `func` the loops of `plan`; a node without an entry gets none.
 
-    Raises PassFailedException if an entry fits no node, a factor does not divide (on
-    accelerators), a body cannot be split along a loop, or a tile does not fit (on
-    accelerators; `finish_kernels` checks the kernels of a GPU).
+    Raises PassFailedException if a node has programs of the launch grid already, an
+    entry fits no node, a factor does not divide (on accelerators), a body cannot be
+    split along a loop, or a tile does not fit (on accelerators; `finish_kernels` checks
+    the kernels of a GPU).
     """
     nodes = plan_nodes(func)
+    _check_unmapped(nodes.values())
     for entry in plan:
         _check_entry(entry, nodes)
     entries = {entry.name: entry for entry in plan}
@@ -133,6 +135,15 @@ def _check_capacity(func: FuncOp, system: SystemOp) -> None:
             f"tile: {describe_overflow(found, system)}: raise the factors above "
             f"{found.level}, or fuse less"
         )
+
+
+def _check_unmapped(nodes: Iterable[NodeOp]) -> None:
+    for node in nodes:
+        if isinstance(node, SpatialOp) and node.programs is not None:
+            raise PassFailedException(
+                f"tile: @{node.node_name} has programs of the launch grid, which hold "
+                "for its present loops; run tile before map-grid"
+            )
 
 
 def _check_entry(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> None:
