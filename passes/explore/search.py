@@ -28,8 +28,13 @@ from comet.passes.schedule.tile.exact import Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.search import Cost, Found, Goal
 
-FIRST_TIME = 0.5
-"""Seconds that each structure gets before any gets more."""
+FIRST_PATIENCE = 50_000
+"""
+The work of the search in each structure before any gets more.
+
+It takes about a second. A limit in seconds would make the answer depend on the load of
+the machine.
+"""
 
 
 @dataclass(frozen=True)
@@ -154,8 +159,8 @@ class Exploration:
                 break
             item = Item(structure, self.goal.order(structure.bound)[0])
             self.items.append(item)
-            self._explore(item, FIRST_TIME, end)
-        patience = FIRST_TIME
+            self._explore(item, FIRST_PATIENCE, end)
+        patience = FIRST_PATIENCE
         while (left := self._open()) and monotonic() < end:
             patience *= 4
             for item in left:
@@ -194,8 +199,8 @@ class Exploration:
             item.finished = True
         return item.finished
 
-    def _explore(self, item: Item, patience: float, end: float) -> None:
-        """Search in one structure for some seconds, or until nothing is open."""
+    def _explore(self, item: Item, patience: int, end: float) -> None:
+        """Search in one structure with some patience, or until nothing is open."""
         if self._closed(item) or monotonic() >= end:
             return
         if (space := self._realise(item)) is None or self._closed(item):
@@ -205,7 +210,8 @@ class Exploration:
             self.goal,
             ceiling=self.objective,
             tolerance=self.tolerance,
-            deadline=min(end, monotonic() + patience),
+            deadline=end,
+            patience=patience,
         )
         try:
             search.run()

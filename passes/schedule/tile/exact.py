@@ -30,6 +30,9 @@ from comet.passes.search import Found, Goal
 AT_ONCE = 50_000
 """About how many parts are made at once."""
 
+AT_LEAST = 200
+"""An array of parts takes about as long as this many more parts would."""
+
 Floors: TypeAlias = tuple[tuple[frozenset[Key], float, float], ...]
 """For keys that are all open: by how much they raise latency and energy at least."""
 
@@ -46,15 +49,19 @@ class BranchAndBound(ABC):
     """Parts are closed that cannot be better by more than this fraction."""
     deadline: float = inf
     """When to stop, on the monotonic clock."""
+    patience: float = inf
+    """The most `work`: unlike a deadline, it is the same on every machine."""
     floors: Floors = ()
     least: float = field(default=inf, init=False)
     """The least bound of the parts that were closed without being priced."""
     bounded: int = field(default=0, init=False)
     """Parts whose bound was computed."""
+    work: int = field(default=0, init=False)
+    """Parts that were bounded or priced, and AT_LEAST for each array of them."""
     evaluated: int = field(default=0, init=False)
     """Plans that were priced."""
     stopped: bool = field(default=False, init=False)
-    """Whether the time was up before all was closed."""
+    """Whether the time or the patience was up before all was closed."""
 
     @property
     def lower_bound(self) -> float:
@@ -66,7 +73,7 @@ class BranchAndBound(ABC):
         """Lower the ceiling to the least value of `parts`, which are plans."""
 
     def run(self) -> None:
-        """Search until nothing is open, or the time is up."""
+        """Search until nothing is open, or the time or the patience is up."""
         whole = self.space.whole
         if self.space.is_plan(whole):
             self.leaf(whole)
@@ -83,6 +90,7 @@ class BranchAndBound(ABC):
             self.goal.model,
         )
         self.bounded += parts.count
+        self.work += AT_LEAST + parts.count
         for keys, cycles, spent in self.floors:
             if not keys & known:
                 latency, energy = latency + cycles, energy + spent
@@ -109,10 +117,11 @@ class BranchAndBound(ABC):
         """
         Yield the parts of `parts` that are open; take those that are plans.
 
-        When the time is up the others keep `least`, the lowest bound of `parts`.
+        When the search has to stop, the others keep `least`, the lowest bound of
+        `parts`.
         """
         for child in self.space.cut(parts):
-            if monotonic() > self.deadline:
+            if self.work > self.patience or monotonic() > self.deadline:
                 self.stopped = True
                 self.least = min(self.least, least)
                 return
@@ -153,7 +162,7 @@ class Exact(BranchAndBound):
     best: Found[TilePlan] | None = None
 
     def run(self) -> None:
-        """Search until nothing is open, or the time is up."""
+        """Search until nothing is open, or the time or the patience is up."""
         keys = tuple(key for nest in self.space.nests for key in nest.keys)
         self.space = replace(self.space, keys=keys)
         self._factors = Factors(self.space.template, self.goal)
@@ -184,10 +193,12 @@ class Exact(BranchAndBound):
         """Return by how much the loops of one nest raise the bound at least."""
         if goal.objective != self.goal.objective and self.goal.objective != "edp":
             return 0.0
-        search = Relaxed(nest, goal, deadline=self.deadline)
+        left = self.patience - self.work
+        search = Relaxed(nest, goal, deadline=self.deadline, patience=left)
         base = float(search.bounds(nest.whole)[0])
         search.run()
         self.bounded += search.bounded
+        self.work += search.work
         raised = search.lower_bound - base
         return raised if 0 < raised < inf else 0.0
 
@@ -201,6 +212,7 @@ class Exact(BranchAndBound):
         hardware, mappings = self.space.template.hardware, self.space.mappings(parts)
         prices = price_many(mappings, hardware, self.goal.model)
         self.evaluated += parts.count
+        self.work += AT_LEAST + parts.count
         first, second = (
             np.broadcast_to(figure, parts.count)
             for figure in self.goal.rank(prices.latency, prices.energy)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import count
 from math import inf
 
 import numpy as np
@@ -12,6 +13,7 @@ from tile_trees import fused, only_function
 from comet.cost.accelerator.model import price_many
 from comet.cost.estimate import ModelName as Model
 from comet.dialects.arch import attached_system
+from comet.passes.schedule.tile import exact
 from comet.passes.schedule.tile.accelerator import search
 from comet.passes.schedule.tile.exact import Exact
 from comet.passes.schedule.tile.factor_space import FactorSpace, Parts, divisors
@@ -119,6 +121,24 @@ def test_what_is_unfinished_has_a_lower_bound():
     assert whole.best is not None
     assert 0 < stopped.lower_bound <= whole.ceiling
     assert whole.lower_bound == whole.ceiling
+
+
+def test_patience_is_work_and_not_time(monkeypatch: pytest.MonkeyPatch):
+    """A search that does half of the work stops where it does on any machine."""
+    space = FactorSpace.of(template_of(*TREES[0]))
+    whole = Exact(space, Goal())
+    whole.run()
+    half = [Exact(space, Goal(), patience=whole.work // 2) for _ in range(2)]
+    half[0].run()
+    clock = count()  # each look at the clock takes a second
+    monkeypatch.setattr(exact, "monotonic", clock.__next__)
+    half[1].run()
+    first, second = ((one.work, one.evaluated, one.lower_bound) for one in half)
+    assert first == second
+    for one in half:
+        assert one.stopped
+        assert one.work < whole.work
+        assert 0 < one.lower_bound <= whole.ceiling
 
 
 def test_a_tolerance_closes_what_is_little_better():
