@@ -14,8 +14,7 @@ import torch
 from comet.runtime.check import (
     CheckResult,
     as_tuple,
-    expected,
-    judged,
+    compare,
     random_inputs,
     to_float64,
 )
@@ -222,12 +221,12 @@ def check_ranks(path: str, seed: int, epochs: int, run: Run) -> CheckResult:
     results = [
         result
         for epoch in range(epochs)
-        for result in _judged(program, host.drawn(epoch), ranks, epoch, seconds)
+        for result in _compared(program, host.drawn(epoch), ranks, epoch, seconds)
     ]
     return max(results, key=lambda result: result.excess)
 
 
-def _judged(
+def _compared(
     program: RankProgram,
     inputs: Sequence[torch.Tensor],
     ranks: Sequence[Epochs],
@@ -236,11 +235,11 @@ def _judged(
 ) -> list[CheckResult]:
     """Compare what all ranks computed in one launch with the reference."""
     PROGRESS.enter(f"the reference of launch {epoch + 1} in numpy")
-    references = expected(program, inputs)
-    return [
-        judged(torch.tensor(whole), reference, output, seconds)
-        for index, (output, reference) in enumerate(
-            zip(program.outputs, references, strict=True)
-        )
-        for whole in joined([rank[epoch][index] for rank in ranks], output)
+    copies = [
+        [
+            torch.tensor(whole)
+            for whole in joined([rank[epoch][index] for rank in ranks], output)
+        ]
+        for index, output in enumerate(program.outputs)
     ]
+    return compare(program, inputs, copies, seconds)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from comet.runtime import Program, Tensor, expect_tensor
-from comet.runtime.check import check, random_inputs, relative_error, tolerance
+from comet.runtime.check import check, compare, random_inputs, relative_error, tolerance
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 MATRIX = Tensor((3, 4), "float32", terms=16, rounding=2.0**-20)
@@ -65,6 +65,25 @@ def test_error_is_relative_to_the_element_or_to_the_rms():
 
 def test_tolerance_is_a_multiple_of_the_rounding():
     assert tolerance(MATRIX) == 4 * 2.0**-20
+
+
+@pytest.mark.parametrize("error", [2e-3, 5e-2])
+def test_tolerance_of_a_sum_that_nearly_cancels(error: float):
+    """The reference itself moves when an input is off by one rounding to f16."""
+    half = Tensor((2,), "float16", rounding=2.0**-10)
+    cancelling = torch.tensor([1.0, -0.998])
+
+    def launch(x: torch.Tensor) -> torch.Tensor:
+        return x.sum().reshape(1) * (1 + error / 0.002)
+
+    def reference(x: Array) -> Array:
+        return x.sum().reshape(1)
+
+    output = replace(half, shape=(1,))
+    sums = Program(launch, reference, (half,), (output,))
+    (result,) = compare(sums, [cancelling], [[launch(cancelling)]], 0.0)
+    assert result.max_error > tolerance(output)
+    assert result.ok == (error == 2e-3)
 
 
 @pytest.mark.parametrize("shifts", [(0.0, 1e-4), (1e-4, 0.0)])
