@@ -8,6 +8,7 @@ own rank, next rank, and so on, so that ranks do not all access the same peer at
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
@@ -189,16 +190,22 @@ def in_receive_buffer(
 
 
 def wait_for(
-    scope: Scope, channel: Channel, flags: Flags, arrivals: int, source: SSAValue | None
+    scope: Scope,
+    channel: Channel,
+    flags: Flags,
+    names: Mapping[str, str],
+    arrivals: int,
+    source: SSAValue | None,
 ) -> None:
     """
     Wait until the blocks that the current slices touch are there.
 
     They come from a source, or from all. There are so many `arrivals` in each epoch.
+    `names` are the node's dimensions, by those of the channel.
     """
     ranks = ranks_of(scope)
     target = ranks.awaited(arrivals)
-    scope, flag = _flag_touched(scope, channel, flags, source)
+    scope, flag = _flag_touched(scope, channel, flags, names, source)
     pointer = flags.pointer
     if flag is not None:
         pointer = scope.insert(tl.AddPtrOp(pointer, flag))
@@ -211,7 +218,11 @@ def wait_for(
 
 
 def _flag_touched(
-    scope: Scope, channel: Channel, flags: Flags, source: SSAValue | None
+    scope: Scope,
+    channel: Channel,
+    flags: Flags,
+    names: Mapping[str, str],
+    source: SSAValue | None,
 ) -> tuple[Scope, SSAValue | None]:
     """
     Return the flag of the block that the current slices touch, None for number 0.
@@ -221,7 +232,7 @@ def _flag_touched(
     flag, extents = source, extents_of(channel.type.message)
     for block in flags.type.blocks:
         size = block_extent(extents[block.dim], block.factor)
-        inner, index = _block_touched(scope, block.dim, size, block.factor)
+        inner, index = _block_touched(scope, names[block.dim], size, block.factor)
         if inner is not scope and flag is not None and flag is not source:
             flag.name_hint = "flag"
         scope = inner

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.compound import RenameOp
+from comet.dialects.compound.dims import names_of
 from comet.dialects.dataflow import WaitOp
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.rank_loops import source_loops
-from comet.passes.triton.lower_to_triton.buffers import Buffer, Received
+from comet.dialects.schedule.node import outside
+from comet.passes.triton.lower_to_triton.buffers import Buffer, Flags, Received
 from comet.passes.triton.lower_to_triton.channels import (
     from_all,
     from_owner,
@@ -30,9 +35,33 @@ def lower_wait(op: WaitOp, scope: Scope) -> None:
         source = ranks_of(scope).rank
     elif isinstance(view := found[0], Received) and view.gather in scope.owners:
         source = scope.owners[view.gather].rank
-    wait_for(scope, channel, flags, op.arrivals.value.data, source)
+    for names in _namings(op.views, flags):
+        wait_for(scope, channel, flags, names, op.arrivals.value.data, source)
     for awaited, view in zip(op.awaited, found, strict=True):
         scope.values[awaited] = known(scope, awaited, view)
+
+
+def _namings(views: Sequence[SSAValue], flags: Flags) -> list[dict[str, str]]:
+    """Return what views call the dimensions of the flags' blocks, each naming once."""
+    found: list[dict[str, str]] = []
+    for names in map(_names_in, views):
+        named = {b.dim: names.get(b.dim, b.dim) for b in flags.type.blocks}
+        if named not in found:
+            found.append(named)
+    return found
+
+
+def _names_in(view: SSAValue) -> dict[str, str]:
+    """Return the name of each dimension in a view, by that in what it is a view of."""
+    value = outside(view)
+    match value.owner:
+        case RenameOp(input=renamed) as rename:
+            names = _names_in(renamed)
+            return {dim: rename.renaming[name] for dim, name in names.items()}
+        case WaitOp() as wait:
+            return _names_in(wait.views[wait.awaited.index(value)])
+        case _:
+            return {dim: dim for dim in names_of(value)}
 
 
 def _check_wait(op: WaitOp) -> None:

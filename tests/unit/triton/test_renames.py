@@ -79,3 +79,28 @@ def test_kernels_read_views_along_every_axis(tmp_path: Path):
     sources = {name: emitted(text, ONE_GPU) for name, text in PROGRAMS.items()}
     reports = check_all(sources, tmp_path)
     assert [name for name, report in reports.items() if not report["ok"]] == []
+
+
+MN, RN = (tensor({rows: 4, "N": 32}) for rows in "MR")
+RENAMED_RECEIVED = f"""
+    func.func @main(%x: {MN}) -> {RN} {{
+      %e = compound.map exp %x : {MN} -> {MN}
+      %r = compound.rename %e : {MN} -> {RN}
+      %y = compound.map tanh %r : {RN} -> {RN}
+      func.return %y : {RN}
+    }}"""
+"""Every rank computes rows M, and reads all of them as R."""
+
+
+@pytest.mark.parametrize("pattern", ["push", "pull"])
+def test_blocks_are_awaited_under_their_name_in_the_consumer(
+    pattern: str, tmp_path: Path
+):
+    passes = (
+        "select-ranks{ranks=2},decompose,distribute{dim=M axes=rank},"
+        "insert-collectives,fuse{between=auto},tile,outline-kernels,"
+        f'bsp-to-dataflow{{pattern={pattern} blocks="M=2"}},lower-channels,verify-sync,'
+        "lower-to-triton"
+    )
+    source = emitted(RENAMED_RECEIVED, f"{hardware('h200x8.yaml')},{passes}")
+    assert check_all({pattern: source}, tmp_path)[pattern]["ok"]
