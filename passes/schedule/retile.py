@@ -109,7 +109,7 @@ def _retile_fold(op: FoldOp) -> None:
 def _collective_extents(op: CollectiveOp) -> dict[str, int]:
     """Return the extents after a collective: its dimension grows or shrinks."""
     extents, size = extents_of(op.input), op.group_size
-    if isinstance(op, AllGatherOp) and (whole := _unscattered(op)) is not None:
+    if isinstance(op, AllGatherOp) and (whole := unscattered(op)) is not None:
         return extents_of(whole)
     if isinstance(op, AllGatherOp | GatherOp):
         extents[op.dim.data] = extents.get(op.dim.data, 1) * size
@@ -121,7 +121,7 @@ def _collective_extents(op: CollectiveOp) -> dict[str, int]:
     return extents
 
 
-def _unscattered(op: AllGatherOp) -> SSAValue | None:
+def unscattered(op: AllGatherOp) -> SSAValue | None:
     """Return the value whose shards `op` concatenates again, None for other values."""
     before = op.input.owner
     if not isinstance(before, ReduceScatterOp):

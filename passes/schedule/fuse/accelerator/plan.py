@@ -9,10 +9,10 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
-from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective import AllGatherOp, CollectiveOp, GatherOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
 from comet.dialects.compound import ContractOp, FillOp, IndexOp, RenameOp
-from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.analysis.padding import is_border, is_resizing
@@ -33,6 +33,7 @@ from comet.passes.schedule.fuse.program import Program, read_program
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.node_names import name_nodes
+from comet.passes.schedule.retile import unscattered
 from comet.passes.schedule.tile_tree import (
     Aliases,
     Leaf,
@@ -147,6 +148,22 @@ def _check_ops(func: FuncOp) -> None:
             raise PassFailedException(
                 f"fuse: '{op.name}' is at no level; run place-collectives first"
             )
+        if isinstance(op, AllGatherOp | GatherOp):
+            _check_gather(op)
+
+
+def _check_gather(op: AllGatherOp | GatherOp) -> None:
+    """Raise PassFailedException unless the shards that a gather joins are equal."""
+    if isinstance(op, AllGatherOp) and unscattered(op) is not None:
+        return
+    dim = op.dim.data
+    whole, shard = extents_of(op.result)[dim], extents_of(op.input).get(dim, 1)
+    if whole != shard * op.group_size:
+        raise PassFailedException(
+            f"fuse: '{op.name}' joins {op.group_size} shards of {shard} along {dim}, "
+            f"which has {whole}, and instances of an accelerator have equal shards; "
+            f"distribute {dim} over axes that divide it, or pad it"
+        )
 
 
 def _check_results(program: Program) -> None:

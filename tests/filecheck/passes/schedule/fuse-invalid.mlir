@@ -147,3 +147,20 @@ func.func @resized(%x: tensor<4x3xf16, #compound.dims<M, N>>) -> tensor<4xf16, #
 }
 
 // CHECK: fuse: 'compound.slice' of @resized changes the extents of a value inside the function, and accelerators read and write whole tensors; pad arguments and slice results only
+
+// -----
+
+collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
+
+func.func @unequal_shards(%x: tensor<3x4xf16, #compound.dims<M, N>>) -> tensor<3x4xf16, #compound.dims<M, N>> {
+  %y = collective.spmd on @edge ins(%x : tensor<3x4xf16, #compound.dims<M, N>>) sharded [{M = ["cx"]}] outs(tensor<3x4xf16, #compound.dims<M, N>>) sharded [{}] {
+  ^bb0(%x_1: tensor<2x4xf16, #compound.dims<M, N>>):
+    %e = compound.map exp %x_1 : tensor<2x4xf16, #compound.dims<M, N>> -> tensor<2x4xf16, #compound.dims<M, N>>
+    %g = collective.all_gather "M" %e on @edge ["cx"] from "GB" to "GB" : tensor<2x4xf16, #compound.dims<M, N>> -> tensor<3x4xf16, #compound.dims<M, N>>
+    %z = compound.map exp %g : tensor<3x4xf16, #compound.dims<M, N>> -> tensor<3x4xf16, #compound.dims<M, N>>
+    collective.yield %z : tensor<3x4xf16, #compound.dims<M, N>>
+  }
+  func.return %y : tensor<3x4xf16, #compound.dims<M, N>>
+}
+
+// CHECK: fuse: 'collective.all_gather' joins 2 shards of 2 along M, which has 3, and instances of an accelerator have equal shards; distribute M over axes that divide it, or pad it
