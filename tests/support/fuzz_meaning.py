@@ -228,16 +228,14 @@ class Rounding(Interpreter):
         Return the value with a rounding error of its type.
 
         A sum whose terms are together beyond the largest value may overflow in some
-        order, so it is infinite.
+        order, to either side, so it is no number unless it is infinite in every order.
         """
         precision = self.precision or PRECISIONS[str(element_type_of(result))]
         rounded = self.rounded(value, precision)
         if (terms := self._magnitudes(result)) is None:
             return rounded
-        return replace(
-            rounded,
-            data=np.where(terms.data > precision.most, np.inf, rounded.data),
-        )
+        lost = (terms.data > precision.most) & np.isfinite(rounded.data)
+        return replace(rounded, data=np.where(lost, np.nan, rounded.data))
 
     def _magnitudes(self, result: SSAValue) -> Tensor | None:
         """Return the sum of the magnitudes of the terms of a sum; None of no sum."""

@@ -118,6 +118,20 @@ def test_a_sum_may_overflow_in_some_order() -> None:
     assert sensitivity(module, "main", [[np.array(terms) / 8]]) < 0.05
 
 
+def test_an_overflow_has_the_sign_of_its_product() -> None:
+    type_ = "tensor<2xf32, #compound.dims<M>>"
+    text = f"""
+    func.func @main(%x: {type_}) -> {type_} {{
+      %large = compound.fill 3.0e+38 : {type_}
+      %product = compound.contract %x, %large : {type_}, {type_} -> {type_}
+      %least = compound.map min %x, %product : {type_}, {type_} -> {type_}
+      func.return %least : {type_}
+    }}"""
+    module = parse_module(text)
+    assert sensitivity(module, "main", [[np.array([1.0, -2.0])]]) == math.inf
+    assert sensitivity(module, "main", [[np.array([1.0, 2.0])]]) < 0.05
+
+
 MAXIMUM = """
 !x = tensor<4x6xf32, #compound.dims<M, K>>
 !m = tensor<4xf32, #compound.dims<M>>
