@@ -83,7 +83,7 @@ class ReferencePrinter:
 
     def _assign(self, op: Operation) -> None:
         text = self._expression(op)
-        if isinstance(op, compound.CastOp | compound.RenameOp) and not _is_cut(op):
+        if isinstance(op, compound.CastOp | compound.RenameOp) and not _reshapes(op):
             self._variables[op.result] = text
             return
         name = self._bind(op.results[0])
@@ -113,7 +113,7 @@ class ReferencePrinter:
                 names = names_of(op.result)
                 operands = [self._broadcast(value, names) for value in op.inputs]
                 return MAP_TEXT[op.kind.data].format(*operands)
-            case compound.RenameOp() if _is_cut(op):
+            case compound.RenameOp() if _reshapes(op):
                 shape = ", ".join(map(str, extents_of(op.result).values()))
                 return f"{self._variables[op.input]}.reshape({shape})"
             case compound.CastOp() | compound.RenameOp():
@@ -121,7 +121,11 @@ class ReferencePrinter:
             case compound.PadOp():
                 return _padded(op, self._variables[op.input])
             case compound.SliceOp():
-                return f"{self._variables[op.input]}{_first(extents_of(op.result))}"
+                return f"{self._variables[op.input]}{_taken(op)}"
+            case compound.ConcatOp():
+                axis = names_of(op.result).index(op.dim.data)
+                operands = tuple_of([self._variables[value] for value in op.inputs])
+                return f"np.concatenate({operands}, axis={axis})"
             case compound.FillOp():
                 return _filled(op)
             case compound.IndexOp():
@@ -165,9 +169,9 @@ class ReferencePrinter:
         return f"{text}[{index}]"
 
 
-def _is_cut(op: Operation) -> bool:
-    """Whether `op` splits one axis into two; other views are the same array."""
-    return isinstance(op, compound.RenameOp) and op.cut is not None
+def _reshapes(op: Operation) -> bool:
+    """Whether `op` splits or merges axes; other renames are the same array."""
+    return isinstance(op, compound.RenameOp) and op.reshapes
 
 
 def _padded(op: compound.PadOp, operand: str) -> str:
@@ -182,6 +186,16 @@ def _padded(op: compound.PadOp, operand: str) -> str:
 def _first(extents: Mapping[str, int]) -> str:
     """Return the index of the first positions along every axis."""
     return f"[{', '.join(f':{extent}' for extent in extents.values())}]"
+
+
+def _taken(op: compound.SliceOp) -> str:
+    """Return the index of the positions that a slice takes along every axis."""
+    firsts = op.offsets
+    ranges = [
+        f"{firsts.get(dim) or ''}:{firsts.get(dim, 0) + extent}"
+        for dim, extent in extents_of(op.result).items()
+    ]
+    return f"[{', '.join(ranges)}]"
 
 
 def _number(value: float) -> str:

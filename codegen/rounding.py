@@ -24,6 +24,7 @@ from comet.dialects.compound import MapKind, ReduceKind
 from comet.dialects.compound.dims import element_type_of, extents_of
 
 EXACT = (
+    compound.ConcatOp,
     compound.ExtentOp,
     compound.IndexOp,
     compound.PadOp,

@@ -211,22 +211,36 @@ def _(op: compound.SliceOp, states: States) -> State:
     return _resized(op, states)
 
 
-def _resized(op: compound.PadOp | compound.SliceOp, states: States) -> State:
+@transfer.register
+def _(op: compound.ConcatOp, states: States) -> State:
+    return _resized(op, states)
+
+
+def _resized(
+    op: compound.PadOp | compound.SliceOp | compound.ConcatOp, states: States
+) -> State:
     """Return the state of `op`, which other extents do not change."""
     _reject_partials(op, states)
-    state, after = states[op.input], extents_of(op.result)
-    for axis, dim in state.sharded.items():
-        if extents_of(op.input)[dim] != after[dim]:
-            raise VerifyException(
-                f"'{op.name}' op resizes {dim}, which is split over axis '{axis}'; "
-                "resize the whole value"
-            )
+    state, after = _joined(op, op.operands, states), extents_of(op.result)
+    for value in op.operands:
+        for axis, dim in states[value].sharded.items():
+            if extents_of(value)[dim] != after[dim]:
+                raise VerifyException(
+                    f"'{op.name}' op resizes {dim}, which is split over axis '{axis}'; "
+                    "resize the whole value"
+                )
     return replace(state, uniform=False)
 
 
 @transfer.register
 def _(op: compound.RenameOp, states: States) -> State:
     state = states[op.input]
+    for axis, dim in state.sharded.items():
+        if dim in op.merged[1:]:
+            raise VerifyException(
+                f"'{op.name}' op merges {dim}, which is split over axis '{axis}'; "
+                "merge the whole dimension"
+            )
     renamed = {axis: op.renaming[dim] for axis, dim in state.sharded.items()}
     return replace(state, sharded=renamed)
 

@@ -24,13 +24,14 @@ from comet.dialects.compound.fold import FoldOp, YieldOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MAP_ARITY, MapKind, MapKindAttr, MapOp
 from comet.dialects.compound.named import named_ops
-from comet.dialects.compound.pad import PaddingAttr, PadOp, SliceOp
+from comet.dialects.compound.pad import ConcatOp, PaddingAttr, PadOp, SliceOp
 from comet.dialects.compound.rename import RenameOp
 
 __all__ = [
     "MAP_ARITY",
     "CastOp",
     "Compound",
+    "ConcatOp",
     "ContractOp",
     "ExtentOp",
     "FillOp",
@@ -58,6 +59,7 @@ Compound = Dialect(
         RenameOp,
         PadOp,
         SliceOp,
+        ConcatOp,
         FillOp,
         ExtentOp,
         IndexOp,

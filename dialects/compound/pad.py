@@ -1,21 +1,32 @@
-"""Padded extents: `pad` writes a number to the end of dimensions, `slice` drops it."""
+"""Other extents: `pad` adds to the end, `slice` takes a part, `concat` joins parts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
-from xdsl.dialects.builtin import ArrayAttr, FloatData, IntAttr, StringAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
+from xdsl.dialects.builtin import (
+    I64,
+    ArrayAttr,
+    FloatData,
+    IntAttr,
+    IntegerAttr,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     param_def,
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -170,22 +181,57 @@ class PadOp(IRDLOperation):
 @irdl_op_definition
 class SliceOp(IRDLOperation):
     """
-    Take the first positions of the dimensions in which the result is smaller.
+    Take neighbouring positions of one dimension: the first, and how many.
+
+    Without a dimension, take the first positions of each that gets smaller.
 
     ```mlir
-    %a = compound.slice %b : tensor<4x8xf32, #compound.dims<M, N>>
+    %a = compound.slice %b "N" [2, 3] : tensor<4x8xf32, #compound.dims<M, N>>
         -> tensor<4x3xf32, #compound.dims<M, N>>
+    %c = compound.slice %b : tensor<4x8xf32, #compound.dims<M, N>>
+        -> tensor<2x3xf32, #compound.dims<M, N>>
     ```
     """
 
     name = "compound.slice"
+    dim = opt_prop_def(StringAttr)
+    offset = opt_prop_def(IntegerAttr[I64])
+    size = opt_prop_def(IntegerAttr[I64])
     input = operand_def()
     result = result_def()
     traits = traits_def(Pure())
-    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
+    assembly_format = (
+        "$input ($dim^ `[` $offset `,` $size `]`)? attr-dict "
+        "`:` type($input) `->` type($result)"
+    )
 
-    def __init__(self, input: SSAValue, result_type: Attribute):
-        super().__init__(operands=[input], result_types=[result_type])
+    def __init__(
+        self,
+        input: SSAValue,
+        result_type: Attribute,
+        dim: str | None = None,
+        offset: int = 0,
+    ):
+        properties: dict[str, Attribute | None] = {}
+        if dim is not None:
+            size = extents_of(result_type)[dim]
+            properties = {
+                "dim": StringAttr(dim),
+                "offset": IntegerAttr(offset, i64),
+                "size": IntegerAttr(size, i64),
+            }
+        super().__init__(
+            operands=[input], result_types=[result_type], properties=properties
+        )
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """The first position taken along each dimension that gets smaller."""
+        before, after = extents_of(self.input), extents_of(self.result)
+        first = {dim: 0 for dim in before if after[dim] != before[dim]}
+        if self.dim is not None and self.offset is not None:
+            first |= {self.dim.data: self.offset.value.data}
+        return first
 
     def verify_(self) -> None:
         before, after = _resized(self, self.input, self.result)
@@ -195,6 +241,94 @@ class SliceOp(IRDLOperation):
                     f"'{self.name}' op takes {after[dim]} of {extent} positions along "
                     f"{dim}; compound.pad makes a dimension larger"
                 )
+        self._check_positions(before, after)
+
+    def _check_positions(
+        self, before: Mapping[str, int], after: Mapping[str, int]
+    ) -> None:
+        """Check the dimension with its first position and size, if there is one."""
+        given = (self.dim, self.offset, self.size)
+        if all(field is None for field in given):
+            return
+        if self.dim is None or self.offset is None or self.size is None:
+            raise VerifyException(
+                f"'{self.name}' op has a dimension, a first position and a size, or "
+                "none of them"
+            )
+        dim, first, size = self.dim.data, self.offset.value.data, self.size.value.data
+        if dim not in before:
+            raise VerifyException(f"'{self.name}' op operand has no dimension {dim}")
+        if {**before, dim: size} != after:
+            raise VerifyException(
+                f"'{self.name}' op takes {size} positions along {dim}, and its result "
+                f"is {self.result.type}"
+            )
+        if first < 0 or first + size > before[dim]:
+            raise VerifyException(
+                f"'{self.name}' op takes the positions from {first} to "
+                f"{first + size - 1} along {dim}, which has {before[dim]}"
+            )
+
+
+@irdl_op_definition
+class ConcatOp(IRDLOperation):
+    """
+    Join values one after the other along a dimension; they may have unequal extents.
+
+    ```mlir
+    %c = compound.concat "N" %a, %b : tensor<4x3xf32, #compound.dims<M, N>>,
+        tensor<4x5xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+    ```
+    """
+
+    name = "compound.concat"
+    dim = prop_def(StringAttr)
+    inputs = var_operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$dim $inputs attr-dict `:` type($inputs) `->` type($result)"
+
+    def __init__(self, dim: str, inputs: Sequence[SSAValue]):
+        total = sum(extents_of(value)[dim] for value in inputs)
+        super().__init__(
+            operands=[inputs],
+            result_types=[with_extents(inputs[0].type, {dim: total})],
+            properties={"dim": StringAttr(dim)},
+        )
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The position of each operand's first element along the dimension."""
+        sizes = (extents_of(value)[self.dim.data] for value in self.inputs)
+        return tuple(accumulate(sizes, initial=0))[:-1]
+
+    def verify_(self) -> None:
+        if not self.inputs:
+            raise VerifyException(f"'{self.name}' op joins at least one value")
+        dim, after = self.dim.data, extents_of(self.result)
+        if dim not in after:
+            raise VerifyException(f"'{self.name}' op result has no dimension {dim}")
+        sizes: list[int] = []
+        for value in self.inputs:
+            before, _ = _resized(self, value, self.result)
+            if {**before, dim: after[dim]} != after:
+                raise VerifyException(
+                    f"'{self.name}' op joins {value.type} along {dim} only, and its "
+                    f"result is {self.result.type}"
+                )
+            sizes.append(before[dim])
+        if sum(sizes) != after[dim]:
+            raise VerifyException(
+                f"'{self.name}' op joins {sum(sizes)} positions along {dim}, and its "
+                f"result has {after[dim]}"
+            )
+
+
+def resized_dims(op: Operation) -> frozenset[str]:
+    """Return the dimensions in which a result of `op` is a part or several parts."""
+    if isinstance(op, ConcatOp):
+        return frozenset((op.dim.data,))
+    return frozenset(op.offsets if isinstance(op, SliceOp) else ())
 
 
 def unmasked(value: SSAValue) -> SSAValue:

@@ -1,4 +1,4 @@
-"""Views of values: other names for dimensions, or one dimension as two."""
+"""Views of values: other names for dimensions, one dimension as two, two as one."""
 
 from __future__ import annotations
 
@@ -31,31 +31,44 @@ class RenameOp(IRDLOperation):
     View a value under other dimension names, axis by axis.
 
     With `split` one axis is viewed as two: equal parts, and the elements of a part.
+    With `merge` an axis and the next one are viewed as one.
 
     ```mlir
     %k = compound.rename %x : tensor<4x2xf32, #compound.dims<M, N>>
         -> tensor<4x2xf32, #compound.dims<N, K>>
     %s = compound.rename %x split "M" : tensor<4x2xf32, #compound.dims<M, N>>
         -> tensor<2x2x2xf32, #compound.dims<M_part, M_in, N>>
+    %m = compound.rename %s merge "M_part"
+        : tensor<2x2x2xf32, #compound.dims<M_part, M_in, N>>
+        -> tensor<4x2xf32, #compound.dims<M, N>>
     ```
     """
 
     name = "compound.rename"
     split = opt_prop_def(StringAttr)
+    merge = opt_prop_def(StringAttr)
     input = operand_def()
     result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
-        "$input (`split` $split^)? attr-dict `:` type($input) `->` type($result)"
+        "$input (`split` $split^)? (`merge` $merge^)? attr-dict "
+        "`:` type($input) `->` type($result)"
     )
 
     def __init__(
-        self, input: SSAValue, result_type: Attribute, split: str | None = None
+        self,
+        input: SSAValue,
+        result_type: Attribute,
+        split: str | None = None,
+        merge: str | None = None,
     ):
         super().__init__(
             operands=[input],
             result_types=[result_type],
-            properties={"split": None if split is None else StringAttr(split)},
+            properties={
+                "split": None if split is None else StringAttr(split),
+                "merge": None if merge is None else StringAttr(merge),
+            },
         )
 
     @property
@@ -64,12 +77,48 @@ class RenameOp(IRDLOperation):
         return None if self.split is None else self.split.data
 
     @property
+    def merged(self) -> tuple[str, ...]:
+        """The operand's two dimensions that are viewed as one, outer first, if any."""
+        if self.merge is None:
+            return ()
+        names = names_of(self.input)
+        first = names.index(self.merge.data)
+        return names[first : first + 2]
+
+    @property
+    def reshaped(self) -> tuple[str, ...]:
+        """The operand's dimensions that are split or merged."""
+        return self.merged if self.cut is None else (self.cut,)
+
+    @property
+    def reshapes(self) -> bool:
+        """Whether operand and result have different numbers of axes."""
+        return bool(self.reshaped)
+
+    @property
     def renaming(self) -> dict[str, str]:
-        """The result's name for each of the operand's names; of two, that of parts."""
-        names = list(names_of(self.result))
+        """
+        The result's name for each of the operand's names.
+
+        Of a split dimension it is the name of the parts; two merged ones have the same.
+        """
+        before, names = names_of(self.input), list(names_of(self.result))
         if self.cut is not None:
-            del names[names_of(self.input).index(self.cut) + 1]
-        return dict(zip(names_of(self.input), names, strict=True))
+            del names[before.index(self.cut) + 1]
+        if self.merged:
+            first = before.index(self.merged[0])
+            names.insert(first, names[first])
+        return dict(zip(before, names, strict=True))
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """
+        The operand's name for each of the result's names; of two, that of the outer.
+
+        The elements of a part have no other name.
+        """
+        inner = self.merged[1:]
+        return {new: old for old, new in self.renaming.items() if old not in inner}
 
     def verify_(self) -> None:
         types = [element_type_of(value) for value in (self.input, self.result)]
@@ -78,25 +127,43 @@ class RenameOp(IRDLOperation):
                 f"'{self.name}' op mixes element types {types[0]} and {types[1]}; make "
                 "the conversion explicit with compound.cast"
             )
-        before = tuple(extents_of(self.input).values())
-        after = tuple(extents_of(self.result).values())
-        if self.cut is not None:
-            after = self._joined(after, self.cut)
-        if before != after or level_of(self.input) != level_of(self.result):
+        if self.split is not None and self.merge is not None:
+            raise VerifyException(f"'{self.name}' op splits or merges, not both")
+        before, after = self.input, self.result
+        if self.merge is not None:
+            self._check_pair(self.merge.data)
+            shapes = self._joined(before, self.merge.data), self._shape(after)
+        elif self.split is not None:
+            self._check_has("splits", self.split.data)
+            shapes = self._shape(before), self._joined(after, self.split.data)
+        else:
+            shapes = self._shape(before), self._shape(after)
+        if shapes[0] != shapes[1] or level_of(before) != level_of(after):
             raise VerifyException(f"'{self.name}' op keeps shape and level")
 
-    def _joined(self, extents: tuple[int, ...], cut: str) -> tuple[int, ...]:
-        """Return extents of the result with the two axes of `cut` as one."""
-        if cut not in names_of(self.input):
+    def _check_has(self, verb: str, dim: str) -> None:
+        if dim not in names_of(self.input):
             raise VerifyException(
-                f"'{self.name}' op splits {cut}, which {self.input.type} does not have"
+                f"'{self.name}' op {verb} {dim}, which {self.input.type} does not have"
             )
-        first = names_of(self.input).index(cut)
-        return (
-            *extents[:first],
-            prod(extents[first : first + 2]),
-            *extents[first + 2 :],
-        )
+
+    def _check_pair(self, dim: str) -> None:
+        self._check_has("merges", dim)
+        if names_of(self.input)[-1] == dim:
+            raise VerifyException(
+                f"'{self.name}' op merges {dim}, after which {self.input.type} has no "
+                "dimension"
+            )
+
+    def _shape(self, value: SSAValue) -> tuple[int, ...]:
+        return tuple(extents_of(value).values())
+
+    def _joined(self, value: SSAValue, dim: str) -> tuple[int, ...]:
+        """Return the shape of a value with two axes as one, where `dim` is."""
+        extents = self._shape(value)
+        first = names_of(self.input).index(dim)
+        pair = prod(extents[first : first + 2])
+        return (*extents[:first], pair, *extents[first + 2 :])
 
 
 def viewed(value: SSAValue) -> SSAValue:

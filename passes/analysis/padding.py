@@ -12,22 +12,26 @@ from collections.abc import Iterator
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from comet.dialects.compound import FillOp, PadOp, SliceOp
+from comet.dialects.compound import ConcatOp, FillOp, PadOp, SliceOp
 from comet.dialects.compound.dims import extents_of
 
 
 def is_border(op: Operation) -> bool:
-    """Return whether `op` pads an argument of its block or slices a result of it."""
+    """
+    Return whether `op` pads an argument of its block or drops the padding of a result.
+    """
     if isinstance(op, PadOp):
         return isinstance(op.input, BlockArgument) and is_resizing(op)
-    if isinstance(op, SliceOp):
+    if isinstance(op, SliceOp) and op.dim is None:
         return all(isinstance(use.operation, ReturnOp) for use in op.result.uses)
     return False
 
 
 def is_resizing(op: Operation) -> bool:
-    """Return whether `op` changes extents: a pad that is no mask, or a slice."""
-    return isinstance(op, SliceOp) or (isinstance(op, PadOp) and not op.is_mask)
+    """Return whether `op` changes extents: slices, concat, and pads but for masks."""
+    return isinstance(op, SliceOp | ConcatOp) or (
+        isinstance(op, PadOp) and not op.is_mask
+    )
 
 
 def is_copied(op: Operation) -> bool:
@@ -44,7 +48,8 @@ def argument_of(value: SSAValue) -> BlockArgument | None:
 
 def unsliced(value: SSAValue) -> SSAValue:
     """Return what a result of a function is a slice of, or `value`."""
-    return value.owner.input if isinstance(value.owner, SliceOp) else value
+    op = value.owner
+    return op.input if isinstance(op, SliceOp) and is_border(op) else value
 
 
 def readers_of(value: SSAValue) -> Iterator[Operation]:

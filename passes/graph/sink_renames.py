@@ -101,7 +101,7 @@ def _is_returned(op: Operation) -> bool:
 def _rename_of(value: SSAValue) -> RenameOp | None:
     """Return the op that renames a computed value, axis by axis, to `value`."""
     op = value.owner
-    if not isinstance(op, RenameOp) or op.cut is not None or not _old_names(op):
+    if not isinstance(op, RenameOp) or op.reshapes or not _old_names(op):
         return None
     base = viewed(op.input)
     computed = not isinstance(base, BlockArgument) and not isinstance(

@@ -86,7 +86,7 @@ def new_extents(func: FuncOp, wanted: Extents) -> tuple[Extents, Extents]:
     name, known = func.sym_name.data, extents_by_dim(func)
     padded = {dim: extent for dim, extent in wanted.items() if dim in known}
     renames = [op for op in func.body.block.ops if isinstance(op, RenameOp)]
-    views = [pair for op in renames for pair in op.renaming.items() if op.cut is None]
+    views = [pair for op in renames for pair in op.renaming.items() if not op.reshapes]
     for old, new in (*views, *reversed(views)):
         for dim, other in ((old, new), (new, old)):
             if dim in padded and padded.setdefault(other, padded[dim]) != padded[dim]:

@@ -46,8 +46,7 @@ def result_holds(
         case FillOp():
             return dict.fromkeys(names, op.value.value.data)
         case RenameOp():
-            old = {new: name for name, new in op.renaming.items()}
-            return {dim: held[op.input].get(old[dim]) for dim in names}
+            return {dim: held[op.input].get(op.origin[dim]) for dim in names}
         case CastOp():
             return held[op.input]
         case MapOp():

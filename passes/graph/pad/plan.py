@@ -92,8 +92,8 @@ def plan_padding(
 def _check_op(func: FuncOp, op: Operation, padded: Mapping[str, int]) -> None:
     values = [v for each in op.walk() for v in (*each.operands, *each.results)]
     having = padded.keys() & {name for value in values for name in names_of(value)}
-    cut = isinstance(op, RenameOp) and op.cut in padded
-    if having and (cut or not isinstance(op, PADDED)):
+    reshaped = isinstance(op, RenameOp) and not padded.keys().isdisjoint(op.reshaped)
+    if having and (reshaped or not isinstance(op, PADDED)):
         raise PassFailedException(
             f"pad: '{op.name}' of @{func.sym_name.data} has the dimension "
             f"{min(having)}, and what its padding would hold is not known; pad before "

@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import ExtentOp, RenameOp
 from comet.dialects.compound.dims import joined_extents, names_of
+from comet.dialects.compound.pad import resized_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.split.ops import Split, split_function
 
@@ -86,7 +87,7 @@ def _check_op(op: Operation, dim: str, function: str) -> None:
             f"split: @{function} returns a value with {dim}; split a dimension that is "
             "reduced"
         )
-    if isinstance(op, RenameOp | ExtentOp):
+    if isinstance(op, RenameOp | ExtentOp) or dim in resized_dims(op):
         raise PassFailedException(
             f"split: '{op.name}' of @{function} reads {dim} as one dimension; split "
             "another one"

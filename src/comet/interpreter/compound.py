@@ -15,6 +15,7 @@ from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound import (
     CastOp,
+    ConcatOp,
     ContractOp,
     ExtentOp,
     FillOp,
@@ -117,16 +118,18 @@ def _(op: RenameOp, machine: Interpreter, args: Values) -> Values:
     (value,), names = args, op.renaming
     lengths = {names[dim]: length for dim, length in value.lengths.items()}
     starts = {names[dim]: start for dim, start in value.starts.items()}
-    data = value.data if op.cut is None else _in_parts(op, value)
+    data = _reshaped(op, value) if op.reshapes else value.data
     return (Tensor(value.axes, names_of(op.result), data, lengths, starts),)
 
 
-def _in_parts(op: RenameOp, value: Tensor) -> Array:
-    """Return the data with the axis that `op` splits as two."""
-    if op.cut in value.lengths:
-        raise InterpretationError(
-            f"'{op.name}' op splits {op.cut}, of which an instance has only a shard"
-        )
+def _reshaped(op: RenameOp, value: Tensor) -> Array:
+    """Return the data with one axis as two, or two axes as one."""
+    for dim in op.reshaped:
+        if dim in value.lengths:
+            raise InterpretationError(
+                f"'{op.name}' op splits or merges {dim}, of which an instance has only "
+                "a shard"
+            )
     extents = tuple(extents_of(op.result).values())
     return value.data.reshape(*value.data.shape[: len(value.axes)], *extents)
 
@@ -139,20 +142,44 @@ def _(op: PadOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: SliceOp, machine: Interpreter, args: Values) -> Values:
-    return (_resized(op, args[0]),)
+    (value,), after = args, extents_of(op.result)
+    for dim, first in op.offsets.items():
+        _check_whole(op, value, dim)
+        data = np.moveaxis(value.data, value.position(dim), 0)
+        data = np.moveaxis(data[first : first + after[dim]], 0, value.position(dim))
+        value = replace(value, data=data)
+    return (value,)
 
 
-def _resized(op: PadOp | SliceOp, value: Tensor) -> Tensor:
+@evaluate.register
+def _(op: ConcatOp, machine: Interpreter, args: Values) -> Values:
+    dim, axes, dims = op.dim.data, joined_axes(args), names_of(op.result)
+    for value in args:
+        _check_whole(op, value, dim)
+    views = [value.view(axes, dims) for value in args]
+    instances = np.broadcast_shapes(*(view.shape[: len(axes)] for view in views))
+    parts = [np.broadcast_to(v, (*instances, *v.shape[len(axes) :])) for v in views]
+    data = np.concatenate(parts, axis=len(axes) + dims.index(dim))
+    lengths, starts = joined_lengths(args, dims), joined_starts(args, dims)
+    return (Tensor(axes, dims, data, lengths, starts),)
+
+
+def _resized(op: PadOp, value: Tensor) -> Tensor:
     """Return `value` with the extents of the result, what is new undefined."""
     before, after = extents_of(op.input), extents_of(op.result)
     for dim in [dim for dim in before if before[dim] != after[dim]]:
-        if np.any(value.start(dim).data):
-            raise InterpretationError(
-                f"'{op.name}' op resizes {dim}, of which an instance has only a shard"
-            )
+        _check_whole(op, value, dim)
         data = resized(value.data, value.position(dim), after[dim])
         value = replace(value, data=data)
     return value
+
+
+def _check_whole(op: PadOp | SliceOp | ConcatOp, value: Tensor, dim: str) -> None:
+    """Raise `InterpretationError` if instances have shards of a resized dimension."""
+    if np.any(value.start(dim).data):
+        raise InterpretationError(
+            f"'{op.name}' op resizes {dim}, of which an instance has only a shard"
+        )
 
 
 @evaluate.register

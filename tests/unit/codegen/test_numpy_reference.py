@@ -77,6 +77,25 @@ FUNCTIONS = {
         %c = compound.rename %x : !MN -> !MP
         func.return %a, %b, %c : !M, !one, !MP
       }""",
+    "parts": """
+      func.func @f(%x: !MN, %y: !LARGE) -> (!MN, !LARGE, !MN) {
+        %a = compound.slice %x "N" [1, 3] : !MN -> tensor<3x3xf64, #compound.dims<M, N>>
+        %b = compound.slice %x "N" [4, 1] : !MN -> tensor<3x1xf64, #compound.dims<M, N>>
+        %c = compound.concat "N" %b, %a, %b : tensor<3x1xf64, #compound.dims<M, N>>,
+          tensor<3x3xf64, #compound.dims<M, N>>, tensor<3x1xf64, #compound.dims<M, N>>
+          -> !MN
+        %d = compound.rename %y split "N"
+          : !LARGE -> tensor<4x2x4xf64, #compound.dims<M, P, Q>>
+        %e = compound.map exp %d : tensor<4x2x4xf64, #compound.dims<M, P, Q>>
+          -> tensor<2x4x4xf64, #compound.dims<P, M, Q>>
+        %f = compound.rename %e merge "P" : tensor<2x4x4xf64, #compound.dims<P, M, Q>>
+          -> tensor<8x4xf64, #compound.dims<N, M>>
+        %g = compound.map neg %f : tensor<8x4xf64, #compound.dims<N, M>> -> !LARGE
+        %h = compound.slice %g "N" [2, 5]
+          : !LARGE -> tensor<4x5xf64, #compound.dims<M, N>>
+        %i = compound.slice %h : tensor<4x5xf64, #compound.dims<M, N>> -> !MN
+        func.return %c, %g, %i : !MN, !LARGE, !MN
+      }""",
     "padding": """
       func.func @f(%x: !MN) -> (!M, !MN) {
         %a = compound.pad %x <0.0 from M = 3, N = 5> : !MN -> !LARGE

@@ -120,6 +120,21 @@ def test_reduce_may_reorder():
     assert_close([result(body, out)], [(X.sum(axis=1)[:, None] * X).T])
 
 
+def test_slices_are_joined_in_the_order_of_operands():
+    part = "tensor<3x2xf32, #compound.dims<M, N>>"
+    body = f"""%a = compound.slice %x "N" [3, 2] : !MN -> {part}
+  %b = compound.slice %x "N" [0, 3] : !MN -> tensor<3x3xf32, #compound.dims<M, N>>
+  %r = compound.concat "N" %a, %b
+      : {part}, tensor<3x3xf32, #compound.dims<M, N>> -> !MN"""
+    assert_close([result(body, "!MN")], [np.roll(X, 2, axis=1)])
+
+
+def test_merged_dimensions_are_in_row_major_order():
+    out = "tensor<15xf32, #compound.dims<E>>"
+    body = f'%r = compound.rename %x merge "M" : !MN -> {out}'
+    assert_close([result(body, out)], [X.reshape(15)])
+
+
 def test_cast_does_not_round():
     out = "tensor<3x5xf16, #compound.dims<M, N>>"
     assert np.all(result(f"%r = compound.cast %x : !MN -> {out}", out) == X)

@@ -39,7 +39,7 @@ def dissolved_collectives(
 
 def follows_gather(op: Operation) -> bool:
     """Return whether `op` only renames the result of a gather."""
-    return isinstance(op, RenameOp) and op.cut is None and _is_gather(op.input.owner)
+    return isinstance(op, RenameOp) and not op.reshapes and _is_gather(op.input.owner)
 
 
 def needs_axes(value: SSAValue) -> bool:

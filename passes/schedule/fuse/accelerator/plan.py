@@ -134,7 +134,8 @@ def _check_ops(func: FuncOp) -> None:
             raise PassFailedException(
                 f"fuse: '{op.name}' of @{func.sym_name.data} changes the extents of a "
                 "value inside the function, and accelerators read and write whole "
-                "tensors; pad arguments and slice results only"
+                "tensors; make the parts arguments or results of the function, or "
+                "compile for a GPU"
             )
         if isinstance(op, RenameOp) and not follows_gather(op):
             name = op.result.name_hint or "a value"

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
-from comet.dialects.compound import PadOp, SliceOp
+from comet.dialects.compound import ConcatOp, PadOp, SliceOp
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
 from comet.passes.schedule.fuse.gpu.trial import simplify
@@ -43,7 +43,7 @@ class Gpu(Machine):
                 "which gives each product a kernel of its own, on GPUs"
             )
         for op in func.walk():
-            if isinstance(op, PadOp | SliceOp):
+            if isinstance(op, PadOp | SliceOp | ConcatOp):
                 raise PassFailedException(
                     f"fuse: @{func.sym_name.data} has '{op.name}', and the kernels of "
                     "GPUs mask the ends of dimensions themselves; leave pad out"

@@ -13,6 +13,8 @@ func.func @elementary(%a: !MK, %b: !KN) -> !MN {
   %e = compound.map exp %s {note = "kept"} : !MN -> !MN
   %h = compound.cast %e : !MN -> tensor<4x2xf16, #compound.dims<M, N>>
   %r = compound.rename %c : !MN -> tensor<4x2xf32, #compound.dims<N1, P>>
+  %q = compound.rename %c split "M" : !MN -> tensor<2x2x2xf32, #compound.dims<P, Q, N>>
+  %g = compound.rename %q merge "Q" : tensor<2x2x2xf32, #compound.dims<P, Q, N>> -> tensor<2x4xf32, #compound.dims<P, R>>
   %f = compound.fill -1.250000e-01 : !one
   %n = compound.extent "N" of %c : !MN -> !one
   func.return %s : !MN
@@ -50,6 +52,8 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-NEXT:     %e = compound.map exp %s {note = "kept"} : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf32, #compound.dims<M, N>>
 // CHECK-NEXT:     %h = compound.cast %e : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf16, #compound.dims<M, N>>
 // CHECK-NEXT:     %r = compound.rename %c : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf32, #compound.dims<N1, P>>
+// CHECK-NEXT:     %q = compound.rename %c split "M" : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<2x2x2xf32, #compound.dims<P, Q, N>>
+// CHECK-NEXT:     %g = compound.rename %q merge "Q" : tensor<2x2x2xf32, #compound.dims<P, Q, N>> -> tensor<2x4xf32, #compound.dims<P, R>>
 // CHECK-NEXT:     %f = compound.fill -1.250000e-01 : tensor<f32, #compound.dims<>>
 // CHECK-NEXT:     %n = compound.extent "N" of %c : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<f32, #compound.dims<>>
 // CHECK-NEXT:     func.return %s : tensor<4x2xf32, #compound.dims<M, N>>
@@ -89,6 +93,8 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-GENERIC-NEXT:     %e = "compound.map"(%s) <{kind = #compound<map_kind exp>}> {note = "kept"} : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf32, #compound.dims<M, N>>
 // CHECK-GENERIC-NEXT:     %h = "compound.cast"(%e) : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf16, #compound.dims<M, N>>
 // CHECK-GENERIC-NEXT:     %r = "compound.rename"(%c) : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf32, #compound.dims<N1, P>>
+// CHECK-GENERIC-NEXT:     %q = "compound.rename"(%c) <{split = "M"}> : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<2x2x2xf32, #compound.dims<P, Q, N>>
+// CHECK-GENERIC-NEXT:     %g = "compound.rename"(%q) <{merge = "Q"}> : (tensor<2x2x2xf32, #compound.dims<P, Q, N>>) -> tensor<2x4xf32, #compound.dims<P, R>>
 // CHECK-GENERIC-NEXT:     %f = "compound.fill"() <{value = -1.250000e-01 : f64}> : () -> tensor<f32, #compound.dims<>>
 // CHECK-GENERIC-NEXT:     %n = "compound.extent"(%c) <{dim = "N"}> : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<f32, #compound.dims<>>
 // CHECK-GENERIC-NEXT:     "func.return"(%s) : (tensor<4x2xf32, #compound.dims<M, N>>) -> ()

@@ -171,3 +171,33 @@
 %x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
 // CHECK: 'compound.rename' op keeps shape and level
 %r = compound.rename %x split "N" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<4x4x2xf32, #compound.dims<M, P, Q>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op merges K, which tensor<4x6xf32, #compound.dims<M, N>> does not have
+%r = compound.rename %x merge "K" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<24xf32, #compound.dims<P>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op merges N, after which tensor<4x6xf32, #compound.dims<M, N>> has no dimension
+%r = compound.rename %x merge "N" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<24xf32, #compound.dims<P>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op keeps shape and level
+%r = compound.rename %x merge "M" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<25xf32, #compound.dims<P>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op keeps shape and level
+%r = compound.rename %x merge "M" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<4x6xf32, #compound.dims<P, N>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
+// CHECK: 'compound.rename' op splits or merges, not both
+%r = compound.rename %x split "N" merge "M" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<8x3xf32, #compound.dims<P, N>>

@@ -34,3 +34,13 @@ func.func @f(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compou
 }
 
 // CHECK: split: no value has the dimension K; the dimensions of the module are M, N
+
+// -----
+
+func.func @f(%x: tensor<4x9xf32, #compound.dims<M, K>>) -> tensor<4xf32, #compound.dims<M>> {
+  %y = compound.slice %x "K" [1, 8] : tensor<4x9xf32, #compound.dims<M, K>> -> tensor<4x8xf32, #compound.dims<M, K>>
+  %m = compound.reduce max %y : tensor<4x8xf32, #compound.dims<M, K>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %m : tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK: split: 'compound.slice' of @f reads K as one dimension; split another one

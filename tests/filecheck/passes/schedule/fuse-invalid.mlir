@@ -146,7 +146,7 @@ func.func @resized(%x: tensor<4x3xf16, #compound.dims<M, N>>) -> tensor<4xf16, #
   func.return %m : tensor<4xf16, #compound.dims<M>>
 }
 
-// CHECK: fuse: 'compound.slice' of @resized changes the extents of a value inside the function, and accelerators read and write whole tensors; pad arguments and slice results only
+// CHECK: fuse: 'compound.slice' of @resized changes the extents of a value inside the function, and accelerators read and write whole tensors; make the parts arguments or results of the function, or compile for a GPU
 
 // -----
 
