@@ -2,76 +2,10 @@
 
 from collections.abc import Mapping
 
+from graph_text import Program
+
 SIZES: Mapping[str, int] = {"M": 3, "N": 3, "D": 4, "H": 2, "E": 3, "G": 3, "F": 6}
 """Tokens as queries and as keys, model, heads, a head's keys and values, the MLP."""
-
-
-class Program:
-    """Writes one function of elementary ops; values are called as their names say."""
-
-    def __init__(self, sizes: Mapping[str, int] = SIZES, element: str = "f32"):
-        self._sizes, self._element = sizes, element
-        self._dims: dict[str, tuple[str, ...]] = {}
-        self._arguments: list[str] = []
-        self._lines: list[str] = []
-
-    def type(self, dims: str) -> str:
-        """Return the type of a tensor; each letter of `dims` is a dimension."""
-        shape = "".join(f"{self._sizes[dim]}x" for dim in dims)
-        names = ", ".join(dims)
-        return f"tensor<{shape}{self._element}, #compound.dims<{names}>>"
-
-    def _type_of(self, value: str) -> str:
-        return self.type("".join(self._dims[value]))
-
-    def argument(self, name: str, dims: str) -> str:
-        """Add an argument of the function."""
-        self._dims[name] = tuple(dims)
-        self._arguments.append(f"%{name}: {self.type(dims)}")
-        return name
-
-    def _add(self, name: str, text: str, inputs: tuple[str, ...], dims: str) -> str:
-        types = ", ".join(map(self._type_of, inputs))
-        operands = ", ".join(f"%{value}" for value in inputs)
-        self._dims[name] = tuple(dims)
-        line = f"  %{name} = compound.{text} {operands} : {types} -> {self.type(dims)}"
-        self._lines.append(line)
-        return name
-
-    def map(self, name: str, kind: str, *inputs: str) -> str:
-        """Compute elementwise; the result has the dimensions of the largest input."""
-        dims = max((self._dims[value] for value in inputs), key=len)
-        return self._add(name, f"map {kind}", inputs, "".join(dims))
-
-    def reduce(self, name: str, kind: str, value: str, dim: str) -> str:
-        """Reduce over one dimension."""
-        kept = "".join(own for own in self._dims[value] if own != dim)
-        return self._add(name, f"reduce {kind}", (value,), kept)
-
-    def contract(self, name: str, lhs: str, rhs: str, dims: str) -> str:
-        """Multiply two values and sum over all dimensions but `dims`."""
-        return self._add(name, "contract", (lhs, rhs), dims)
-
-    def rename(self, name: str, value: str, dims: str) -> str:
-        """View a value under other names."""
-        return self._add(name, "rename", (value,), dims)
-
-    def fill(self, name: str, number: float) -> str:
-        """Add a number."""
-        self._dims[name] = ()
-        self._lines.append(f"  %{name} = compound.fill {number:.17e} : {self.type('')}")
-        return name
-
-    def returning(self, *values: str) -> str:
-        """Return the text of @main, which returns some values."""
-        types = ", ".join(map(self._type_of, values))
-        names = ", ".join(f"%{value}" for value in values)
-        head = f"func.func @main({', '.join(self._arguments)}) -> ({types}) {{"
-        return "\n".join([head, *self._lines, f"  func.return {names} : {types}", "}"])
-
-    def size(self, dim: str) -> int:
-        """Return the extent of a dimension."""
-        return self._sizes[dim]
 
 
 def rms_norm(p: Program, x: str, to: str) -> str:
@@ -101,11 +35,11 @@ def layer_norm(p: Program, x: str, to: str) -> str:
     return p.map(to, "add", p.map(f"{to}_w", "mult", scaled, weight), bias)
 
 
-def softmax(p: Program, scores: str, to: str) -> str:
-    """Normalize over the keys N."""
-    below = p.map(f"{to}_s", "sub", scores, p.reduce(f"{to}_m", "max", scores, "N"))
+def softmax(p: Program, scores: str, to: str, dim: str = "N") -> str:
+    """Normalize over a dimension: that of the keys."""
+    below = p.map(f"{to}_s", "sub", scores, p.reduce(f"{to}_m", "max", scores, dim))
     terms = p.map(f"{to}_e", "exp", below)
-    return p.map(to, "div", terms, p.reduce(f"{to}_l", "add", terms, "N"))
+    return p.map(to, "div", terms, p.reduce(f"{to}_l", "add", terms, dim))
 
 
 def attention(p: Program, h: str, to: str) -> str:
@@ -161,7 +95,7 @@ def gpt2_block(sizes: Mapping[str, int] = SIZES, element: str = "f32") -> str:
 
 def two_norms(norm: str) -> str:
     """Two norms of one kind, one after another: rms, layer or softmax."""
-    p = Program()
+    p = Program(SIZES)
     if norm == "softmax":
         x = p.argument("x", "MN")
         return p.returning(softmax(p, softmax(p, x, "p"), "q"))

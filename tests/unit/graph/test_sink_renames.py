@@ -4,8 +4,9 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
+from graph_text import Program
 from semantics import assert_same_meaning, parse_module, run_passes
-from transformer_blocks import Program, gpt2_block, llama_block
+from transformer_blocks import gpt2_block, llama_block
 
 from comet.dialects.compound import RenameOp
 

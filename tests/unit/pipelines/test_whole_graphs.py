@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from gpu_graphs import H200, REDUCED_THEN_KEPT, SOFTMAX
+from graph_text import Program
 from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
-from transformer_blocks import GRAPHS, Program, llama_block, norm_and_mlp
+from transformer_blocks import GRAPHS, llama_block, norm_and_mlp
 from triton_modules import check_all, emitted, hardware
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp

@@ -2,8 +2,9 @@
 
 import pytest
 from gpu_graphs import H200
+from graph_text import Program
 from semantics import assert_same_meaning, parse_module, run_passes
-from transformer_blocks import GRAPHS, Program, llama_block, norm_and_mlp
+from transformer_blocks import GRAPHS, llama_block, norm_and_mlp
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
