@@ -29,6 +29,7 @@ MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.NEG: "-{}",
     MapKind.TANH: "np.tanh({})",
     MapKind.ERF: "np.vectorize(math.erf)({})",
+    MapKind.COPY: "+{}",
 }
 """Operands are variables or literals, possibly indexed: no parentheses are needed."""
 

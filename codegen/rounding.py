@@ -32,7 +32,7 @@ EXACT = (
     compound.SliceOp,
 )
 """Operations that do not round."""
-CHOICES = (MapKind.MAX, MapKind.MIN, MapKind.NEG)
+CHOICES = (MapKind.MAX, MapKind.MIN, MapKind.NEG, MapKind.COPY)
 """Functions that return an operand, except for its sign."""
 PRODUCTS = (MapKind.MULT, MapKind.DIV)
 ROOTS = (MapKind.SQRT, MapKind.RSQRT)

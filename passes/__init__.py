@@ -14,6 +14,7 @@ PASSES = {
     "triton-distributed": "pipelines.triton_distributed:TritonDistributedPass",
     "decompose": "graph.decompose:DecomposePass",
     "pad": "graph.pad:PadPass",
+    "lower-views": "graph.lower_views:LowerViewsPass",
     "sink-renames": "graph.sink_renames:SinkRenamesPass",
     "stream": "graph.stream:StreamPass",
     "split": "graph.split:SplitPass",

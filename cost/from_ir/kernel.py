@@ -19,11 +19,13 @@ from comet.dialects.arch.gpu import rate_name
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
+    ConcatOp,
     ContractOp,
     FillOp,
     MapOp,
     ReduceOp,
     RenameOp,
+    SliceOp,
 )
 from comet.dialects.compound.dims import (
     element_type_of,
@@ -270,6 +272,8 @@ def vector_width(value: SSAValue, most: int) -> int:
 def row_extent(value: SSAValue) -> int:
     """Return how many elements are contiguous where `value` is loaded from."""
     tensor = tensor_in_memory(value)
+    if isinstance(tensor.owner, SliceOp | ConcatOp):
+        return _aligned(tensor.owner)
     shapes = [tensor.type]
     if isinstance(owner := tensor.owner, CollectiveOp):
         shapes.append(owner.input.type)
@@ -278,6 +282,15 @@ def row_extent(value: SSAValue) -> int:
         assert isinstance(channel, ChannelType)
         shapes.append(channel.sent)
     return min([1, *extents_of(shape).values()][-1] for shape in shapes)
+
+
+def _aligned(view: SliceOp | ConcatOp) -> int:
+    """Return how many elements, at least, are contiguous from where a part begins."""
+    rows = [row_extent(value) for value in view.operands]
+    last = [*extents_of(view.result)][-1:]
+    if isinstance(view, ConcatOp):
+        return gcd(*rows, *(view.firsts if [view.dim.data] == last else ()))
+    return gcd(*rows, *(n for dim, n in view.offsets.items() if [dim] == last))
 
 
 def tensor_in_memory(value: SSAValue) -> SSAValue:

@@ -38,6 +38,7 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import bytes_of, element_type_of, extents_of, names_of
 from comet.dialects.compound.rename import viewed
+from comet.dialects.compound.views import sources
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelType, input_of, program_value
 from comet.dialects.dataflow.rank_loops import source_dims, source_loops
@@ -154,7 +155,9 @@ class _Reader:
 
     def _is_intermediate(self, value: SSAValue) -> bool:
         """Whether one kernel leaves the value in memory for another, of any rank."""
-        source = viewed(value)
+        return any(map(self._is_left, sources(value)))
+
+    def _is_left(self, source: SSAValue) -> bool:
         match source.owner:
             case SpatialOp():
                 return not self._is_output(source)
@@ -250,8 +253,8 @@ def _sends(kernel: KernelOp, node: SpatialOp) -> Iterator[Send]:
 
 def _from_input(node: SpatialOp) -> bool:
     """Whether a node only reads inputs of the program."""
-    sources = (program_value(viewed(value)) for value in node.ins)
-    return all(isinstance(source, BlockArgument) for source in sources)
+    read = (program_value(source) for value in node.ins for source in sources(value))
+    return all(isinstance(source, BlockArgument) for source in read)
 
 
 def _receives(
@@ -261,7 +264,7 @@ def _receives(
     blocks: Blocks,
     ranks: int,
 ) -> Iterator[Receive]:
-    sources = source_dims(kernel, node)
+    by_source = source_dims(kernel, node)
     for value in dict.fromkeys(node.ins):
         seen = viewed(value)
         op = seen.owner
@@ -281,7 +284,7 @@ def _receives(
             message_bytes(op.channel_type),
             remote=isinstance(op, PullOp),
             waits=wait is not None,
-            by_source=gather in sources and not alone,
+            by_source=gather in by_source and not alone,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
             by_block=any(called[dim] in node.factors for dim in blocks_of(signalled)),
         )

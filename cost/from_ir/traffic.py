@@ -24,7 +24,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import bytes_of
-from comet.dialects.compound.rename import viewed
+from comet.dialects.compound.views import sources
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import program_value
 from comet.dialects.dataflow.transfer import PullOp, PushOp, ReadOp, StageOp
@@ -142,7 +142,9 @@ class _Reader:
 
 def _source(value: SSAValue) -> SSAValue:
     """Return the program's value or channel that a value of a node is."""
-    seen = viewed(value)
+    seen, *others = sources(value)
+    if others:
+        return value
     match seen.owner:
         case ReadOp() | PullOp():
             return program_value(seen.owner.channel)

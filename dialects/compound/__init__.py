@@ -26,6 +26,7 @@ from comet.dialects.compound.map import MAP_ARITY, MapKind, MapKindAttr, MapOp
 from comet.dialects.compound.named import named_ops
 from comet.dialects.compound.pad import ConcatOp, PaddingAttr, PadOp, SliceOp
 from comet.dialects.compound.rename import RenameOp
+from comet.dialects.compound.views import View
 
 __all__ = [
     "MAP_ARITY",
@@ -45,6 +46,7 @@ __all__ = [
     "ReduceOp",
     "RenameOp",
     "SliceOp",
+    "View",
     "YieldOp",
 ]
 

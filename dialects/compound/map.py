@@ -63,6 +63,8 @@ class MapKind(StrEnum):
     NEG = auto()
     TANH = auto()
     ERF = auto()
+    COPY = auto()
+    """The number itself: what is viewed gets memory of its own."""
 
 
 _BINARY = ("add", "sub", "mult", "div", "max", "min")
@@ -88,6 +90,7 @@ ON_NUMBERS: Mapping[MapKind, Callable[..., float]] = {
     MapKind.NEG: float.__neg__,
     MapKind.TANH: math.tanh,
     MapKind.ERF: math.erf,
+    MapKind.COPY: float,
 }
 """The functions on numbers; they raise ArithmeticError or ValueError as `math` does."""
 

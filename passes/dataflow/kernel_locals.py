@@ -14,6 +14,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.rename import viewed
+from comet.dialects.compound.views import sources
 from comet.dialects.dataflow import (
     KernelOp,
     PullOp,
@@ -64,13 +65,19 @@ def read_of(
 ) -> Iterator[tuple[SSAValue, OpResult]]:
     """Yield operands of `node` that nodes of `producers` compute, and their results."""
     for value in node.ins:
-        made = node_result(value)
-        if made is not None and made.op.parent_op() is producers:
-            yield value, made
+        for made in map(node_result, sources(value)):
+            if made is not None and made.op.parent_op() is producers:
+                yield value, made
 
 
 def _waited_for(node: SpatialOp, read: SSAValue, made: OpResult) -> WaitOp | None:
-    """Return a wait of a kernel that orders what a node of it reads, if any."""
+    """
+    Return a wait of a kernel that orders what a node of it reads, if any.
+
+    None does if it reads parts, or several values: its slices are not those of `made`.
+    """
+    if node_result(read) is not made:
+        return None
     kernel = node.parent
     assert kernel is not None
     received = [viewed(value).owner for value in node.ins]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from comet.dialects.compound import RenameOp
+from comet.dialects.compound import View
 from comet.dialects.dataflow import PushOp, SignalOp, StageOp
 from comet.dialects.dataflow.signals import sent_with, store_of
 from comet.dialects.schedule import CopyOp, SpatialOp, YieldOp
@@ -78,7 +78,7 @@ def _made(op: PushOp | StageOp, node: SpatialOp) -> SSAValue:
 def _is_read(out: SSAValue) -> bool:
     """Whether another node of the kernel reads a result."""
     readers = (use.operation for use in out.uses)
-    return any(isinstance(reader, RenameOp | SpatialOp) for reader in readers)
+    return any(isinstance(reader, View | SpatialOp) for reader in readers)
 
 
 def place_sends(plan: SendPlan) -> None:

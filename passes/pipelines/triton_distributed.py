@@ -36,6 +36,7 @@ from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
 from comet.passes.dataflow.place_waits import PlaceWaitsPass
 from comet.passes.dataflow.verify_sync import VerifySyncPass
 from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.graph.sink_renames import SinkRenamesPass
 from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import choose_split
@@ -160,6 +161,7 @@ class TritonDistributedPass(Pipeline):
         if self.ranks != 1 or shared:
             yield SelectRanksPass(self.ranks)
         yield DecomposePass(accumulator="f32")
+        yield LowerViewsPass()
         yield SinkRenamesPass()
         if self.stream:
             yield StreamPass()
@@ -220,6 +222,7 @@ class TritonDistributedPass(Pipeline):
         if level is IRLevel.DATAFLOW:
             return
         if level is not IRLevel.SCHEDULE:
+            yield LowerViewsPass()
             yield FusePass(
                 strategy=self.strategy, between=self.between, kernels=self.kernels
             )

@@ -53,6 +53,7 @@ TOO_EARLY: dict[tuple[str, str], str] = {
     **{
         ("graph", name): TO_ELEMENTARY
         for name in (
+            "lower-views",
             "sink-renames",
             "stream",
             "distribute{dim=N axes=cx}",
@@ -94,6 +95,7 @@ MAKERS = {
 }
 BEFORE = {
     "decompose": ("spmd", "schedule", "dataflow", "target"),
+    "lower-views": ("schedule", "dataflow", "target"),
     "sink-renames": ("spmd", "schedule", "dataflow", "target"),
     "stream": ("spmd", "schedule", "dataflow", "target"),
     "distribute{dim=N axes=cx}": ("spmd", "schedule"),

@@ -4,16 +4,17 @@
 Needs functions whose operations are nodes on the launch grid and, inside an SPMD
 region, collectives between them. Each becomes a kernel; values between kernels become
 buffers. A kernel that reads what an earlier one of the same rank wrote comes after a
-barrier, and a collective between two barriers of all ranks. A view under other
-dimension names is copied into the kernels that read it, and so are positions along a
-dimension. A function that only returns arguments launches nothing. Rejects other
-operations outside grid nodes.
+barrier, and a collective between two barriers of all ranks. A view of values in memory
+is copied into the kernels that read it, and so are positions along a dimension. A
+function that only returns arguments launches nothing. Rejects other operations outside
+grid nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -27,7 +28,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import dataflow
 from comet.dialects.collective import AllGatherOp, AllToAllOp
 from comet.dialects.collective.ops import MovingCollective
-from comet.dialects.compound import IndexOp, RenameOp
+from comet.dialects.compound import FillOp, IndexOp, View
+from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import (
@@ -38,7 +40,7 @@ from comet.passes.analysis.levels import (
 )
 from comet.passes.dataflow.outline_kernels.uneven_shards import Ragged, ragged_extents
 
-View = RenameOp | IndexOp
+InKernel: TypeAlias = View | IndexOp | FillOp
 """Values that a kernel computes without reading or writing memory."""
 
 VERBS: Mapping[type[Operation], str] = {AllGatherOp: "gather", AllToAllOp: "exchange"}
@@ -66,8 +68,8 @@ class PlannedKernel:
     """The symbol of the kernel."""
     ins: tuple[SSAValue, ...]
     """The operands of the kernel, each once, below all views."""
-    views: tuple[View, ...]
-    """Its views under other dimension names and its positions, in order."""
+    views: tuple[InKernel, ...]
+    """Its views of values in memory, its positions and constants, in order."""
 
 
 def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
@@ -95,30 +97,18 @@ def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
 def _is_inner_view(op: Operation) -> bool:
     """Whether `op` is a view that only nodes and other views read."""
     readers = [use.operation for result in op.results for use in result.uses]
-    return isinstance(op, View) and all(
-        isinstance(reader, SpatialOp | RenameOp) for reader in readers
+    return isinstance(op, InKernel) and all(
+        isinstance(reader, SpatialOp | View) for reader in readers
     )
 
 
-def _views(op: SpatialOp | MovingCollective) -> tuple[View, ...]:
-    """Return the views that `op` reads, each after the views it is made from."""
-    found: dict[View, None] = {}
-    for value in op.operands:
-        chain: list[View] = []
-        while isinstance(value.owner, RenameOp):
-            chain.append(value.owner)
-            value = value.owner.input
-        if isinstance(value.owner, IndexOp):
-            chain.append(value.owner)
-        found |= dict.fromkeys(reversed(chain))
+def _views(values: Iterable[SSAValue]) -> tuple[InKernel, ...]:
+    """Return what views `values` come from, each after those it is made from."""
+    found: dict[InKernel, None] = {}
+    for value in values:
+        if isinstance(view := value.owner, InKernel):
+            found |= dict.fromkeys((*_views(view.operands), view))
     return tuple(found)
-
-
-def _viewed(value: SSAValue) -> SSAValue:
-    """Return the value that a chain of views starts from."""
-    while isinstance(value.owner, RenameOp):
-        value = value.owner.input
-    return value
 
 
 def _launches(
@@ -132,9 +122,9 @@ def _launches(
         if kernel in taken:
             kernel = f"{name}_{index}_kernel"
         taken.add(kernel)
-        program_value = dict.fromkeys(_viewed(value) for value in op.operands)
-        ins = tuple(v for v in program_value if not isinstance(v.owner, IndexOp))
-        yield PlannedKernel(op, kernel, ins, _views(op))
+        read = dict.fromkeys(source for v in op.operands for source in sources(v))
+        ins = tuple(v for v in read if not isinstance(v.owner, InKernel))
+        yield PlannedKernel(op, kernel, ins, _views(op.operands))
 
 
 def _described(op: SpatialOp | MovingCollective) -> str | None:

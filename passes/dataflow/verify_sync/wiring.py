@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.compound import RenameOp
+from comet.dialects.compound import View
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import (
     BarrierOp,
@@ -143,7 +143,7 @@ def loads_before(
         if isinstance(op, WaitOp):
             if not is_awaited(op):
                 yield from loads_before(op.awaited[use.index], is_awaited)
-        elif isinstance(op, RenameOp):
+        elif isinstance(op, View):
             yield from loads_before(op.result, is_awaited)
         elif isinstance(op, NodeOp):
             yield from loads_before(op.body.block.args[use.index], is_awaited)

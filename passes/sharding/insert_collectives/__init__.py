@@ -36,8 +36,8 @@ from comet.dialects.compound import (
     FoldOp,
     IndexOp,
     MapOp,
-    RenameOp,
     SliceOp,
+    View,
 )
 from comet.passes.analysis.dependence import is_constant, loaded_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -195,7 +195,7 @@ def _returned(
 
 def _follows(op: Operation) -> bool:
     """Return whether `op` is copied to its uses, or stays outside of the region."""
-    follow = isinstance(op, FillOp | IndexOp | RenameOp) or is_border(op)
+    follow = isinstance(op, FillOp | IndexOp | View) or is_border(op)
     return follow or any(map(is_constant, op.results))
 
 

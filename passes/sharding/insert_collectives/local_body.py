@@ -25,10 +25,19 @@ from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, state_of_sharding
 from comet.dialects.collective.state import State, States
-from comet.dialects.compound import FillOp, IndexOp, ReduceKind, RenameOp
+from comet.dialects.compound import (
+    ConcatOp,
+    FillOp,
+    IndexOp,
+    ReduceKind,
+    RenameOp,
+    SliceOp,
+    View,
+)
 from comet.dialects.compound.dims import extents_of, names_of, with_extents
+from comet.dialects.compound.pad import resized_dims
 from comet.passes.analysis.dependence import is_constant
-from comet.passes.analysis.padding import argument_of
+from comet.passes.analysis.padding import argument_of, is_border
 
 Held = tuple[tuple[str, tuple[str, ...]], ...]
 """A sharding that can be a key."""
@@ -99,8 +108,13 @@ class LocalBody:
         if isinstance(outer.owner, RenameOp):
             rename = outer.owner
             inner = self.sharding(rename.input).items()
-            seen = {rename.renaming[dim]: axes for dim, axes in inner}
+            hidden = rename.merged[1:]
+            seen = {rename.renaming[d]: axes for d, axes in inner if d not in hidden}
             return {d: a for d, a in seen.items() if self._keeps_shards(rename, {d: a})}
+        if isinstance(outer.owner, SliceOp | ConcatOp) and not is_border(outer.owner):
+            resized = resized_dims(outer.owner)
+            inner = self.sharding(outer.owner.operands[0]).items()
+            return {dim: axes for dim, axes in inner if dim not in resized}
         if outer in self._held:
             return sharding_of_state(self.states[self._held[outer]])
         return self.arguments.get(outer, {})
@@ -134,12 +148,17 @@ class LocalBody:
                 )
                 return self.insert(local, outer.name_hint)
             case RenameOp() as rename if self._keeps_shards(rename, wanted):
-                old = {new: name for name, new in rename.renaming.items()}
-                inner = {old[dim]: axes for dim, axes in wanted.items()}
-                local = RenameOp(self.fetch(rename.input, inner), type_, rename.cut)
-                return self.insert(local, outer.name_hint)
+                inner = {rename.origin[dim]: axes for dim, axes in wanted.items()}
+                return self._view(rename, inner, type_)
             case RenameOp():
                 self.hold(outer, self.fetch(outer, {}))
+                return self._reshard(outer, wanted)
+            case SliceOp() | ConcatOp() as view if not is_border(view):
+                resized = resized_dims(view)
+                kept = {dim: a for dim, a in wanted.items() if dim not in resized}
+                if kept == wanted:
+                    return self._view(view, wanted, type_)
+                self.hold(outer, self.fetch(outer, kept))
                 return self._reshard(outer, wanted)
             case _ if outer in self.arguments:
                 self.hold(outer, self._input(outer, self.arguments[outer]))
@@ -147,14 +166,26 @@ class LocalBody:
             case _:
                 return self._input(outer, wanted)
 
+    def _view(self, view: View, wanted: Sharding, type_: Attribute) -> SSAValue:
+        """Insert a view of shards of the operands."""
+        local = type(view).create(
+            operands=[self.fetch(value, wanted) for value in view.operands],
+            result_types=[type_],
+            properties=view.properties,
+        )
+        return self.insert(local, view.result.name_hint)
+
     def _keeps_shards(self, rename: RenameOp, wanted: Sharding) -> bool:
         """Return whether shards of the result are views of shards of the operand."""
-        extents, old = extents_of(rename.result), set(rename.renaming.values())
-        return rename.cut is None or all(
-            dim in old and extents[dim] % self.mesh.size(axes) == 0
-            for dim, axes in wanted.items()
-            if dim not in names_of(rename.input)
-        )
+        before, after = extents_of(rename.input), extents_of(rename.result)
+        for dim, axes in wanted.items():
+            old = rename.origin.get(dim)
+            if old is None:
+                return False
+            parts = before[old] if rename.merged else after[dim]
+            if old in rename.reshaped and parts % self.mesh.size(axes) != 0:
+                return False
+        return True
 
     def _input(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
         type_ = local_type(outer.type, wanted, self.mesh)

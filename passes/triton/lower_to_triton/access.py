@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial, reduce
 
 from xdsl.dialects.builtin import StringAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
-from comet.dialects.tl.types import BinaryKind, shape_of
+from comet.dialects.tl.types import BinaryKind, CompareKind, shape_of
 from comet.passes.triton.lower_to_triton.buffers import (
     MAX_INDEX,
     Buffer,
+    Filled,
     Gathered,
+    Joined,
+    Received,
     Stride,
 )
 from comet.passes.triton.lower_to_triton.values import (
@@ -23,6 +28,7 @@ from comet.passes.triton.lower_to_triton.values import (
     both,
     check_size,
 )
+from comet.passes.triton.lower_to_triton.workarounds import compared_in_block
 
 
 def load(
@@ -32,11 +38,18 @@ def load(
     neutral: float,
     hint: str,
     comment: str,
+    within: SSAValue | None = None,
 ) -> Tile:
-    """Read the current slice of a buffer; `neutral` is read where it is masked."""
+    """
+    Read the current slice of a buffer; `neutral` is read where it is masked.
+
+    It is, too, where `within` does not hold.
+    """
     check_size(buffer.dims, scope)
     axes = scope.axes(buffer.dims)
     pointers, mask = addresses(scope, buffer, axes, masked)
+    if within is not None:
+        mask = within if mask is None else both(scope, mask, within)
     other = None
     if mask is not None:
         other = scope.constant(neutral, _pointee(buffer))
@@ -64,9 +77,92 @@ def _broadcast(scope: Scope, value: SSAValue, dims: Sequence[str]) -> SSAValue:
     return scope.insert(tl.BroadcastToOp(value, scope.block_sizes(dims)))
 
 
+def load_view(
+    scope: Scope,
+    buffer: Buffer,
+    element: Attribute,
+    masked: Collection[str],
+    neutral: float,
+    comment: str,
+    within: SSAValue | None = None,
+) -> Tile:
+    """
+    Read or compute the current slice of what a kernel sees in memory, like `load`.
+
+    Raises `PassFailedException` for what ranks have sent if its source is not known.
+    """
+    if isinstance(buffer, Received):
+        raise PassFailedException(
+            f"lower-to-triton: {', '.join(buffer.dims)} of a channel are loaded before "
+            "their source is known; let a loop of its own run over the ranks that sent "
+            "it"
+        )
+    if isinstance(buffer, Joined):
+        return _load_joined(scope, buffer, element, masked, neutral, comment, within)
+    if isinstance(buffer, Filled):
+        return _full(scope, buffer, element)
+    if buffer.pointer is None:
+        return positions(scope, buffer, element)
+    name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
+    return load(scope, buffer, masked, neutral, f"{name}_tile", comment, within)
+
+
+def _load_joined(
+    scope: Scope,
+    joined: Joined,
+    element: Attribute,
+    masked: Collection[str],
+    neutral: float,
+    comment: str,
+    within: SSAValue | None,
+) -> Tile:
+    """
+    Read the current slice of several tensors, each where its part is.
+
+    What is beyond the end is read like the last part.
+    """
+    axes = scope.axes(joined.dims)
+    found: Tile | None = None
+    stops = (*joined.firsts[1:], None)
+    for buffer, first, stop in zip(joined.parts, joined.firsts, stops, strict=True):
+        ends: list[SSAValue] = []
+        if found is not None:
+            ends.append(_compared(scope, joined, CompareKind.GE, first))
+        if stop is not None:
+            ends.append(_compared(scope, joined, CompareKind.LT, stop))
+        masks = ends if within is None else [*ends, within]
+        mask = reduce(partial(both, scope), masks) if masks else None
+        own = load_view(scope, buffer, element, masked, neutral, comment, mask)
+        if found is not None:
+            value = scope.insert(tl.WhereOp(ends[0], own.value, found.value))
+            # Parts without memory hold their own number beyond the end.
+            known = own.padding == found.padding
+            own = Tile(value, axes, own.padding if known else dict[str, float]())
+        found = own
+    assert found is not None
+    return found
+
+
+def _compared(
+    scope: Scope, joined: Joined, kind: CompareKind, position: int
+) -> SSAValue:
+    """Return how the elements of a block along the joined dimension lie to one."""
+    axes, part = scope.axes(joined.dims), scope.slices[joined.along]
+    if joined.along not in axes and (offset := part.offsets()) is not None:
+        return compared_in_block(scope, kind, offset, position, joined.dims)
+    return placed(scope, joined.along, part.compared(kind, position), axes)
+
+
+def _full(scope: Scope, filled: Filled, element: Attribute) -> Tile:
+    """Return a block of a constant."""
+    number, axes = tl.ConstantOp.of(filled.number, element), scope.axes(filled.dims)
+    full = tl.FullOp(number.value, scope.block_sizes(filled.dims)) if axes else number
+    return Tile(scope.insert(full), axes)
+
+
 def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
     """Return where the elements of the current slice are in the whole dimension."""
-    offsets, first = scope.slices[buffer.dims[0]].offsets(), buffer.first
+    offsets, first = _in_memory(scope, buffer, buffer.dims[0]), buffer.first
     axes = scope.axes(buffer.dims)
     if offsets is None and first is None:
         return Tile(scope.constant(0.0, element), axes)
@@ -134,7 +230,7 @@ def addresses(
     pointers, mask = buffer.pointer, None
     for dim, stride in zip(buffer.dims, buffer.strides, strict=True):
         part = scope.slices[dim]
-        if (offsets := part.offsets()) is not None:
+        if (offsets := _in_memory(scope, buffer, dim)) is not None:
             offsets = placed(scope, dim, offsets, axes)
             for offset in steps_along(scope, buffer, dim, stride, offsets):
                 pointers = scope.insert(tl.AddPtrOp(pointers, offset))
@@ -142,6 +238,15 @@ def addresses(
             inside = placed(scope, dim, part.mask(), axes)
             mask = inside if mask is None else both(scope, mask, inside)
     return pointers, mask
+
+
+def _in_memory(scope: Scope, buffer: Buffer, dim: str) -> SSAValue | None:
+    """Return the positions of the current slice in memory; None is the scalar 0."""
+    offsets, first = scope.slices[dim].offsets(), buffer.shifts.get(dim, 0)
+    if first == 0:
+        return offsets
+    shift = scope.insert(tl.ConstantOp.of(first, i32))
+    return shift if offsets is None else add(scope, offsets, shift)
 
 
 def placed(scope: Scope, dim: str, vector: SSAValue, axes: Sequence[str]) -> SSAValue:

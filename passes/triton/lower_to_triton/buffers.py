@@ -76,6 +76,8 @@ class Buffer:
     """Where the program stores here; always if None. Others store the same tiles."""
     copy: Buffer | None = None
     """What gets all tiles that are stored here as well."""
+    shifts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The position in memory of a slice's first element, where that is not 0."""
 
     @property
     def elements(self) -> int:
@@ -91,7 +93,70 @@ class Buffer:
             strides=tuple(_renamed(stride, renaming) for stride in self.strides),
             origins={renaming[dim]: value for dim, value in self.origins.items()},
             gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
+            shifts={renaming[dim]: first for dim, first in self.shifts.items()},
         )
+
+    def shifted(self, dim: str, first: int) -> Buffer:
+        """Return the memory in which `first` is where `dim` begins."""
+        shift = self.shifts.get(dim, 0) + first
+        return replace(self, shifts={**self.shifts, dim: shift})
+
+    def split(self, dim: str, part: tuple[str, str], size: int) -> Buffer:
+        """Return the memory with `dim` seen as parts and the `size` elements of one."""
+        axis, (outer, inner) = self.dims.index(dim), part
+        stride = self.strides[axis]
+        pair = None if stride is None else ((inner, size), *stride), stride
+        shifts = {inner if d == dim else d: n for d, n in self.shifts.items()}
+        return replace(
+            self,
+            dims=(*self.dims[:axis], outer, inner, *self.dims[axis + 1 :]),
+            extents=(
+                *self.extents[:axis],
+                self.extents[axis] // size,
+                size,
+                *self.extents[axis + 1 :],
+            ),
+            strides=(*self.strides[:axis], *pair, *self.strides[axis + 1 :]),
+            shifts=shifts,
+        )
+
+
+@dataclass(frozen=True)
+class Filled(Buffer):
+    """A number in place of a tensor."""
+
+    number: float = 0.0
+
+
+@dataclass(frozen=True)
+class Joined(Buffer):
+    """Several tensors, one after the other along a dimension."""
+
+    along: str = ""
+    parts: tuple[Buffer, ...] = ()
+    """Each has its first element where it is in the whole."""
+    firsts: tuple[int, ...] = ()
+    """The position of each part's first element."""
+
+    def renamed(self, renaming: Mapping[str, str]) -> Joined:
+        """Return the same parts under other dimension names."""
+        parts = tuple(part.renamed(renaming) for part in self.parts)
+        dims = tuple(renaming[dim] for dim in self.dims)
+        return replace(self, dims=dims, along=renaming[self.along], parts=parts)
+
+    def shifted(self, dim: str, first: int) -> Joined:
+        """Return the parts of the whole that begins at `first` along `dim`."""
+        parts = tuple(part.shifted(dim, first) for part in self.parts)
+        begin = first if dim == self.along else 0
+        firsts = tuple(position - begin for position in self.firsts)
+        return replace(self, parts=parts, firsts=firsts)
+
+    def split(self, dim: str, part: tuple[str, str], size: int) -> Joined:
+        """Return the parts with another dimension than theirs seen in parts."""
+        axis = self.dims.index(dim)
+        dims = (*self.dims[:axis], *part, *self.dims[axis + 1 :])
+        parts = tuple(each.split(dim, part, size) for each in self.parts)
+        return replace(self, dims=dims, parts=parts)
 
 
 def buffer_at(

@@ -22,11 +22,10 @@ from comet.dialects.dataflow import SignalOp
 from comet.dialects.schedule import CopyOp, YieldOp
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.types import BinaryKind
-from comet.passes.triton.lower_to_triton.access import load, positions, scaled, store
+from comet.passes.triton.lower_to_triton.access import load_view, scaled, store
 from comet.passes.triton.lower_to_triton.buffers import (
     MAX_INDEX,
     Buffer,
-    Received,
     buffer_at,
 )
 from comet.passes.triton.lower_to_triton.channels import combined
@@ -59,7 +58,8 @@ def lower_copy(op: CopyOp, scope: Scope) -> Tile | Buffer:
     """Write a copy: a load, a store, or nothing between levels of the chip."""
     found, target = scope.values[op.source], target_of(scope, op.result)
     if isinstance(found, Buffer):
-        found = _loaded(scope, found, op)
+        element, neutral = element_type_of(op.result), NEUTRAL[op.padding]
+        found = load_view(scope, found, element, op.masked, neutral, _moved(op))
     elif target is not None:
         store(scope, target, found, op.masked, _moved(op))
     finish_stores(op, scope)
@@ -122,19 +122,6 @@ def _is_read_again(op: Operation, scope: Scope) -> bool:
         for result in op.results
         for use in result.uses
     )
-
-
-def _loaded(scope: Scope, buffer: Buffer, op: CopyOp) -> Tile:
-    if isinstance(buffer, Received):
-        raise PassFailedException(
-            f"lower-to-triton: {op.result.type} is loaded before its source is "
-            "known; let a loop of its own run over the ranks that sent it"
-        )
-    if buffer.pointer is None:
-        return positions(scope, buffer, element_type_of(op.result))
-    name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
-    neutral, hint = NEUTRAL[op.padding], f"{name}_tile"
-    return load(scope, buffer, op.masked, neutral, hint, _moved(op))
 
 
 def _stored(scope: Scope, value: SSAValue, target: Buffer) -> Buffer:

@@ -10,8 +10,15 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
-from comet.dialects.compound import IndexOp, RenameOp
-from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.compound import (
+    ConcatOp,
+    FillOp,
+    IndexOp,
+    RenameOp,
+    SliceOp,
+    View,
+)
+from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.flags import FlagsOp, FlagsType
 from comet.dialects.dataflow.transfer import (
@@ -26,7 +33,9 @@ from comet.op_table import OpTable
 from comet.passes.triton.lower_to_triton.buffers import (
     Buffer,
     Channel,
+    Filled,
     Flags,
+    Joined,
     Received,
     buffer_at,
     row_major,
@@ -135,7 +144,7 @@ class KernelMemory:
             op = use.operation
             if op is terminator:
                 buffer = self.buffers[self._kernel.results_[use.index]]
-            elif isinstance(op, RenameOp | SpatialOp) and self.ranks is not None:
+            elif isinstance(op, View | SpatialOp) and self.ranks is not None:
                 cache = self.ranks.cache()
         return replace(buffer, cache=cache)
 
@@ -194,13 +203,67 @@ def view_positions(op: IndexOp, memory: KernelMemory) -> Buffer:
 
 @views(RenameOp)
 def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
-    """Return the same memory under other names, or a dimension of it in parts."""
+    """
+    Return the same memory under other names, with axes split or merged.
+
+    Raises `PassFailedException` for views that are no strides in memory.
+    """
     buffer = memory.buffers[op.input]
-    if op.cut is None:
+    if not op.reshapes:
         return buffer.renamed(op.renaming)
     if buffer.origins or buffer.gathered is not None:
         raise PassFailedException(
             f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
             "seen in parts; split a dimension that is not gathered"
         )
-    return buffer_at(buffer.pointer, extents_of(op.result))
+    extents = extents_of(op.result)
+    if buffer.pointer is not None and not any(buffer.shifts.values()):
+        if buffer.strides == row_major(dict(zip(buffer.dims, buffer.extents))):
+            return buffer_at(buffer.pointer, extents)
+    renamed = buffer.renamed(op.renaming)
+    if op.cut is None or (isinstance(buffer, Joined) and buffer.along == op.cut):
+        raise PassFailedException(
+            f"lower-to-triton: {op.result.type} is no part of one tensor in memory; "
+            "run lower-views before fuse"
+        )
+    outer = op.renaming[op.cut]
+    inner = names_of(op.result)[names_of(op.result).index(outer) + 1]
+    return renamed.split(outer, (outer, inner), extents[inner])
+
+
+@views(SliceOp)
+def view_slice(op: SliceOp, memory: KernelMemory) -> Buffer:
+    """Return the memory of the positions that a slice takes."""
+    buffer = memory.buffers[op.input]
+    for dim, first in op.offsets.items():
+        buffer = buffer.shifted(dim, first)
+    return buffer
+
+
+@views(ConcatOp)
+def view_joined(op: ConcatOp, memory: KernelMemory) -> Buffer:
+    """Return the memory of several values as one."""
+    dim, extents = op.dim.data, extents_of(op.result)
+    parts = tuple(
+        memory.buffers[value].shifted(dim, -first)
+        for value, first in zip(op.inputs, op.firsts, strict=True)
+    )
+    whole = buffer_at(None, extents)
+    return Joined(
+        None,
+        whole.dims,
+        whole.extents,
+        whole.strides,
+        along=dim,
+        parts=parts,
+        firsts=op.firsts,
+    )
+
+
+@views(FillOp)
+def view_filled(op: FillOp, memory: KernelMemory) -> Buffer:
+    """Return the number that a constant has everywhere."""
+    whole = buffer_at(None, extents_of(op.result))
+    return Filled(
+        None, whole.dims, whole.extents, whole.strides, number=op.value.value.data
+    )

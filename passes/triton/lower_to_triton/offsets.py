@@ -111,6 +111,9 @@ class DimSlice:
     constexprs: Constexprs
     _offsets: SSAValue | None = None
     _mask: SSAValue | None = None
+    _compared: dict[tuple[CompareKind, int], SSAValue] = field(
+        default_factory=dict[tuple[CompareKind, int], SSAValue]
+    )
 
     def offsets(self) -> SSAValue | None:
         """Return the index of each element of a block; None is the scalar 0."""
@@ -134,6 +137,15 @@ class DimSlice:
             compare = tl.CmpOp(CompareKind.LT, self._first_or(offsets), self.stop)
             self._mask = self.home.add(compare, f"mask_{self.dim.lower()}")
         return self._mask
+
+    def compared(self, kind: CompareKind, position: int) -> SSAValue:
+        """Return how the index of each element compares to a position."""
+        if (kind, position) not in self._compared:
+            offsets = self._first_or(self.offsets())
+            limit = self.home.add(tl.ConstantOp.of(position, i32))
+            compare = tl.CmpOp(kind, offsets, limit)
+            self._compared[kind, position] = self.home.add(compare)
+        return self._compared[kind, position]
 
     def named_start(self) -> SSAValue | None:
         """Return the first element, with a name: it is used more than once."""

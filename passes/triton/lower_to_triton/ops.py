@@ -262,7 +262,7 @@ def _mapped(kind: MapKind, operands: Sequence[SSAValue], scope: Scope) -> SSAVal
         return scope.insert(tl.BinaryOp(BINARY_MAPS[kind], lhs, rhs))
     if kind in UNARY_MAPS:
         return scope.insert(tl.UnaryOp(UNARY_MAPS[kind], operands[0]))
-    return _tanh(scope, operands[0])
+    return operands[0] if kind is MapKind.COPY else _tanh(scope, operands[0])
 
 
 def _tanh(scope: Scope, value: SSAValue) -> SSAValue:

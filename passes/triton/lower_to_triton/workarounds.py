@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import BFloat16Type, FloatAttr, IntegerType, f32
+from xdsl.dialects.builtin import BFloat16Type, FloatAttr, IntegerType, f32, i32
 from xdsl.ir import SSAValue
 
 from comet.dialects import tl
 from comet.dialects.compound import MapOp, ReduceOp
 from comet.dialects.compound.dims import element_type_of
 from comet.dialects.schedule import CopyOp, TemporalOp
-from comet.dialects.tl.types import element_of
+from comet.dialects.tl.types import CompareKind, element_of
 from comet.passes.triton.lower_to_triton.values import Scope, converted, literal
 
 
@@ -48,6 +48,21 @@ def in_f32(scope: Scope, value: SSAValue) -> SSAValue:
     Triton's interpreter has no arithmetic of bf16: it computes with the bits.
     """
     return converted(scope, value, f32)
+
+
+def compared_in_block(
+    scope: Scope, kind: CompareKind, number: SSAValue, limit: int, dims: Sequence[str]
+) -> SSAValue:
+    """
+    Return how an integer compares to a limit, for all elements of a block.
+
+    Triton's interpreter makes bytes of a scalar condition that a block is masked with,
+    and then takes it for no mask.
+    """
+    if scope.axes(dims):
+        number = scope.insert(tl.BroadcastToOp(number, scope.block_sizes(dims)))
+    constant = scope.insert(tl.ConstantOp.of(limit, i32))
+    return scope.insert(tl.CmpOp(kind, number, constant))
 
 
 def dot_operand(scope: Scope, value: SSAValue) -> SSAValue:

@@ -70,6 +70,7 @@ MAP: dict[MapKind, Callable[..., Array]] = {
     MapKind.NEG: np.negative,
     MapKind.TANH: np.tanh,
     MapKind.ERF: _erf,
+    MapKind.COPY: np.positive,
 }
 
 

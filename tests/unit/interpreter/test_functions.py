@@ -62,6 +62,7 @@ EXPECTED: dict[MapKind, Callable[..., float]] = {
     MapKind.NEG: float.__neg__,
     MapKind.TANH: math.tanh,
     MapKind.ERF: math.erf,
+    MapKind.COPY: float,
 }
 
 

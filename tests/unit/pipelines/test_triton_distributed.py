@@ -96,7 +96,7 @@ def names(text: str, ranks: int = 1) -> list[str]:
 
 
 def test_ranks_share_n_unless_the_function_says_what() -> None:
-    start = ["select-ranks", "decompose", "sink-renames", "stream"]
+    start = ["select-ranks", "decompose", "lower-views", "sink-renames", "stream"]
     shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
     plain = names(SOFTMAX.format(**SIZES["prime"]), ranks=4)
     assert plain[: len(start) + 1] == [*start, "distribute"]
@@ -119,7 +119,7 @@ def test_what_is_done_already_is_not_done_again(done: int) -> None:
     rest = [part.name for part in parts_of(pipeline, before)]
     wanted = [part.name for part in passes[done:]]
     assert rest[len(rest) - len(wanted) :] == wanted
-    assert "insert-collectives" not in rest or done < 5
+    assert "insert-collectives" not in rest or done < 6
     one, other = (
         run_passes(m, "triton-distributed{ranks=3}") for m in (before, module)
     )

@@ -14,8 +14,9 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
-from comet.dialects.compound import ConcatOp, PadOp, SliceOp
+from comet.dialects.compound import PadOp
 from comet.passes.analysis.dependence import is_constant
+from comet.passes.analysis.padding import is_border
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
 from comet.passes.schedule.fuse.gpu.trial import simplify
 from comet.passes.schedule.fuse.machine import Machine, Options
@@ -43,9 +44,9 @@ class Gpu(Machine):
                 "which gives each product a kernel of its own, on GPUs"
             )
         for op in func.walk():
-            if isinstance(op, PadOp | SliceOp | ConcatOp):
+            if isinstance(op, PadOp) or is_border(op):
                 raise PassFailedException(
-                    f"fuse: @{func.sym_name.data} has '{op.name}', and the kernels of "
-                    "GPUs mask the ends of dimensions themselves; leave pad out"
+                    f"fuse: @{func.sym_name.data} has '{op.name}', which GPUs read as "
+                    "parts of tensors; run lower-views before fuse"
                 )
         fuse_function(func, self.system, options)

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import RenameOp
+from comet.dialects.compound import View
 from comet.dialects.compound.dims import unused
 from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.fuse.gpu.groups import (
@@ -26,7 +26,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     values_read,
 )
 
-BORDERS = (RenameOp, CollectiveOp)
+BORDERS = View | CollectiveOp
 
 
 def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partition:

@@ -24,7 +24,7 @@ from comet.dialects.collective import (
     ScatterOp,
 )
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import CastOp, ContractOp, IndexOp, MapOp, RenameOp
+from comet.dialects.compound import CastOp, ContractOp, IndexOp, MapOp, View
 from comet.dialects.compound.dims import joined_extents
 from comet.dialects.compound.named import CompoundOp
 from comet.passes.analysis.reduction_loops import without_constants
@@ -40,7 +40,7 @@ PRODUCTS = (ContractOp, MapOp, CastOp)
 Group: TypeAlias = tuple[Operation, ...]
 """Ops of one kernel, in order."""
 
-Part: TypeAlias = Group | RenameOp | CollectiveOp
+Part: TypeAlias = Group | View | CollectiveOp
 """The ops of a kernel; or a view of a value in device memory, or a collective."""
 
 Partition: TypeAlias = tuple[Part, ...]
@@ -141,13 +141,13 @@ def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
     name = "isolate_contractions" if strategy.name == "none" else "full"
     group: list[Operation] = []
     for op in in_stages(ops):
-        between = isinstance(op, RenameOp | CollectiveOp)
+        between = isinstance(op, View | CollectiveOp)
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
         if group and (between or begins or disagrees(group, (op,))):
             yield tuple(group)
             group = []
-        if isinstance(op, RenameOp | CollectiveOp):
+        if isinstance(op, View | CollectiveOp):
             yield op
         else:
             group.append(op)

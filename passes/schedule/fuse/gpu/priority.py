@@ -26,7 +26,7 @@ from comet.dialects.compound import (
     FillOp,
     FoldOp,
     MapOp,
-    RenameOp,
+    View,
 )
 from comet.dialects.compound.dims import names_of
 from comet.passes.schedule.fuse.gpu.groups import (
@@ -236,7 +236,7 @@ class _Graph:
             pending.remove(ready)
             done.add(ready)
             first = ready[0]
-            border = isinstance(first, RenameOp | CollectiveOp)
+            border = isinstance(first, View | CollectiveOp)
             parts.append(first if border else ready)
         return tuple(parts)
 
@@ -248,4 +248,4 @@ def _is_for(value: SSAValue, op: Operation) -> bool:
 
 
 def _is_kernel(group: Group) -> bool:
-    return not isinstance(group[0], RenameOp | CollectiveOp)
+    return not isinstance(group[0], View | CollectiveOp)

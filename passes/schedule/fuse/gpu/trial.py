@@ -22,7 +22,7 @@ from comet.cost.from_ir.hardware import device_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import FillOp, IndexOp, RenameOp
+from comet.dialects.compound import FillOp, IndexOp, View
 from comet.dialects.compound.dims import joined_extents, with_level
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
@@ -112,8 +112,7 @@ def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     """
     scope = InsertionScope(Block(), None, KernelLevels(levels), chunks_of(kernel.ops))
     for value in values_read(kernel.ops):
-        if not isinstance(value.owner, FillOp):
-            _stand_in(value, scope)
+        _stand_in(value, scope)
     build(kernel, scope)
     results = [scope.at(value, levels.memory) for value in kernel.outs]
     scope.block.add_op(ReturnOp(*results))
@@ -143,10 +142,10 @@ def _check_loops(func: FuncOp) -> None:
 
 def _stand_in(value: SSAValue, scope: InsertionScope) -> None:
     """Replace `value`, or the value that it is a view of, by an argument."""
-    if value in scope.values:
-        return
     owner = value.owner
-    if isinstance(owner, RenameOp | IndexOp | CollectiveOp):
+    if value in scope.values or isinstance(owner, FillOp):
+        return
+    if isinstance(owner, View | IndexOp | CollectiveOp):
         for operand in owner.operands:
             _stand_in(operand, scope)
         scope.insert(owner)

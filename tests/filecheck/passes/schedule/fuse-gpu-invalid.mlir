@@ -47,4 +47,4 @@ func.func @padded(%x: tensor<4x3xf32, #compound.dims<M, N>>) -> tensor<4xf32, #c
   func.return %m : tensor<4xf32, #compound.dims<M>>
 }
 
-// CHECK: fuse: @padded has 'compound.pad', and the kernels of GPUs mask the ends of dimensions themselves; leave pad out
+// CHECK: fuse: @padded has 'compound.pad', which GPUs read as parts of tensors; run lower-views before fuse

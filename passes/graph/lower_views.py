@@ -1,0 +1,162 @@
+"""
+`lower-views`: elementary or SPMD level -> same level, with views that GPUs can load.
+
+A slice, a concat or a rename with axes split or merged is no kernel: whoever reads it
+loads from other addresses. That needs tensors in memory, and positions along each axis
+that are strides there. This pass copies what is not like that, and writes pads as
+concats of a value and a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import (
+    ConcatOp,
+    FillOp,
+    IndexOp,
+    MapKind,
+    MapOp,
+    PadOp,
+    RenameOp,
+    SliceOp,
+    View,
+)
+from comet.dialects.compound.dims import extents_of, with_extents
+from comet.dialects.compound.rename import viewed
+from comet.passes.analysis.levels import (
+    IRLevel,
+    compute_block,
+    functions_at,
+    spmd_region,
+)
+
+
+@dataclass(frozen=True)
+class LowerViewsPass(ModulePass):
+    """
+    Copy what no view of memory can show, and write pads as concats.
+
+    Before: any pads, slices, concats and renames. After: no pads; a slice names its
+    dimension; a `compound.map copy` comes before each view that has no strides in one
+    tensor, or that sees what other ranks have sent, and after each that is returned or
+    sent.
+    """
+
+    name = "lower-views"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        levels = (IRLevel.ELEMENTARY, IRLevel.SPMD)
+        for func in functions_at(op, self.name, *levels):
+            lower_pads(func)
+            copy_operands(plan_copies(func))
+
+
+def lower_pads(func: FuncOp) -> None:
+    """
+    Write the pads of a function as concats, and name the dimensions of slices.
+
+    Raises PassFailedException for a pad in a region of ranks, which have shards.
+    """
+    for op in list(func.walk()):
+        if isinstance(op, PadOp):
+            if spmd_region(func) is not None:
+                raise PassFailedException(
+                    f"lower-views: @{func.sym_name.data} has '{op.name}' in a region "
+                    "of ranks, where the end of a dimension is that of another rank; "
+                    "pad before the region is made"
+                )
+            Rewriter.replace_op(op, (), [_padded(op)])
+        elif isinstance(op, SliceOp) and op.dim is None:
+            first = dict.fromkeys(op.offsets, 0)
+            sizes = {dim: extents_of(op.result)[dim] for dim in first}
+            Rewriter.replace_op(op, (), [_first(op.input, sizes, op)])
+
+
+def _first(value: SSAValue, sizes: dict[str, int], before: Operation) -> SSAValue:
+    """Return the first positions of `value` along some dimensions."""
+    for dim, size in sizes.items():
+        if extents_of(value)[dim] != size:
+            taken = SliceOp(value, with_extents(value.type, {dim: size}), dim)
+            value = _inserted(taken, before, value)
+    return value
+
+
+def _padded(op: PadOp) -> SSAValue:
+    """Return the true positions of a value, and a constant behind them."""
+    value = op.input
+    for dim, true in op.extents.items():
+        whole = extents_of(op.result)[dim]
+        value = _first(value, {dim: true}, op)
+        if whole > true:
+            end = FillOp(op.number, with_extents(value.type, {dim: whole - true}))
+            behind = _inserted(end, op, op.result)
+            value = _inserted(ConcatOp(dim, [value, behind]), op, op.result)
+    return value
+
+
+def _inserted(made: Operation, before: Operation, like: SSAValue) -> SSAValue:
+    made.results[0].name_hint = like.name_hint
+    Rewriter.insert_op(made, InsertPoint.before(before))
+    return made.results[0]
+
+
+@dataclass(frozen=True)
+class Use:
+    """An operand that has to be a value with memory of its own."""
+
+    op: Operation
+    index: int
+
+
+def plan_copies(func: FuncOp) -> list[Use]:
+    """Return the operands that have to be copied, in order."""
+    return [
+        Use(op, index)
+        for op in compute_block(func).ops
+        for index, value in enumerate(op.operands)
+        if _needs_copy(op, value)
+    ]
+
+
+def _needs_copy(op: Operation, value: SSAValue) -> bool:
+    """Whether `op` cannot read `value` as a view, or through a view."""
+    if op.has_trait(IsTerminator):
+        return isinstance(value.owner, View)
+    if isinstance(op, CollectiveOp):
+        return isinstance(viewed(value).owner, SliceOp | ConcatOp)
+    if isinstance(op, RenameOp) and not op.merged:
+        return op.cut is not None and _sees(value, (ConcatOp, IndexOp))
+    if isinstance(op, RenameOp):
+        return _sees(value, (SliceOp, ConcatOp, IndexOp, CollectiveOp))
+    return isinstance(op, View) and isinstance(viewed(value).owner, CollectiveOp)
+
+
+def _sees(value: SSAValue, kinds: tuple[type[Operation], ...]) -> bool:
+    """Whether `value` comes from an op of some kind, perhaps through views."""
+    op = value.owner
+    through = isinstance(op, View) and any(_sees(v, kinds) for v in op.operands)
+    return through or isinstance(op, kinds)
+
+
+def copy_operands(uses: Iterable[Use]) -> None:
+    """Copy the value of each operand, before the first that needs it."""
+    copies: dict[SSAValue, SSAValue] = {}
+    for use in uses:
+        value = use.op.operands[use.index]
+        if value not in copies:
+            copy = MapOp(MapKind.COPY, [value], value.type)
+            copies[value] = _inserted(copy, use.op, value)
+        use.op.operands[use.index] = copies[value]

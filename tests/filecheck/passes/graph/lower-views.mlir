@@ -1,0 +1,83 @@
+// RUN: comet-opt %s -p lower-views | filecheck %s
+
+!X = tensor<4x6xf32, #compound.dims<M, N>>
+
+// Pads become concats with constants, masks too; slices name their dimension.
+
+func.func @padded(%x: !X) -> tensor<4xf32, #compound.dims<M>> {
+  %y = compound.pad %x <-inf from N = 6> : !X -> tensor<4x9xf32, #compound.dims<M, N>>
+  %z = compound.pad %y <1.5 from N = 8> : tensor<4x9xf32, #compound.dims<M, N>> -> tensor<4x9xf32, #compound.dims<M, N>>
+  %s = compound.slice %z : tensor<4x9xf32, #compound.dims<M, N>> -> tensor<3x7xf32, #compound.dims<M, N>>
+  %m = compound.reduce max %s : tensor<3x7xf32, #compound.dims<M, N>> -> tensor<3xf32, #compound.dims<M>>
+  %r = compound.pad %m <0.0 from M = 3> : tensor<3xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %e = compound.map exp %r : tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  func.return %e : tensor<4xf32, #compound.dims<M>>
+}
+
+// CHECK-LABEL: func.func @padded
+// CHECK-NEXT:   %y = compound.fill 0xfff0000000000000 : tensor<4x3xf32, #compound.dims<M, N>>
+// CHECK-NEXT:   %y_1 = compound.concat "N" %x, %y
+// CHECK-NEXT:   %y_2 = compound.slice %y_1 "N"[0, 8]
+// CHECK-NEXT:   %z = compound.fill 1.500000e+00 : tensor<4x1xf32, #compound.dims<M, N>>
+// CHECK-NEXT:   %z_1 = compound.concat "N" %y_2, %z
+// CHECK-NEXT:   %z_2 = compound.slice %z_1 "M"[0, 3]
+// CHECK-NEXT:   %z_3 = compound.slice %z_2 "N"[0, 7]
+// CHECK-NEXT:   %m = compound.reduce max %z_3
+// CHECK-NEXT:   %r = compound.fill 0.000000e+00 : tensor<1xf32, #compound.dims<M>>
+// CHECK-NEXT:   %r_1 = compound.concat "M" %m, %r
+// CHECK-NEXT:   %e = compound.map exp %r_1
+
+// A dimension of a slice can be split, as the parts are strides in memory; not merged,
+// nor can that of a concat be split. What is returned is stored.
+
+func.func @copied(%x: !X) -> (tensor<20xf32, #compound.dims<E>>, tensor<4x2x2xf32, #compound.dims<M, P, Q>>, tensor<4x2x6xf32, #compound.dims<M, P, Q>>) {
+  %s = compound.slice %x "N" [1, 5] : !X -> tensor<4x5xf32, #compound.dims<M, N>>
+  %e = compound.rename %s merge "M" : tensor<4x5xf32, #compound.dims<M, N>> -> tensor<20xf32, #compound.dims<E>>
+  %t = compound.slice %x "N" [2, 4] : !X -> tensor<4x4xf32, #compound.dims<M, N>>
+  %p = compound.rename %t split "N" : tensor<4x4xf32, #compound.dims<M, N>> -> tensor<4x2x2xf32, #compound.dims<M, P, Q>>
+  %c = compound.concat "N" %x, %x : !X, !X -> tensor<4x12xf32, #compound.dims<M, N>>
+  %q = compound.rename %c split "N" : tensor<4x12xf32, #compound.dims<M, N>> -> tensor<4x2x6xf32, #compound.dims<M, P, Q>>
+  func.return %e, %p, %q : tensor<20xf32, #compound.dims<E>>, tensor<4x2x2xf32, #compound.dims<M, P, Q>>, tensor<4x2x6xf32, #compound.dims<M, P, Q>>
+}
+
+// CHECK-LABEL: func.func @copied
+// CHECK-NEXT:   %s = compound.slice %x "N"[1, 5]
+// CHECK-NEXT:   %s_1 = compound.map copy %s
+// CHECK-NEXT:   %e = compound.rename %s_1 merge "M"
+// CHECK-NEXT:   %t = compound.slice %x "N"[2, 4]
+// CHECK-NEXT:   %p = compound.rename %t split "N"
+// CHECK-NEXT:   %c = compound.concat "N" %x, %x
+// CHECK-NEXT:   %c_1 = compound.map copy %c
+// CHECK-NEXT:   %q = compound.rename %c_1 split "N"
+// CHECK-NEXT:   %e_1 = compound.map copy %e
+// CHECK-NEXT:   %p_1 = compound.map copy %p
+// CHECK-NEXT:   %q_1 = compound.map copy %q
+// CHECK-NEXT:   func.return %e_1, %p_1, %q_1
+
+// What ranks have sent is copied before a part of it is read, and a part before it is
+// sent.
+
+collective.mesh @gpus {rank = 2}
+func.func @sent(%x: !X) -> tensor<4x1xf32, #compound.dims<M, N>> {
+  %r = collective.spmd on @gpus ins(%x : !X) sharded [{N = ["rank"]}] outs(tensor<4x1xf32, #compound.dims<M, N>>) sharded [{}] {
+  ^bb0(%local: tensor<4x3xf32, #compound.dims<M, N>>):
+    %t = compound.slice %local "M" [0, 3] : tensor<4x3xf32, #compound.dims<M, N>> -> tensor<3x3xf32, #compound.dims<M, N>>
+    %all = collective.all_gather "N" %t on @gpus ["rank"] : tensor<3x3xf32, #compound.dims<M, N>> -> tensor<3x6xf32, #compound.dims<M, N>>
+    %s = compound.slice %all "N" [5, 1] : tensor<3x6xf32, #compound.dims<M, N>> -> tensor<3x1xf32, #compound.dims<M, N>>
+    %u = compound.slice %all "N" [0, 1] : tensor<3x6xf32, #compound.dims<M, N>> -> tensor<3x1xf32, #compound.dims<M, N>>
+    %v = compound.slice %u "M" [0, 1] : tensor<3x1xf32, #compound.dims<M, N>> -> tensor<1x1xf32, #compound.dims<M, N>>
+    %c = compound.concat "M" %s, %v : tensor<3x1xf32, #compound.dims<M, N>>, tensor<1x1xf32, #compound.dims<M, N>> -> tensor<4x1xf32, #compound.dims<M, N>>
+    collective.yield %c : tensor<4x1xf32, #compound.dims<M, N>>
+  }
+  func.return %r : tensor<4x1xf32, #compound.dims<M, N>>
+}
+
+// CHECK-LABEL: func.func @sent
+// CHECK:          %t = compound.slice %local "M"[0, 3]
+// CHECK-NEXT:     %t_1 = compound.map copy %t
+// CHECK-NEXT:     %all = collective.all_gather "N" %t_1
+// CHECK-NEXT:     %all_1 = compound.map copy %all
+// CHECK-NEXT:     %s = compound.slice %all_1 "N"[5, 1]
+// CHECK-NEXT:     %u = compound.slice %all_1 "N"[0, 1]
+// CHECK:          %c_1 = compound.map copy %c
+// CHECK-NEXT:     collective.yield %c_1

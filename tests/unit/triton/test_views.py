@@ -1,0 +1,72 @@
+"""Every view along every axis, read by map, contraction and reduction, on GPUs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from semantics import (
+    assert_close,
+    assert_same_meaning,
+    parse_module,
+    random_inputs,
+    run_passes,
+)
+from triton_modules import check_all, emitted, hardware
+from view_programs import programs, reference
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.interpreter import run
+
+PROGRAMS = dict(programs())
+SOME = {
+    name: text
+    for name, text in PROGRAMS.items()
+    if name.endswith("given") == ("ABC" in name)
+}
+"""Views of arguments of rank 3, and of what is computed of other ranks."""
+DIMS = {2: "A", 4: "W"}
+"""The dimension that so many ranks split."""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_printed_reference_means_what_the_interpreter_says(name: str):
+    module = parse_module(PROGRAMS[name])
+    inputs = random_inputs(module, "main")
+    expected = reference(PROGRAMS[name])(*inputs)
+    assert_close(list(expected), run(module, "main", inputs))
+
+
+def test_lowered_views_mean_the_same():
+    for text in PROGRAMS.values():
+        before = parse_module(text)
+        assert_same_meaning(before, run_passes(before, "lower-views"), "main")
+
+
+def wrong(sources: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the modules that do not compute what their reference does."""
+    reports = check_all(sources, folder)
+    return [name for name, report in reports.items() if not report["ok"]]
+
+
+def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
+    one = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+    sources = {name: emitted(text, one) for name, text in SOME.items()}
+    assert not wrong(sources, tmp_path)
+
+
+@pytest.mark.parametrize("ranks", DIMS)
+def test_ranks_read_views(ranks: int, tmp_path: Path):
+    dim = DIMS[ranks]
+    passes = f"triton-distributed{{ranks={ranks} dim={dim}}}"
+    sources = {
+        name: emitted(text, f"{hardware('h200x8.yaml')},{passes}")
+        for name, text in SOME.items()
+        if name.endswith(("_B_of_AB_computed", "_C_of_ABC_given"))
+    }
+    assert not wrong(sources, tmp_path)
+
+
+def test_ranks_that_split_what_a_slice_takes_are_told_another_dimension():
+    passes = "triton-distributed{ranks=2 dim=A}"
+    with pytest.raises(PassFailedException, match="use dim=B or dim=W"):
+        emitted(PROGRAMS["sliced_A_of_AB_given"], f"{hardware('h200x8.yaml')},{passes}")
