@@ -7,21 +7,23 @@ lies in buffers, one for each rank, whose rows are shards of the gathered dimens
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import gcd
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from comet.cost.gpu.capacity import REGISTER
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.summary import KernelSummary, Term
+from comet.cost.gpu.registers import REGISTER
+from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
 from comet.dialects.arch.gpu import rate_name
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
+    CastOp,
     ConcatOp,
     ContractOp,
     FillOp,
+    MapKind,
     MapOp,
     ReduceOp,
     RenameOp,
@@ -37,7 +39,7 @@ from comet.dialects.compound.dims import (
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.transfer import PullOp, ReadOp
-from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, power_of_two
 from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.node import NodeOp
@@ -56,18 +58,19 @@ class _Walk:
         self.loads: list[Term] = []
         self.stores: list[Term] = []
         self.dots: list[Term] = []
+        self.dot_results: list[tuple[str, ...]] = []
         self.dot_reads: list[Term] = []
         self.vectors: list[Term] = []
         self.rounds: list[tuple[str, ...]] = []
-        self.registers: list[tuple[Term, ...]] = []
-        self.crowded: list[tuple[Term, ...]] = []
-        self.fragments: list[tuple[Term, ...]] = []
+        self.points: list[Point] = []
         self.shared: list[tuple[Term, ...]] = []
         self.narrow: list[tuple[Term, ...]] = []
         self.held: dict[SSAValue, Term | None] = {}
         self.dot_dims: set[str] = set()
         self.dot_rows: set[str] = set()
+        self.dot_columns: set[str] = set()
         self.dot_depths: set[str] = set()
+        self.chained: set[str] = set()
         self.inner_dims: set[str] = set()
         self.batch_dims: set[str] = set()
         self.dot_type = "f32"
@@ -107,17 +110,19 @@ class _Walk:
         block = op.body.block
         entering = (*outer, *block.args, *_accumulators(op))
         for inner, alive in alive_before(block, entering):
-            self.registers.append(self._in_registers(alive))
-            crowd = dict.fromkeys((*alive, *inner.results))
-            self.crowded.append(self._in_registers(crowd))
+            # An elementwise op writes over the operand that it is the last to use.
+            made = () if isinstance(inner, MapOp) else inner.results
+            tiles = self._in_registers(dict.fromkeys((*alive, *made)))
+            vectors = self._in_registers(_broadcast(inner))
+            self.points.append(Point(tiles, vectors, _operands(inner)))
             if isinstance(inner, NodeOp):
                 around = [value for value in alive if value not in inner.operands]
                 self.node(inner, loops, around, loaded)
             else:
-                self._count(inner, loops, alive)
+                self._count(inner, loops)
 
-    def _in_registers(self, alive: Iterable[SSAValue]) -> tuple[Term, ...]:
-        held = (self._held(tile) for tile in alive)
+    def _in_registers(self, alive: Collection[SSAValue]) -> tuple[Term, ...]:
+        held = (self._held(tile) for tile in alive if _occupies(tile, alive))
         return tuple(term for term in held if term is not None)
 
     def _held(self, tile: SSAValue) -> Term | None:
@@ -127,9 +132,7 @@ class _Walk:
             self.held[tile] = _bytes(tile) if here else None
         return self.held[tile]
 
-    def _count(
-        self, op: Operation, loops: tuple[str, ...], alive: Sequence[SSAValue]
-    ) -> None:
+    def _count(self, op: Operation, loops: tuple[str, ...]) -> None:
         if not op.results or isinstance(op, FillOp):
             return
         dims = iteration_dims(op)
@@ -137,19 +140,17 @@ class _Walk:
             self.vectors.append(Term(dims, self._additions(op), loops))
             return
         self.dots.append(Term(dims, 2, loops))
+        self.dot_results.append(tuple(names_of(op.result)))
         kept, summed = set(names_of(op.result)), set(names_of(op.lhs))
         batch = _batch_dims(op)
         self.dot_dims |= set(dims) - batch
         self.dot_rows |= (kept & summed) - batch
+        self.dot_columns |= kept - summed - batch
         self.dot_depths |= summed - kept
+        self.chained |= summed - kept if _is_product(op.lhs) else set()
         self.batch_dims |= batch
-        together = dict.fromkeys((*alive, op.result))
-        reads = [_bytes(value, loops) for value in op.operands]
-        copied = (self._held(value) for value in op.operands)
-        operands = (copy or read for copy, read in zip(copied, reads, strict=True))
-        self.fragments.append((*self._in_registers(together), *operands))
         self.dot_type = rate_name(element_type_of(op.lhs))
-        self.dot_reads += reads
+        self.dot_reads += [_bytes(value, loops) for value in op.operands]
 
     def _additions(self, op: Operation) -> float:
         """Return what an op other than a product costs an element, in additions."""
@@ -188,10 +189,78 @@ def _batch_dims(op: ContractOp) -> set[str]:
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
-    """Yield the yielded values whose running result stays alive in the body."""
+    """
+    Yield the yielded values whose running result stays alive in the body.
+
+    That of a fold is the iter_arg, an argument of the body.
+    """
     for value, combiner in zip(op.yielded, op.combiners, strict=True):
-        if combiner is not Combiner.NONE:
+        if combiner not in (Combiner.NONE, Combiner.FOLD):
             yield value
+
+
+def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
+    """
+    Whether a tile takes registers besides those of the other tiles alive.
+
+    A result of an elementwise op before another one, or before a reduction, is computed
+    with it, element by element, from a tile that is alive; one before a store never is
+    whole. A product that is only added to a value accumulates into it.
+    """
+    op, users = value.owner, {use.operation for use in value.uses}
+    if isinstance(op, FillOp):
+        return False
+    if len(users) != 1:
+        return True
+    (user,) = users
+    if isinstance(op, ContractOp):
+        return not (isinstance(user, MapOp) and user.kind.data is MapKind.ADD)
+    if not isinstance(op, MapOp | CastOp):
+        return True
+    if isinstance(user, YieldOp):
+        return not isinstance(user.parent_op(), SpatialOp)
+    return not isinstance(user, MapOp | CastOp | ReduceOp) or (
+        _computed_from(value) not in alive
+    )
+
+
+def _computed_from(value: SSAValue) -> SSAValue:
+    """Return the tile at the start of a chain of elementwise ops, each used once."""
+    while isinstance(op := value.owner, MapOp | CastOp):
+        names = names_of(value)
+        value = next((v for v in op.operands if names_of(v) == names), op.operands[0])
+        if len({use.operation for use in value.uses}) > 1:
+            break
+    return value
+
+
+def _broadcast(op: Operation) -> list[SSAValue]:
+    """Return the operands of an elementwise op that lack dimensions of its result."""
+    if not isinstance(op, MapOp):
+        return []
+    dims = names_of(op.result)
+    return [value for value in op.operands if names_of(value) != dims]
+
+
+def _operands(op: Operation) -> Operands | None:
+    """Return the operands of a contraction, None for another op."""
+    if not isinstance(op, ContractOp):
+        return None
+    depths = set(names_of(op.lhs)) - set(names_of(op.result))
+    return Operands(_bytes(op.lhs), _bytes(op.rhs), frozenset(depths))
+
+
+def _is_product(value: SSAValue) -> bool:
+    """Whether a program computes a value from the result of a contraction."""
+    while isinstance(value, OpResult) and not isinstance(value.owner, ContractOp):
+        op = value.owner
+        if isinstance(op, NodeOp):
+            value = op.yielded[value.index]
+        elif not op.operands:
+            return False
+        else:
+            value = op.operands[0]
+    return isinstance(value, OpResult)
 
 
 def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
@@ -244,19 +313,20 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         loops=tuple(loops),
         dot_dims=frozenset(walk.dot_dims),
         dot_rows=frozenset(walk.dot_rows),
+        dot_columns=frozenset(walk.dot_columns),
         dot_depths=frozenset(walk.dot_depths),
+        chained=frozenset(walk.chained),
         inner_dims=frozenset(walk.inner_dims),
         batch_dims=frozenset(walk.batch_dims),
         tensors=tuple(map(_bytes, _tensors(node, levels))),
         loads=tuple(walk.loads),
         stores=tuple(walk.stores),
         dots=tuple(walk.dots),
+        dot_results=tuple(walk.dot_results),
         dot_reads=tuple(walk.dot_reads),
         vectors=tuple(walk.vectors),
         rounds=tuple(walk.rounds),
-        registers=tuple(walk.registers),
-        crowded=tuple(walk.crowded),
-        fragments=tuple(walk.fragments),
+        points=tuple(walk.points),
         shared=tuple(walk.shared),
         narrow=tuple(walk.narrow),
         dot_type=walk.dot_type,

@@ -15,7 +15,6 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from comet.cost.from_ir.hardware import device_of, machine_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
-from comet.cost.gpu.capacity import LaunchNumbers
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.launch_plan import (
     Barrier,
@@ -28,6 +27,7 @@ from comet.cost.gpu.launch_plan import (
     Send,
     Step,
 )
+from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, tensor_traffic
 from comet.cost.gpu.waiting import waits_in_loop

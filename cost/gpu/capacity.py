@@ -1,5 +1,5 @@
 """
-How much of a GPU's registers and shared memory the tiles of a program need.
+Whether a multiprocessor of a GPU has room for the tiles of a program.
 
 One program runs on one multiprocessor. Sizes are bytes; block sizes and launch numbers
 may be arrays, one element per choice.
@@ -7,24 +7,18 @@ may be arrays, one element per choice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.registers import (
+    REGISTER,
+    LaunchNumbers,
+    alive_bytes,
+    reads_shared,
+    thread_registers,
+)
 from comet.cost.gpu.summary import Blocks, KernelSummary
-from comet.cost.reals import Real, longest, product
-
-REGISTER = 4
-"""Bytes of a register."""
-
-
-@dataclass(frozen=True)
-class LaunchNumbers:
-    """Warps of a program and stages of its software pipeline."""
-
-    warps: Real
-    stages: Real
+from comet.cost.reals import Real
 
 
 def shared_need(
@@ -43,33 +37,6 @@ def shared_need(
     return summary.peak(summary.shared, blocks, copies, working)
 
 
-def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
-    """Return 1 if matrix instructions read rows from shared memory, else 0."""
-    if summary.dot_type == "f32":
-        return 0.0
-    least = gpu.compiled.shared_operand_rows
-    return product(
-        np.greater_equal(blocks[dim], least) * 1.0 for dim in summary.dot_rows
-    )
-
-
-def register_need(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
-    """
-    Return the bytes of registers that the tiles of one program need.
-
-    Operands of a contraction pass through registers unless the instruction reads shared
-    memory; those that are loaded before its loop remain there. Narrow loads also need
-    registers, on their way to shared memory.
-    """
-    narrow = summary.peak(summary.narrow, blocks)
-    alive = summary.peak(summary.registers, blocks)
-    passing = summary.peak(summary.fragments, blocks, invariant=0.0)
-    staying = summary.peak(summary.shared, blocks, copies=0.0)
-    needed = longest((alive, passing)) + staying
-    direct = np.greater(reads_shared(summary, blocks, gpu), 0)
-    return np.where(direct, alive, needed) + narrow
-
-
 def holds(
     summary: KernelSummary,
     blocks: Blocks,
@@ -82,10 +49,9 @@ def holds(
 
     Tiles may use the fraction `share` of its shared memory.
     """
-    crowded = summary.peak(summary.crowded, blocks)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
     return (
-        np.less_equal(crowded, gpu.register_bytes)
+        np.less_equal(alive_bytes(summary, blocks), gpu.register_bytes)
         * np.less_equal(shared, share * gpu.shared_bytes)
         * 1.0
     )
@@ -94,17 +60,9 @@ def holds(
 def fits(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
-    """
-    Return 1 if a multiprocessor also has room for what the compiler adds, else 0.
-
-    The compiler adds addresses, masks, and copies.
-    """
-    rules = gpu.compiled
-    exact = summary.dot_type == "f32" and bool(summary.dots)
-    per_thread = rules.tile_registers_f32 if exact else rules.tile_registers
-    limit = np.minimum(
-        gpu.warp_threads * numbers.warps * (REGISTER * per_thread),
-        rules.register_fraction * gpu.register_bytes,
-    )
+    """Return 1 if a program also has the registers that the compiler adds, else 0."""
+    rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
+    most = np.minimum(rules.most_registers, gpu.register_bytes / REGISTER / threads)
+    needed = thread_registers(summary, blocks, numbers, gpu) + rules.spare_registers
     room = holds(summary, blocks, numbers, gpu, rules.shared_fraction)
-    return np.less_equal(register_need(summary, blocks, gpu), limit) * room
+    return np.less_equal(needed, most) * room

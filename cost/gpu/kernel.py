@@ -22,22 +22,23 @@ from comet.cost.reals import Real, longest
 class Compiled:
     """How Triton compiles tiles; `dialects.arch.schema` has the sources."""
 
-    tile_registers: int
-    """
-    Registers of a thread for tiles; the rest of its 255 are for addresses, masks and
-    copies that the compiler makes.
-    """
-    tile_registers_f32: int
-    """The same for f32, whose products a thread computes from its own operands."""
     thread_registers: int
-    """The minimum of registers of a thread."""
-    register_multiple: float
-    """Registers of a program, as a multiple of those of its tiles."""
-    register_fraction: float
+    """Registers of a thread besides those for tiles."""
+    most_registers: int
+    """The maximum of a thread."""
+    spare_registers: int
+    """How many of these stay free, because the estimate may be too low."""
+    operand_fraction: float
+    """
+    Fraction of a contraction's operands that registers hold at a time, if its
+    instruction does not read shared memory.
+    """
+    load_fraction: float
+    """Fraction of loaded tiles that registers hold without a software pipeline."""
+    f32_multiple: float
+    """Registers for products in f32, as a multiple of those of their tiles."""
     shared_fraction: float
-    """
-    Fractions of a multiprocessor's memories that the tiles of one program may fill.
-    """
+    """Fraction of the shared memory that the tiles of one program may fill."""
     shared_operand_rows: int
     """
     With at least this many rows, matrix instructions read operands from shared memory.

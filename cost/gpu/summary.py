@@ -37,6 +37,28 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Operands:
+    """The operands of a contraction, bytes."""
+
+    left: Term
+    right: Term
+    depths: frozenset[str]
+    """The dimensions that it sums."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What registers hold while one op of a program runs."""
+
+    tiles: tuple[Term, ...]
+    """Bytes; without what is computed element by element."""
+    broadcast: tuple[Term, ...] = ()
+    """Bytes; vectors that an elementwise op combines with each row or column."""
+    operands: Operands | None = None
+    """Those of a contraction."""
+
+
+@dataclass(frozen=True)
 class KernelSummary:
     """The work of one kernel, by block sizes."""
 
@@ -47,8 +69,12 @@ class KernelSummary:
     """Dimensions of contractions; their blocks have a minimum."""
     dot_rows: frozenset[str]
     """Dimensions of the left operands that results keep."""
+    dot_columns: frozenset[str]
+    """Dimensions of the right operands that results keep."""
     dot_depths: frozenset[str]
     """Dimensions that contractions sum over."""
+    chained: frozenset[str]
+    """Those of contractions whose left operand comes from another contraction."""
     inner_dims: frozenset[str]
     """Dimensions of loops that are inside other loops."""
     batch_dims: frozenset[str]
@@ -61,18 +87,16 @@ class KernelSummary:
     """Bytes to device memory."""
     dots: tuple[Term, ...]
     """Floating-point operations of contractions."""
+    dot_results: tuple[tuple[str, ...], ...]
+    """Dimensions of the result of each contraction."""
     dot_reads: tuple[Term, ...]
     """Bytes that contractions read from shared memory."""
     vectors: tuple[Term, ...]
     """Other floating-point operations."""
     rounds: tuple[tuple[str, ...], ...]
     """The loops around each point where a program waits for loads."""
-    registers: tuple[tuple[Term, ...], ...]
-    """What is alive at the same time in registers, bytes, at each point."""
-    crowded: tuple[tuple[Term, ...], ...]
-    """The same while each op runs, its operands and results included."""
-    fragments: tuple[tuple[Term, ...], ...]
-    """The same at each contraction, operands from shared memory included."""
+    points: tuple[Point, ...]
+    """What is alive at the same time in registers."""
     shared: tuple[tuple[Term, ...], ...]
     """What is alive at the same time in shared memory, bytes, in each node."""
     narrow: tuple[tuple[Term, ...], ...]

@@ -10,12 +10,7 @@ from math import prod
 
 import numpy as np
 
-from comet.cost.gpu.capacity import (
-    REGISTER,
-    LaunchNumbers,
-    register_need,
-    shared_need,
-)
+from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.kernel import (
     Device,
     KernelTime,
@@ -23,6 +18,7 @@ from comet.cost.gpu.kernel import (
     kernel_time,
     wave_count,
 )
+from comet.cost.gpu.registers import REGISTER, LaunchNumbers, copies, thread_registers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, longest, product, total
 
@@ -38,14 +34,12 @@ def kernel_work(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> KernelWork:
     """Return what the kernel model prices."""
-    dots = summary.per_program(summary.dots, blocks)
-    vectors = summary.per_program(summary.vectors, blocks)
+    dots, vectors = operations(summary, blocks, numbers.warps, gpu)
     if summary.dot_type == "f32":
         # Exact f32 products run on vector lanes, two operations an instruction.
         dots, vectors = 0.0, vectors + dots / 2
-    rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
-    least = threads * rules.thread_registers * REGISTER
-    registers = longest((register_need(summary, blocks, gpu), least))
+    threads = gpu.warp_threads * numbers.warps
+    registers = thread_registers(summary, blocks, numbers, gpu) * threads * REGISTER
     return KernelWork(
         programs=summary.programs(blocks),
         tensor_operations=dots,
@@ -57,9 +51,29 @@ def kernel_work(
         element=summary.dot_type,
         stages=numbers.stages,
         warps=numbers.warps,
-        registers=np.minimum(registers * rules.register_multiple, gpu.register_bytes),
+        registers=np.minimum(registers, gpu.register_bytes),
         shared=shared_need(summary, blocks, numbers.stages, gpu),
     )
+
+
+def operations(
+    summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
+) -> tuple[Real, Real]:
+    """
+    Return the operations of contractions, and the others, of one program.
+
+    Warps that hold the same elements of a tile all compute them.
+    """
+    repeated = copies(summary, blocks, warps, gpu)
+    dots = total(
+        summary.per_program((term,), blocks) * repeated(dims)
+        for term, dims in zip(summary.dots, summary.dot_results, strict=True)
+    )
+    vectors = total(
+        summary.per_program((term,), blocks) * repeated(term.dims)
+        for term in summary.vectors
+    )
+    return dots, vectors
 
 
 def tensor_traffic(

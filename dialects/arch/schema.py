@@ -186,11 +186,12 @@ GPU: Rules = {
     "copy_bytes": COUNT,
     "free_load_bytes": COUNT,
     "function_costs": COSTS,
-    "tile_registers": COUNT,
-    "tile_registers_f32": COUNT,
     "thread_registers": COUNT,
-    "register_multiple": MULTIPLE,
-    "register_fraction": FRACTION,
+    "most_registers": COUNT,
+    "spare_registers": COUNT,
+    "operand_fraction": FRACTION,
+    "load_fraction": FRACTION,
+    "f32_multiple": MULTIPLE,
     "shared_fraction": FRACTION,
     "shared_operand_rows": COUNT,
     "exposed_fraction": FRACTION,
@@ -223,12 +224,13 @@ GPU_DEFAULTS: Fields = {
         "div": 8,
         "reduce": 2,
     },
-    "tile_registers": 128,  # assumed, from what Triton compiles for sm_90
-    "tile_registers_f32": 72,  # assumed, from what Triton compiles for sm_90
-    "thread_registers": 32,  # assumed
-    "register_multiple": 1.5,  # assumed
-    "register_fraction": 0.55,  # assumed, from what Triton compiles for sm_90
-    "shared_fraction": 0.75,  # assumed, from what Triton compiles for sm_90
+    "thread_registers": 28,  # fitted to kernels compiled for sm_90
+    "most_registers": 255,  # the most in any kernel compiled for sm_90
+    "spare_registers": 12,  # fitted to kernels compiled for sm_90
+    "operand_fraction": 0.5,  # fitted to kernels compiled for sm_90
+    "load_fraction": 0.3,  # fitted to kernels compiled for sm_90
+    "f32_multiple": 3,  # assumed, from what Triton compiles for sm_90
+    "shared_fraction": 0.955,  # fitted to kernels compiled for sm_90
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
     "exposed_fraction": 0.1,  # assumed
 }
@@ -243,7 +245,6 @@ and `link_latency_us`, `remote_caches` is `multiprocessors`, `graph_launch_us` i
 
 RENAMED = {
     "exposed_share": "exposed_fraction",
-    "register_share": "register_fraction",
     "shared_share": "shared_fraction",
 }
 """The new name of each old field, for errors; an old name is no alias."""

@@ -136,8 +136,8 @@ def gpu(**fields: Field) -> GpuOp:
 
 
 def test_a_figure_that_a_file_lacks_is_the_default():
-    assert gpu().figures["register_fraction"] == 0.55
-    assert gpu(register_fraction=0.5).figures["register_fraction"] == 0.5
+    assert gpu().figures["operand_fraction"] == 0.5
+    assert gpu(operand_fraction=0.6).figures["operand_fraction"] == 0.6
 
 
 def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
@@ -150,10 +150,10 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
 @pytest.mark.parametrize(
     ("field", "value", "wanted"),
     [
-        ("register_fraction", 0, "above 0 and at most 1"),
+        ("operand_fraction", 0, "above 0 and at most 1"),
         ("shared_fraction", 1.5, "above 0 and at most 1"),
         ("exposed_fraction", "much", "above 0 and at most 1"),
-        ("register_multiple", 0.5, "at least 1"),
+        ("f32_multiple", 0.5, "at least 1"),
         ("warps", 0, "a positive integer"),
         ("load_latency_us", 0, "a positive number"),
         ("function_costs", {"exp": 0}, "some of exp, log,"),
@@ -167,9 +167,9 @@ def test_figures_out_of_range_are_rejected(field: str, value: Field, wanted: str
 
 
 def test_an_old_field_gives_its_new_name():
-    message = "'register_share', it is called 'register_fraction' now"
+    message = "'shared_share', it is called 'shared_fraction' now"
     with pytest.raises(VerifyException, match=message):
-        gpu(register_share=0.5).verify_()
+        gpu(shared_share=0.5).verify_()
 
 
 def test_a_missing_level_names_those_there_are():

@@ -15,9 +15,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.hardware import device_of
 from comet.cost.from_ir.kernel import summarize, vector_width
-from comet.cost.gpu.capacity import LaunchNumbers, fits, register_need, shared_need
+from comet.cost.gpu.capacity import fits, shared_need
+from comet.cost.gpu.registers import LaunchNumbers, layout_of, thread_registers
 from comet.cost.gpu.summary import KernelSummary
-from comet.cost.gpu.tiling import price, rank
+from comet.cost.gpu.tiling import operations, price, rank
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp
@@ -222,8 +223,11 @@ def test_narrow_loads_take_registers(rows: int, registers: int) -> None:
     """Of 8192 numbers for 256 threads; loads have 16, 8, 4 and 2 bytes."""
     blocks = {"M": 128, "N": 256, "K": 64}
     whole, odd = (product_summary(extent) for extent in (2048, rows))
-    more = register_need(odd, blocks, GPU) - register_need(whole, blocks, GPU)
-    assert more == 4 * 256 * registers
+    numbers = LaunchNumbers(8, 2)
+    more = thread_registers(odd, blocks, numbers, GPU) - thread_registers(
+        whole, blocks, numbers, GPU
+    )
+    assert more == registers
 
 
 def test_what_a_channel_holds_has_the_rows_of_a_share() -> None:
@@ -333,11 +337,35 @@ def test_tiles_loaded_before_a_loop_have_no_stages() -> None:
     assert shared_need(summary, {**HEAD, "M": 16}, 1, GPU) == (1 + 1) * TILE
 
 
-def test_queries_stay_in_registers_unless_instructions_read_shared_memory() -> None:
-    summary, few = attention_summary(), {**HEAD, "M": 16}
-    passing = summary.peak(summary.fragments, few, invariant=0.0)
-    assert register_need(summary, few, GPU) == passing + TILE / 4
-    assert register_need(summary, HEAD, GPU) == summary.peak(summary.registers, HEAD)
+@pytest.mark.parametrize(
+    ("rows", "warps", "along_rows"), [(128, 8, 8), (64, 8, 4), (64, 4, 4), (32, 4, 1)]
+)
+def test_warps_are_spread_over_the_rows_of_queries(
+    rows: int, warps: int, along_rows: int
+) -> None:
+    """Instructions that read shared memory take 16 rows of each warp."""
+    layout = layout_of(attention_summary(), {**HEAD, "M": rows}, warps, GPU)
+    assert (layout.rows, layout.columns) == (along_rows, warps // along_rows)
+
+
+def test_more_warps_than_rows_hold_the_scores_twice() -> None:
+    """Of 64 rows four warps hold 16 each: eight hold results once, scores twice."""
+    summary, rules = attention_summary(), GPU.compiled
+    scores, weights, results, vectors = 32, 16, 64, 2 * 4
+    for warps, held in (
+        (4, scores + weights + results + vectors),
+        (8, scores + weights + results / 2 + vectors),
+    ):
+        needed = thread_registers(summary, HEAD, LaunchNumbers(warps, 2), GPU)
+        assert needed == rules.thread_registers + held
+
+
+def test_scores_that_warps_hold_twice_are_computed_twice() -> None:
+    summary, element = attention_summary(), 64 * 64 * (4096 // 64)
+    four, eight = (operations(summary, HEAD, warps, GPU) for warps in (4, 8))
+    assert eight[0] - four[0] == 2 * 128 * element
+    exp, others = GPU.function_costs["exp"], 64 * 64
+    assert eight[1] - four[1] > exp * element - others
 
 
 def test_an_infeasible_whole_row_is_explained() -> None:

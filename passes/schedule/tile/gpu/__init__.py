@@ -13,8 +13,14 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.from_ir.hardware import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
-from comet.cost.gpu.capacity import LaunchNumbers, holds, register_need, shared_need
+from comet.cost.gpu.capacity import holds, shared_need
 from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.registers import (
+    REGISTER,
+    LaunchNumbers,
+    alive_bytes,
+    thread_registers,
+)
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
@@ -73,7 +79,9 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
     """Say why no tiling of a kernel fits."""
     summary = summarize(node, levels, gpu)
     smallest = smallest_blocks(summary)
-    registers = register_need(summary, smallest, gpu)
+    warps = max(LARGE_LAUNCHES["warps"])
+    each = thread_registers(summary, smallest, LaunchNumbers(warps, 2), gpu)
+    registers = each * REGISTER * warps * gpu.warp_threads
     shared = shared_need(summary, smallest, 1, gpu)
     return (
         f"{_needed(node, registers, shared, levels)} with its smallest tiles, more "
@@ -147,7 +155,7 @@ def finish_kernel(
     node.launch = _launch(node, summary, blocks, gpu, known)
     numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
     if not holds(summary, blocks, numbers, gpu):
-        registers = summary.peak(summary.crowded, blocks)
+        registers = alive_bytes(summary, blocks)
         shared = shared_need(summary, blocks, numbers.stages, gpu)
         raise PassFailedException(
             f"tile: {_needed(node, registers, shared, levels)}, more than the "

@@ -15,8 +15,9 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.gpu.capacity import LaunchNumbers, fits
+from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price, rank
 from comet.cost.reals import Real

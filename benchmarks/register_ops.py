@@ -1,0 +1,46 @@
+"""The ops whose registers are recorded, and what the model reads from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ladder_programs import SAMPLES, resized
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+import comet
+from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.kernel import summarize
+from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.summary import KernelSummary
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.passes.analysis.grid import grid_nodes
+
+OPS: Mapping[str, Mapping[int, int]] = {
+    "gemm": {128: 4096, 64: 4096, 256: 4096},
+    "gemm_softmax": {128: 65536, 64: 256, 256: 256},
+    "gemm_layernorm": {128: 32768, 64: 1024, 256: 512},
+    "attention": {1: 4, 8: 32, 128: 4096, 256: 4096, 64: 128, 32: 128},
+    "gated_mlp": {128: 4096, 64: 1024, 256: 4096, 32: 128},
+    "gemm_rmsnorm": {128: 16384, 64: 1024, 256: 256},
+    "flash_decode": {4: 16, 2: 12, 3: 8, 256: 32768, 32: 128, 16: 128},
+}
+"""The extents of each op, by those of its sample."""
+BEFORE = "decompose{accumulator=f32},sink-renames,stream,fuse{strategy=full}"
+
+
+def fused(op: str, hardware: str) -> ModuleOp:
+    """Return an op as one kernel without tiles."""
+    path = SAMPLES / "hardware" / f"{hardware}.yaml"
+    return comet.compile(comet.parse(resized(op, OPS[op])), path, BEFORE).module
+
+
+def kernel_of(module: ModuleOp) -> tuple[FuncOp, KernelSummary, Device]:
+    """Return the function of a module, the summary of its only kernel, and the GPU."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    function = next(each for each in functions if any(True for _ in grid_nodes(each)))
+    system = attached_system(module)
+    (node,) = grid_nodes(function)
+    gpu = device_of(system)
+    return function, summarize(node, gpu_levels(system), gpu), gpu

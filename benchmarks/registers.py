@@ -1,0 +1,127 @@
+"""
+Compiles random tilings of five ops, and writes what registers each of them takes.
+
+    python benchmarks/registers.py [--seed 1] [--each 70] [--ops gemm attention]
+        [--target sm_90] > tests/data/registers.csv
+
+Tilings are drawn by the seed from the space of `tile`, those included that its register
+model rejects, as long as their tiles alone fit a multiprocessor. A line holds the op,
+the block of each dimension with num_warps and num_stages, the registers of a thread,
+the bytes that it spills, and the bytes of shared memory of a program; the first line
+holds the versions. No GPU is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+
+from register_ops import OPS, fused, kernel_of
+from xdsl.dialects.builtin import ModuleOp
+
+import comet
+from comet.cost.gpu.capacity import holds
+from comet.cost.gpu.registers import LaunchNumbers
+from comet.dialects.schedule.attributes import LaunchAttr
+from comet.passes.analysis.grid import grid_nodes
+from comet.passes.schedule.plan_string import format_plan
+from comet.passes.schedule.tile.gpu import plan_with
+from comet.passes.schedule.tile.gpu.space import LAUNCHES, KernelTiling, block_sizes
+from comet.runtime.compile_check import Compiled, compiled, recorded_launches
+
+MACHINES = {"sm_90": "h200x1"}
+AFTER = "outline-kernels,lower-to-triton"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A tiling of the only kernel of an op."""
+
+    op: str
+    blocks: Mapping[str, int]
+    """The block of each dimension, num_warps and num_stages."""
+
+    def line(self, found: Compiled) -> str:
+        """Return the line of the table."""
+        tiling = " ".join(f"{name}={number}" for name, number in self.blocks.items())
+        return f"{self.op},{tiling},{found.registers},{found.spills},{found.shared}"
+
+
+def drawn(op: str, module: ModuleOp, seed: int, count: int) -> list[Drawn]:
+    """Return random tilings whose tiles a multiprocessor holds."""
+    _, summary, gpu = kernel_of(module)
+    dims = (*summary.grid, *summary.loops)
+    sizes: dict[str, Sequence[int]] = {
+        dim: block_sizes(summary, dim) for dim in summary.extents
+    }
+    sizes |= LAUNCHES
+    rows: list[dict[str, int]] = [
+        dict(zip(sizes, row, strict=True)) for row in product(*sizes.values())
+    ]
+    held = [
+        Drawn(op, {name: row[name] for name in (*dims, *LAUNCHES)})
+        for row in rows
+        if holds(summary, row, LaunchNumbers(row["warps"], row["stages"]), gpu)
+    ]
+    return random.Random(seed).sample(held, min(count, len(held)))
+
+
+def module_text(module: ModuleOp, tiling: Drawn) -> str:
+    """Return the emitted Triton module of an op with a tiling."""
+    function, _, _ = kernel_of(module)
+    (node,) = grid_nodes(function)
+    blocks = dict(tiling.blocks)
+    launch = LaunchAttr(blocks.pop("warps"), blocks.pop("stages"))
+    plan = format_plan(plan_with({node: KernelTiling(blocks, launch, 0, "", 0)}))
+    passes = f'tile{{factors="{plan}"}},{AFTER}'
+    return comet.compile(module, pipeline=passes).emit("triton")
+
+
+def compiled_kernel(text: str, target: str) -> Compiled:
+    """Compile the only kernel of a Triton module."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.py"
+        path.write_text(text)
+        (launch,) = recorded_launches(str(path))
+        return compiled(launch, target)
+
+
+def lines(op: str, target: str, seed: int, count: int) -> Iterator[str]:
+    """Compile tilings of an op; yield their lines."""
+    module = fused(op, MACHINES[target])
+    for tiling in drawn(op, module, seed, count):
+        yield tiling.line(compiled_kernel(module_text(module, tiling), target))
+
+
+def main() -> int:
+    """Compile and print; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the tilings")
+    parser.add_argument("--each", type=int, default=70, help="tilings of each op")
+    parser.add_argument("--ops", nargs="+", choices=OPS, default=list(OPS))
+    parser.add_argument("--target", choices=MACHINES, default="sm_90")
+    options = parser.parse_args()
+    if os.environ.get("TRITON_INTERPRET", "0") == "1":
+        print("registers: error: TRITON_INTERPRET is set", file=sys.stderr)
+        return 1
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    versions = f"Triton {version('triton')} for {options.target}, seed {options.seed}"
+    print(f"# {versions}", "op,tiling,registers,spilled,shared", sep="\n")
+    for op in options.ops:
+        for line in lines(op, options.target, options.seed, options.each):
+            print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

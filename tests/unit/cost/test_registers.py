@@ -1,0 +1,137 @@
+"""
+The model of registers against kernels that ptxas compiled for sm_90.
+
+`tests/data/registers.csv` was written by `benchmarks/registers.py`. The model was made
+from five of its ops; `gated_mlp` and `gemm_rmsnorm` were looked at after that.
+"""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+from paths import ROOT
+from register_ops import OPS, fused, kernel_of
+
+from comet.cost.gpu.capacity import fits
+from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.registers import LaunchNumbers, thread_registers
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.tiling import price
+from comet.passes.schedule.tile.gpu.space import block_sizes
+
+STACK = 64
+"""Bytes of a stack that kernels have without spilling, for what is indexed."""
+
+
+CORRELATION = dict.fromkeys(OPS, 0.9) | {"gated_mlp": 0.75}
+"""
+The least rank correlation. Of two loops, the compiler unrolls the inner one as it
+likes: the model misses that, and admits one tiling that spills 40 bytes.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A compiled tiling."""
+
+    blocks: Mapping[str, int]
+    numbers: LaunchNumbers
+    registers: int
+    spilled: int
+
+    @property
+    def spills(self) -> bool:
+        """Whether it has no register left and keeps values in memory."""
+        return self.spilled > STACK or (self.spilled > 0 and self.registers == 255)
+
+
+@cache
+def kernel(op: str) -> tuple[KernelSummary, Device]:
+    """Return the summary of an op's kernel, and the GPU."""
+    return kernel_of(fused(op, "h200x1"))[1:]
+
+
+@cache
+def rows(op: str) -> list[Row]:
+    """Return the compiled tilings of an op."""
+    summary, _ = kernel(op)
+    whole = {dim: block_sizes(summary, dim)[-1] for dim in summary.extents}
+    found: list[Row] = []
+    with (ROOT / "tests" / "data" / "registers.csv").open() as file:
+        for name, *cells in csv.reader(file):
+            if name != op:
+                continue
+            tiling, registers, spilled, _ = cells
+            pairs = (each.split("=") for each in tiling.split())
+            blocks = whole | {key: int(number) for key, number in pairs}
+            numbers = LaunchNumbers(blocks.pop("warps"), blocks.pop("stages"))
+            found.append(Row(blocks, numbers, int(registers), int(spilled)))
+    return found
+
+
+def predicted(op: str) -> list[float]:
+    """Return the registers that the model expects."""
+    summary, gpu = kernel(op)
+    return [
+        float(thread_registers(summary, row.blocks, row.numbers, gpu))
+        for row in rows(op)
+    ]
+
+
+def ranks(values: list[float]) -> list[float]:
+    """Return the position of each value in their order; equal ones share a mean."""
+    ordered = np.sort(values)
+    left = np.searchsorted(ordered, values, "left")
+    return list((left + np.searchsorted(ordered, values, "right")) / 2)
+
+
+def test_the_table_has_enough_tilings() -> None:
+    assert sum(len(rows(op)) for op in OPS) >= 300
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_registers_are_in_the_order_of_the_compiler(op: str) -> None:
+    compiled = [float(row.registers) for row in rows(op)]
+    correlation = np.corrcoef(ranks(compiled), ranks(predicted(op)))[0, 1]
+    assert correlation >= CORRELATION[op]
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_no_tiling_that_spills_is_admitted(op: str) -> None:
+    spilling = [row for row in rows(op) if row.spills]
+    assert sum(admits(op, row) for row in spilling) <= (op == "gated_mlp")
+
+
+def test_few_of_the_best_are_lost() -> None:
+    """A rejected tiling is lost if it is among the best and no other is as fast."""
+    rejected = [(op, row) for op in OPS for row in rows(op) if not admits(op, row)]
+    lost = [
+        row
+        for op, row in rejected
+        if row in best(op)
+        and seconds(op, row)
+        < min(seconds(op, other) for other in rows(op) if admits(op, other))
+    ]
+    assert len(lost) <= 0.05 * len(rejected)
+
+
+def admits(op: str, row: Row) -> bool:
+    """Whether the model admits a tiling."""
+    summary, gpu = kernel(op)
+    return bool(fits(summary, row.blocks, row.numbers, gpu))
+
+
+def seconds(op: str, row: Row) -> float:
+    """Return the time of a tiling by the model."""
+    summary, gpu = kernel(op)
+    return float(price(summary, row.blocks, row.numbers, gpu).seconds)
+
+
+@cache
+def best(op: str) -> list[Row]:
+    """Return the five fastest tilings by the model that do not spill."""
+    whole = [row for row in rows(op) if not row.spills]
+    return sorted(whole, key=lambda row: seconds(op, row))[:5]
