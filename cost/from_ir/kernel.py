@@ -209,7 +209,7 @@ def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
     """
     op, users = value.owner, {use.operation for use in value.uses}
     if isinstance(op, FillOp):
-        return False
+        return any(isinstance(user, YieldOp) for user in users)
     if len(users) != 1:
         return True
     (user,) = users
