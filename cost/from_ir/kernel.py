@@ -267,11 +267,8 @@ def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
     return Term(names_of(value), element_type_of(value).bitwidth / 8, loops)
 
 
-def _tensors(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
-    """
-    Yield the tensors in device memory: inputs, results, and what reduction loops spill.
-    """
-    yield from dict.fromkeys((*node.ins, *node.outs))
+def _spilled(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
+    """Yield what loops store to device memory, and others of the program load."""
     for op in node.walk():
         if not isinstance(op, TemporalOp):
             continue
@@ -318,7 +315,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         chained=frozenset(walk.chained),
         inner_dims=frozenset(walk.inner_dims),
         batch_dims=frozenset(walk.batch_dims),
-        tensors=tuple(map(_bytes, _tensors(node, levels))),
+        tensors=tuple(map(_bytes, dict.fromkeys((*node.ins, *node.outs)))),
+        spilled=tuple(map(_bytes, _spilled(node, levels))),
         loads=tuple(walk.loads),
         stores=tuple(walk.stores),
         dots=tuple(walk.dots),

@@ -81,6 +81,8 @@ class KernelSummary:
     """Dimensions of which a contraction takes one element; their blocks are 1."""
     tensors: tuple[Term, ...]
     """Inputs and results in device memory, bytes."""
+    spilled: tuple[Term, ...]
+    """What loops of a program store to device memory for later ones, bytes."""
     loads: tuple[Term, ...]
     """Bytes into shared memory or registers."""
     stores: tuple[Term, ...]

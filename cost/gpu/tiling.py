@@ -80,10 +80,12 @@ def tensor_traffic(
     summary: KernelSummary, blocks: Blocks, gpu: Device
 ) -> tuple[Real, ...]:
     """
-    Return the bytes of device memory moved for each tensor of the summary.
+    Return the bytes of device memory moved for each tensor, and for what is spilled.
 
     A tensor that L2 cannot hold is loaded again by programs that differ only in
-    dimensions which it does not have, but once by those that run together.
+    dimensions which it does not have, but once by those that run together. What a
+    program spills is stored, and loaded again if L2 cannot hold that of the programs
+    that run together, one on each multiprocessor.
     """
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
     traffic: list[Real] = []
@@ -93,7 +95,12 @@ def tensor_traffic(
         again = product(summary.trips(dim, blocks) for dim in lacking)
         loads = 1.0 if size <= gpu.l2_bytes else np.maximum(np.minimum(again, waves), 1)
         traffic.append(size * loads)
-    return tuple(traffic)
+    sizes = [
+        s.weight * prod(summary.extents[d] for d in s.dims) for s in summary.spilled
+    ]
+    together = np.minimum(gpu.multiprocessors / summary.programs(blocks), 1.0)
+    again = np.greater(sum(sizes) * together, gpu.l2_bytes) * 1.0
+    return (*traffic, *(size * (1 + again) for size in sizes))
 
 
 def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
