@@ -19,7 +19,7 @@ from comet.cost.gpu.kernel import (
     wave_count,
 )
 from comet.cost.gpu.registers import REGISTER, LaunchNumbers, copies, thread_registers
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import Blocks, KernelSummary, Term
 from comet.cost.reals import Real, longest, product, total
 
 
@@ -90,17 +90,20 @@ def tensor_traffic(
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
     traffic: list[Real] = []
     for tensor in summary.tensors:
-        size = tensor.weight * prod(summary.extents[d] for d in tensor.dims)
+        size = size_of(tensor, summary)
         lacking = [dim for dim in summary.grid if dim not in tensor.dims]
         again = product(summary.trips(dim, blocks) for dim in lacking)
         loads = 1.0 if size <= gpu.l2_bytes else np.maximum(np.minimum(again, waves), 1)
         traffic.append(size * loads)
-    sizes = [
-        s.weight * prod(summary.extents[d] for d in s.dims) for s in summary.spilled
-    ]
+    sizes = [size_of(tensor, summary) for tensor in summary.spilled]
     together = np.minimum(gpu.multiprocessors / summary.programs(blocks), 1.0)
     again = np.greater(sum(sizes) * together, gpu.l2_bytes) * 1.0
     return (*traffic, *(size * (1 + again) for size in sizes))
+
+
+def size_of(tensor: Term, summary: KernelSummary) -> float:
+    """Return the bytes of a whole tensor."""
+    return tensor.weight * prod(summary.extents[dim] for dim in tensor.dims)
 
 
 def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
