@@ -110,7 +110,7 @@ def test_one_rank_needs_no_collectives() -> None:
     assert names(shared) == ["select-ranks", *plain]
 
 
-@pytest.mark.parametrize("done", [2, 3, 6, 8, 10])
+@pytest.mark.parametrize("done", [2, 3, 7, 9, 11])
 def test_what_is_done_already_is_not_done_again(done: int) -> None:
     module = run_passes(parse_module(SOFTMAX.format(**SIZES["prime"])), H200X8)
     pipeline = TritonDistributedPass(ranks=3)
