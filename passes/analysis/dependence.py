@@ -13,7 +13,7 @@ from comet.dialects.compound import (
     MapOp,
     PadOp,
     ReduceOp,
-    RenameOp,
+    View,
 )
 from comet.dialects.compound.dims import names_of
 
@@ -42,7 +42,7 @@ def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
         operands = frozenset[str]().union(*(loaded[v] for v in op.operands))
         for result in op.results:
             names = frozenset(names_of(result))
-            if isinstance(op, FillOp) or (isinstance(op, RenameOp) and not operands):
+            if isinstance(op, FillOp) or (isinstance(op, View) and not operands):
                 names = frozenset[str]()
             elif isinstance(
                 op, MapOp | CastOp | ReduceOp | ContractOp | FoldOp | PadOp

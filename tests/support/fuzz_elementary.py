@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -17,8 +17,20 @@ class Value:
     """A tensor with named dimensions."""
 
     name: str
-    dims: tuple[str, ...]
+    extents: Mapping[str, int]
     element: str
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The names of the dimensions, in order."""
+        return tuple(self.extents)
+
+    @property
+    def type(self) -> str:
+        """The type of the tensor."""
+        shape = "".join(f"{extent}x" for extent in self.extents.values())
+        names = ", ".join(self.extents)
+        return f"tensor<{shape}{self.element}, #compound.dims<{names}>>"
 
 
 @dataclass
@@ -27,25 +39,34 @@ class Program:
 
     random: Random
     extents: dict[str, int]
+    """The extents of dimensions; values may have a part of one, or more."""
     arguments: list[Value] = field(default_factory=list[Value])
     values: list[Value] = field(default_factory=list[Value])
     lines: list[str] = field(default_factory=list[str])
 
-    def type_of(self, dims: Sequence[str], element: str) -> str:
-        """Return the type of a tensor."""
-        shape = "".join(f"{self.extents[dim]}x" for dim in dims)
-        return f"tensor<{shape}{element}, #compound.dims<{', '.join(dims)}>>"
+    def value(self, name: str, dims: Sequence[str], element: str) -> Value:
+        """Return a tensor of whole dimensions."""
+        return Value(name, {dim: self.extents[dim] for dim in dims}, element)
 
     def add(
-        self, op: str, inputs: Sequence[Value], dims: Sequence[str], element: str
+        self,
+        op: str,
+        inputs: Sequence[Value],
+        dims: Sequence[str] | Mapping[str, int],
+        element: str,
     ) -> Value:
-        """Append `op` on the inputs; return its result."""
-        result = Value(f"%v{len(self.lines)}", tuple(dims), element)
+        """Append `op` on the inputs; return its result, of their extents if any."""
+        known = dict(self.extents)
+        for value in inputs:
+            known |= value.extents
+        if not isinstance(dims, Mapping):
+            dims = {dim: known[dim] for dim in dims}
+        result = Value(f"%v{len(self.lines)}", dims, element)
         names = ", ".join(value.name for value in inputs)
-        types = ", ".join(self.type_of(value.dims, value.element) for value in inputs)
+        types = ", ".join(value.type for value in inputs)
         arrow = " -> " if inputs else ""
         body = op.replace("$", names)
-        types = f"{types}{arrow}{self.type_of(dims, element)}"
+        types = f"{types}{arrow}{result.type}"
         self.lines.append(f"  {result.name} = compound.{body} : {types}")
         self.values.append(result)
         return result
@@ -57,7 +78,7 @@ class Program:
         dims = list(dict.fromkeys(dim for value in inputs for dim in value.dims))
         if self.random.random() < 0.2:
             self.random.shuffle(dims)
-        if self.size(dims) > LARGEST:
+        if self.size(dims) > LARGEST or not fit(*inputs):
             return inputs[0]
         return self.add(f"map {kind} $", inputs, dims, inputs[0].element)
 
@@ -86,12 +107,9 @@ class Program:
 
     def text(self, results: Sequence[Value]) -> str:
         """Return the module: the function, and a copy of it as its reference."""
-        types = ", ".join(self.type_of(value.dims, value.element) for value in results)
+        types = ", ".join(value.type for value in results)
         names = ", ".join(value.name for value in results)
-        arguments = ", ".join(
-            f"{value.name}: {self.type_of(value.dims, value.element)}"
-            for value in self.arguments
-        )
+        arguments = ", ".join(f"{value.name}: {value.type}" for value in self.arguments)
         body = "\n".join([*self.lines, f"  func.return {names} : {types}", "}"])
         head = f"({arguments}) -> ({types})"
         return (
@@ -99,6 +117,13 @@ class Program:
             f"func.func private @main__reference{head}\n"
             f"    attributes {{comet.reference}} {{\n{body}\n"
         )
+
+
+def fit(*values: Value) -> bool:
+    """Whether values have equal extents along their common dimensions."""
+    known: dict[str, int] = {}
+    pairs = [pair for value in values for pair in value.extents.items()]
+    return all(known.setdefault(dim, extent) == extent for dim, extent in pairs)
 
 
 def unary(p: Program) -> None:
@@ -124,6 +149,8 @@ def binary(p: Program) -> None:
 def contraction(p: Program) -> None:
     """A contraction of two values that share a dimension, or an outer product."""
     one, other = p.any(), p.any()
+    if not fit(one, other):
+        return
     if one.element != other.element:
         one, other = p.cast(one, "f32"), p.cast(other, "f32")
     shared = [dim for dim in one.dims if dim in other.dims]
@@ -200,23 +227,59 @@ def renaming(p: Program) -> None:
     if not value.dims:
         return
     dim = p.random.choice(value.dims)
-    half = p.extents[dim] // 2
+    at, extent = value.dims.index(dim), value.extents[dim]
     number = len(p.extents)
-    if p.random.random() < 0.3 and half and p.extents[dim] % 2 == 0:
-        p.extents |= {f"P{number}": 2, f"Q{number}": half}
-        names, split = [f"P{number}", f"Q{number}"], f' split "{dim}"'
+    new, how, taken = {f"R{number}": extent}, "", 1
+    kind = p.random.random()
+    if kind < 0.3 and extent > 1 and extent % 2 == 0:
+        new, how = {f"P{number}": 2, f"Q{number}": extent // 2}, f' split "{dim}"'
+    elif kind < 0.5 and dim != value.dims[-1]:
+        new = {f"R{number}": extent * value.extents[value.dims[at + 1]]}
+        how, taken = f' merge "{dim}"', 2
     else:
-        same = [
-            n
-            for n, e in p.extents.items()
-            if e == p.extents[dim] and n not in value.dims
-        ]
-        name = p.random.choice([*same, f"R{number}"])
-        p.extents[name] = p.extents[dim]
-        names, split = [name], ""
-    at = value.dims.index(dim)
-    dims = (*value.dims[:at], *names, *value.dims[at + 1 :])
-    p.add(f"rename ${split}", [value], dims, value.element)
+        names = [n for n, e in p.extents.items() if e == extent]
+        new = {p.random.choice([*set(names) - {*value.dims}, *new]): extent}
+    p.extents |= new
+    extents = list(value.extents.items())
+    extents[at : at + taken] = new.items()
+    p.add(f"rename ${how}", [value], dict(extents), value.element)
+
+
+def part(p: Program) -> None:
+    """Some positions of a dimension, sometimes under another name."""
+    value = p.any()
+    if not value.dims:
+        return
+    dim = p.random.choice(value.dims)
+    size = p.random.randint(1, value.extents[dim])
+    first = p.random.randint(0, value.extents[dim] - size)
+    slice_, extents = f'slice $ "{dim}" [{first}, {size}]', {**value.extents, dim: size}
+    p.add(slice_, [value], extents, value.element)
+
+
+def joined(p: Program) -> None:
+    """A value before or after others of the same dimensions, or padded."""
+    value = p.any()
+    if not value.dims or p.size(value.dims) > LARGEST // 4:
+        return
+    dim = p.random.choice(value.dims)
+    if p.random.random() < 0.3:
+        extent, more = value.extents[dim], p.random.choice((0, 1, 5))
+        true = extent if more else p.random.randint(1, extent)
+        pad = f"pad $ <{p.random.choice(('0.0', '-1.5'))} from {dim} = {true}>"
+        p.add(pad, [value], {**value.extents, dim: extent + more}, value.element)
+        return
+    others = [
+        other
+        for other in p.values
+        if other.dims == value.dims and other.element == value.element
+        if {**other.extents, dim: 0} == {**value.extents, dim: 0}
+    ]
+    parts = [value, *p.random.choices(others, k=p.random.randint(1, 2))]
+    p.random.shuffle(parts)
+    total = sum(each.extents[dim] for each in parts)
+    concat = f'concat "{dim}" $'
+    p.add(concat, parts, {**value.extents, dim: total}, value.element)
 
 
 FOLD = """  {result} = compound.fold over "{dim}" ins({input} : {whole})
@@ -239,10 +302,10 @@ def fold(p: Program) -> None:
         return
     value, dim = p.cast(value, "f32"), p.random.choice(value.dims)
     kind, neutral = p.random.choice((("add", "0.0"), ("max", "-3.0e+38")))
-    kept = tuple(name for name in value.dims if name != dim)
+    kept = {name: n for name, n in value.extents.items() if name != dim}
     init = p.add(f"fill {neutral}", [], kept, "f32")
     result = Value(f"%v{len(p.lines)}", kept, "f32")
-    texts = {"whole": p.type_of(value.dims, "f32"), "carry": p.type_of(kept, "f32")}
+    texts = {"whole": value.type, "carry": result.type}
     names = {"result": result.name, "input": value.name, "init": init.name}
     p.lines.append(FOLD.format(dim=dim, kind=kind, **names, **texts))
     p.values.append(result)
@@ -251,6 +314,7 @@ def fold(p: Program) -> None:
 STEPS: tuple[Callable[[Program], None], ...] = (
     *(unary, unary, binary, binary, binary, contraction, contraction, contraction),
     *(reduction, reduction, softmax, norm, cast, constant, position, renaming, fold),
+    *(part, joined),
 )
 
 
@@ -263,7 +327,7 @@ def program(random: Random) -> tuple[str, tuple[str, ...]]:
         while p.size(dims) > LARGEST:
             dims.pop()
         element = random.choice(("f32", "f32", "f16", "bf16"))
-        p.arguments.append(Value(f"%a{number}", tuple(dims), element))
+        p.arguments.append(p.value(f"%a{number}", dims, element))
     p.values += p.arguments
     for _ in range(random.randint(1, 7)):
         random.choice(STEPS)(p)

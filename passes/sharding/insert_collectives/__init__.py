@@ -257,14 +257,17 @@ def _localise(body: LocalBody, op: Operation, sharding: Sharding, merge: Merge) 
 def _replace_ops(func: FuncOp, spmd: SpmdOp, returned: Sequence[Returned]) -> None:
     """Insert the region before the slices, and erase what it replaces."""
     *ops, terminator = func.body.block.ops
-    end = next((op for op in ops if isinstance(op, SliceOp)), terminator)
+    dropping = (op for op in ops if isinstance(op, SliceOp) and is_border(op))
+    end = next(dropping, terminator)
     Rewriter.insert_op(spmd, InsertPoint.before(end))
     for old, new in zip(returned, spmd.outs, strict=True):
         new.name_hint = old.value.name_hint
         for position in old.positions:
-            result = terminator.operands[position].owner
-            reader = result if isinstance(result, SliceOp) else terminator
-            reader.operands[0 if reader is result else position] = new
+            op = terminator.operands[position].owner
+            if isinstance(op, SliceOp) and is_border(op):
+                op.operands[0] = new
+            else:
+                terminator.operands[position] = new
     for op in reversed(ops):
         if not is_border(op):
             Rewriter.erase_op(op, safe_erase=False)
