@@ -29,21 +29,23 @@ Work: TypeAlias = ContractOp | MapOp | ReduceOp
 
 
 def program_bound(
-    func: FuncOp, system: SystemOp, model: ModelName
+    func: FuncOp,
+    system: SystemOp,
+    model: ModelName,
+    crossing: tuple[float, float] | None = None,
 ) -> tuple[float, float]:
     """
     Return the least latency (cycles) and energy (pJ) of the mappings of `func`.
 
-    What it reads and returns crosses the port of the root memory, and the longest
-    placed collective runs as a whole: loops around it only cut what it moves. Each kind
-    of unit computes its ops one after the other. Under `ideal` all ops follow each
-    other, each at least as long as its work and as what it alone reads, or returns,
-    needs to cross. `func` has no dead code.
+    What it reads and returns crosses the port of the root memory, or the bytes
+    `crossing`, read and written, if more is known. The longest placed collective runs
+    as a whole: loops around it only cut what it moves. Each kind of unit computes its
+    ops one after the other. Under `ideal` all ops follow each other, each at least as
+    long as its work and as what it alone reads, or returns, needs to cross. `func` has
+    no dead code.
     """
-    returned = _returned(func)
-    read = sum(bytes_of(value) for value in func.body.block.args if _is_read(value))
-    written = sum(map(bytes_of, set(returned)))
     hardware = hardware_of(system)
+    read, written = crossing or _given_and_returned(func)
     latency, energy = crossing_bound(read, written, hardware, model)
     if model == "tool":
         return latency, energy
@@ -53,6 +55,12 @@ def program_bound(
     placed = (estimate_of(op) for op in func.walk() if isinstance(op, CollectiveOp))
     times = (figures.latency for figures in placed if figures is not None)
     return max((latency, *times, *_by_unit(cycles))), energy
+
+
+def _given_and_returned(func: FuncOp) -> tuple[float, float]:
+    """Return the bytes of the arguments that `func` reads, and of its results."""
+    read = sum(bytes_of(value) for value in func.body.block.args if _is_read(value))
+    return read, sum(map(bytes_of, set(_returned(func))))
 
 
 def _in_turn(func: FuncOp, cycles: Mapping[Work, float], hardware: Hardware) -> float:

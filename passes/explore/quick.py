@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import chain, zip_longest
 from math import prod
 from typing import Literal, TypeVar
@@ -51,10 +51,20 @@ from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
     open_strategies,
 )
+from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY, Strategy
 from comet.passes.schedule.plan_string import check_dims, parse_plan
 from comet.passes.schedule.tile import TilePass
-from comet.passes.search import Candidate, Cost, Found, Goal, cheapest, refuse, session
+from comet.passes.search import (
+    Candidate,
+    Cost,
+    Found,
+    Goal,
+    cheapest,
+    higher,
+    refuse,
+    session,
+)
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     Dims,
@@ -304,7 +314,7 @@ class AcceleratorPipeline(Pipeline):
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
     ) -> Iterator[tuple[int, Candidate[Trial]]]:
         """
-        Yield the fusion strategies for a config of `module`, with its bound.
+        Yield the fusion strategies for a config of `module`, with their bounds.
 
         With each comes the number of operations on one instance.
         """
@@ -321,14 +331,15 @@ class AcceleratorPipeline(Pipeline):
         func = next(compute_functions(copy))
         count = operations(func)
         choices = open_strategies(func, self.strategy, self.chunks)
-        for name, strategy in different_strategies(func, system, choices):
+        for name, strategy, plan in different_strategies(func, system, choices):
             label = f"{config.label} strategy={name}"
-            if isinstance(strategy, PassFailedException):
-                yield count, Candidate(label, partial(refuse, strategy), bound)
+            if isinstance(plan, PassFailedException):
+                yield count, Candidate(label, partial(refuse, plan), bound)
             else:
+                fused = fusion_bound(func, system, plan, self.model)
                 notes = {**config.notes, **dict(self.fusion_notes(strategy, choices))}
                 price = partial(self.mapped, ctx, copy, Trial(passes, notes), strategy)
-                yield count, Candidate(label, price, bound)
+                yield count, Candidate(label, price, higher(bound, fused))
 
     def fusion_notes(
         self, strategy: Strategy, choices: Sequence[Strategy]
@@ -341,12 +352,11 @@ class AcceleratorPipeline(Pipeline):
 
     def bound(self, module: ModuleOp, system: SystemOp) -> Cost:
         """Return a lower bound for every mapping of a sharded module."""
-        found: list[tuple[float, float]] = []
+        found: list[Cost] = []
         for func in compute_functions(module):
             region_dce(func.body)
-            found.append(program_bound(func, system, self.model))
-        latencies, energies = zip(*found, strict=True)
-        return Cost(max(latencies), max(energies))
+            found.append(Cost(*program_bound(func, system, self.model)))
+        return reduce(higher, found)
 
     def mapped(
         self, ctx: Context, module: ModuleOp, sharded: Trial, strategy: Strategy

@@ -32,11 +32,12 @@ from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
     open_strategies,
 )
+from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
-from comet.passes.search import Cost, Found, Goal
+from comet.passes.search import Cost, Found, Goal, higher
 from comet.passes.sharding.dim_axes import DimAxes, Dims, dims_in, extents_along
 
 REJECTED = (PassFailedException, CostError)
@@ -216,15 +217,15 @@ class StructureSpace:
             if each.name in (self.constraints.strategy or STRATEGIES)
             and each.chunks in (self.constraints.chunks or ("shared", "root"))
         ]
-        for name, strategy in different_strategies(
-            func, attached_system(copy), choices
-        ):
+        system = attached_system(copy)
+        for name, strategy, plan in different_strategies(func, system, choices):
             full = f"{label} strategy={name}"
-            if isinstance(strategy, PassFailedException):
-                self.rejected[full] = str(strategy)
+            if isinstance(plan, PassFailedException):
+                self.rejected[full] = str(plan)
             else:
                 every = (self._decompose, *passes)
-                yield Structure(full, copy, every, strategy, bound)
+                fused = fusion_bound(func, system, plan, self.goal.model)
+                yield Structure(full, copy, every, strategy, higher(bound, fused))
 
 
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:

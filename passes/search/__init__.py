@@ -22,7 +22,7 @@ from typing import Generic, NoReturn, Protocol, TypeVar
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
-from comet.passes.search.goal import FREE, LATENCY, Cost, Goal, Objective
+from comet.passes.search.goal import FREE, LATENCY, Cost, Goal, Objective, higher
 from comet.passes.search.record import Choice, Row, session
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Objective",
     "cheapest",
     "descend",
+    "higher",
     "ranked",
     "refuse",
     "session",

@@ -23,6 +23,12 @@ class Cost:
     """pJ; 0 if the hardware has no energies."""
 
 
+def higher(first: Cost, second: Cost) -> Cost:
+    """Return the lower bound that follows from two of them."""
+    latency = max(first.latency, second.latency)
+    return Cost(latency, max(first.energy, second.energy))
+
+
 FREE = Cost(0.0)
 """The lower bound if nothing is known."""
 

@@ -9,6 +9,7 @@ import pytest
 from programs import graph_text
 from semantics import parse_module, run_passes
 from tile_trees import fused, only_function
+from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.bounds import root_bound
@@ -18,6 +19,9 @@ from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
+from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
+from comet.passes.schedule.fuse.accelerator.plan import plan_fusion
+from comet.passes.schedule.fuse.strategy import Name, Strategy
 from comet.passes.schedule.tile.accelerator import finest, search
 from comet.passes.schedule.tile.template import make_template
 from comet.passes.search import (
@@ -180,7 +184,7 @@ def test_no_plan_is_below_the_bound(strategy: str, model: ModelName):
 @pytest.mark.parametrize("shared", ["N", "M"])
 @pytest.mark.parametrize("strategy", ["full", "partial", "none"])
 def test_no_mapping_is_below_the_bound_of_its_sharding(
-    strategy: str, shared: str, model: ModelName
+    strategy: Name, shared: str, model: ModelName
 ):
     hardware = f'attach-hardware{{path="{HARDWARE}/edge.yaml"}}'
     stream = "stream," if shared == "M" else ""
@@ -190,12 +194,17 @@ def test_no_mapping_is_below_the_bound_of_its_sharding(
         f"place-collectives{{at=GB kind=auto model={model}}}"
     )
     module = run_passes(parse_module(SOFTMAX), f"{hardware},{passes}")
-    least = program_bound(only_function(module), attached_system(module), model)
-    options = f"dim={shared} strategy={strategy} model={model}"
+    func, system = only_function(module), attached_system(module)
+    region_dce(func.body)
+    least = program_bound(func, system, model)
+    plan = plan_fusion(func, system, Strategy(strategy))
+    fused = fusion_bound(func, system, plan, model)
+    options = f"dim={shared} strategy={strategy} model={model} chunks=shared"
     found = figures(f"{options} stream={'true' if stream else 'false'}")
     assert found.energy is not None
-    assert 0 < least[0] <= found.latency
-    assert 0 < least[1] <= found.energy
+    assert 0 < least[0] <= fused.latency <= found.latency
+    assert 0 < least[1] <= fused.energy <= found.energy
+    assert (least[1] < fused.energy) == (strategy == "none")
 
 
 def figures(options: str) -> Figures:

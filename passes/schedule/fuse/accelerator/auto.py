@@ -41,12 +41,12 @@ def open_strategies(
 
 def different_strategies(
     func: FuncOp, system: SystemOp, choices: Sequence[Strategy]
-) -> Iterator[tuple[str, Strategy | PassFailedException]]:
+) -> Iterator[tuple[str, Strategy, FusionPlan | PassFailedException]]:
     """
-    Yield strategies for `func`, named as options, without those equal to an earlier
-    one.
+    Yield strategies for `func`, named as options, with their plans, without those equal
+    to an earlier one.
 
-    A rejected strategy is replaced by the reason.
+    With a rejected strategy comes the reason.
     """
     several_places = len({choice.chunks for choice in choices}) > 1
     known: list[FusionPlan] = []
@@ -55,11 +55,11 @@ def different_strategies(
         try:
             plan = plan_fusion(func, system, each)
         except PassFailedException as error:
-            yield label, error
+            yield label, each, error
             continue
         if plan not in known:
             known.append(plan)
-            yield label, each
+            yield label, each, plan
 
 
 def fuse_cheapest(
@@ -75,11 +75,11 @@ def fuse_cheapest(
     candidates = [
         Candidate(
             label,
-            partial(refuse, way)
-            if isinstance(way, PassFailedException)
-            else partial(price_strategy, func, system, way, goal),
+            partial(refuse, plan)
+            if isinstance(plan, PassFailedException)
+            else partial(price_strategy, func, system, each, goal),
         )
-        for label, way in different_strategies(func, system, choices)
+        for label, each, plan in different_strategies(func, system, choices)
     ]
     strategy, plan = cheapest("strategy", place, candidates, goal).made
     fuse_function(func, system, strategy)
