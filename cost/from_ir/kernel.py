@@ -14,7 +14,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import REGISTER
-from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
+from comet.cost.gpu.summary import KernelSummary, Operands, Point, Product, Term
 from comet.dialects.arch.gpu import rate_name
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
@@ -60,6 +60,7 @@ class _Walk:
         self.dots: list[Term] = []
         self.dot_results: list[tuple[str, ...]] = []
         self.dot_reads: list[Term] = []
+        self.products: list[Product] = []
         self.vectors: list[Term] = []
         self.rounds: list[tuple[str, ...]] = []
         self.points: list[Point] = []
@@ -139,10 +140,10 @@ class _Walk:
         if not isinstance(op, ContractOp):
             self.vectors.append(Term(dims, self._additions(op), loops))
             return
-        self.dots.append(Term(dims, 2, loops))
         self.dot_results.append(tuple(names_of(op.result)))
         kept, summed = set(names_of(op.result)), set(names_of(op.lhs))
         batch = _batch_dims(op)
+        self._product(op, batch, loops)
         self.dot_dims |= set(dims) - batch
         self.dot_rows |= (kept & summed) - batch
         self.dot_columns |= kept - summed - batch
@@ -151,6 +152,14 @@ class _Walk:
         self.batch_dims |= batch
         self.dot_type = rate_name(element_type_of(op.lhs))
         self.dot_reads += [_bytes(value, loops) for value in op.operands]
+
+    def _product(self, op: ContractOp, batch: set[str], loops: tuple[str, ...]) -> None:
+        """Count a dot; it is a sum of products unless the blocks of `batch` are 1."""
+        dims, several = iteration_dims(op), tuple(sorted(batch))
+        self.products.append(_product_of(op, batch))
+        self.dots.append(Term(dims, 2, loops, single=several))
+        if several:
+            self.vectors.append(Term(dims, 2, loops, several=several))
 
     def _additions(self, op: Operation) -> float:
         """Return what an op other than a product costs an element, in additions."""
@@ -186,6 +195,13 @@ def _batch_dims(op: ContractOp) -> set[str]:
     summed = [dim for dim in rhs if rhs[dim] > 1 and dim in shared - out.keys()]
     others = {*rows[:-1], *columns[:-1], *summed[:-1]}
     return (shared & out.keys()) | others
+
+
+def _product_of(op: ContractOp, batch: set[str]) -> Product:
+    """Return the dimensions of a contraction by what they are in a product."""
+    lhs, rhs, out = (set(names_of(value)) for value in (op.lhs, op.rhs, op.result))
+    groups = lhs - rhs, rhs - lhs, (lhs & rhs) - out, batch
+    return Product(*map(frozenset, groups))
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
@@ -322,6 +338,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         dots=tuple(walk.dots),
         dot_results=tuple(walk.dot_results),
         dot_reads=tuple(walk.dot_reads),
+        products=tuple(walk.products),
         vectors=tuple(walk.vectors),
         rounds=tuple(walk.rounds),
         points=tuple(walk.points),

@@ -30,10 +30,43 @@ class Term:
     """Bytes or operations per element."""
     loops: tuple[str, ...] = ()
     """The loops of the program around it, the innermost last."""
+    single: tuple[str, ...] = ()
+    """It costs nothing unless the blocks of all of these dimensions are 1."""
+    several: tuple[str, ...] = ()
+    """Of some dimensions it costs nothing unless one of their blocks is larger."""
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
-        return self.weight * product(blocks[dim] for dim in self.dims)
+        cost = self.weight * product(blocks[dim] for dim in self.dims)
+        if self.single:
+            cost = cost * _all_single(self.single, blocks)
+        if self.several:
+            cost = cost * (1 - _all_single(self.several, blocks))
+        return cost
+
+
+def _all_single(dims: Sequence[str], blocks: Blocks) -> Real:
+    """Return 1 if the blocks of all dimensions are 1, else 0."""
+    return product(np.less_equal(blocks[dim], 1) * 1.0 for dim in dims)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The dimensions of a contraction: a dot if those of `batch` have blocks of 1."""
+
+    rows: frozenset[str]
+    columns: frozenset[str]
+    summed: frozenset[str]
+    batch: frozenset[str]
+
+    def wastes_dot(self, blocks: Blocks, least: int) -> Real:
+        """Return 1 if it is no dot, with `least` rows, columns and terms, else 0."""
+        sides = (self.rows, self.columns, self.summed)
+        large = (
+            np.greater_equal(product(blocks[dim] for dim in dims), least) * 1.0
+            for dims in sides
+        )
+        return product(large) * (1 - _all_single(tuple(self.batch), blocks))
 
 
 @dataclass(frozen=True)
@@ -78,7 +111,7 @@ class KernelSummary:
     inner_dims: frozenset[str]
     """Dimensions of loops that are inside other loops."""
     batch_dims: frozenset[str]
-    """Dimensions of which a contraction takes one element; their blocks are 1."""
+    """Dimensions of which a dot takes one element: blocks of 1, or it is no dot."""
     tensors: tuple[Term, ...]
     """Inputs and results in device memory, bytes."""
     spilled: tuple[Term, ...]
@@ -93,6 +126,8 @@ class KernelSummary:
     """Dimensions of the result of each contraction."""
     dot_reads: tuple[Term, ...]
     """Bytes that contractions read from shared memory."""
+    products: tuple[Product, ...]
+    """The contractions."""
     vectors: tuple[Term, ...]
     """Other floating-point operations."""
     rounds: tuple[tuple[str, ...], ...]

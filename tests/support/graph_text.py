@@ -96,6 +96,8 @@ class Program:
         if (value, element) not in self._casts:
             name = f"{value}_{element}"
             self._casts[value, element] = name
+            if value in self._sharded:
+                self._sharded[name] = self._sharded[value]
             self._add(name, "cast", (value,), self._dims[value], element)
         return self._casts[value, element]
 

@@ -80,30 +80,23 @@ def causal(p: Program, scores: str, to: str) -> str:
     return p.map(to, "add", scores, mask)
 
 
-def rotated(
-    p: Program, to: str, x: str, weights: tuple[str, str], at: str
-) -> list[str]:
+def rotated(p: Program, to: str, x: str, weights: tuple[str, str]) -> list[str]:
     """
     Project to the two halves of every head, and turn them by the angles of positions.
 
     The two weights are the halves of one, along the last dimension.
     """
-    token = at[0]
     dims = [dim for dim in p.dims(weights[0]) if dim not in "DE"]
     first, second = (
-        p.contract(f"{to}{half}_p", x, weight, (*dims, token, "E"))
+        p.contract(f"{to}{half}_p", x, weight, (*dims, "M", "E"))
         for half, weight in zip("12", weights, strict=True)
-    )
-    cos, sin = (
-        name if token == "M" else p.rename(f"{to}_{name}", name, at)
-        for name in ("cos", "sin")
     )
     return [
         p.map(
             f"{to}{half}",
             kind,
-            p.map(f"{to}{half}_cos", "mult", mine, cos),
-            p.map(f"{to}{half}_sin", "mult", other, sin),
+            p.map(f"{to}{half}_cos", "mult", mine, "cos"),
+            p.map(f"{to}{half}_sin", "mult", other, "sin"),
         )
         for half, kind, mine, other in (
             ("1", "sub", first, second),
@@ -118,16 +111,14 @@ def grouped_attention(p: Program, h: str, to: str) -> str:
 
     A head has two halves of E numbers, and values of G.
     """
-    keys = p.rename("keys", h, "ND")
     p.argument("cos", "ME")
     p.argument("sin", "ME")
     wq = p.argument("wq1", "DKRE"), p.argument("wq2", "DKRE")
     wk = p.argument("wk1", "DKE"), p.argument("wk2", "DKE")
-    q = rotated(p, "q", h, wq, "ME")
-    k = rotated(p, "k", keys, wk, "NE")
-    v = p.contract("v", keys, p.argument("wv", "DKG"), "KNG")
+    q, k = rotated(p, "q", h, wq), rotated(p, "k", h, wk)
+    v = p.rename("values", p.contract("v", h, p.argument("wv", "DKG"), "KMG"), "KNG")
     halves = (
-        p.contract(f"scores{i}", query, key, "KRMN")
+        p.contract(f"scores{i}", query, p.rename(f"keys{i}", key, "KNE"), "KRMN")
         for i, (query, key) in enumerate(zip(q, k, strict=True), 1)
     )
     scores = p.map("scores", "add", *halves)

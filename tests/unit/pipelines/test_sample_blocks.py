@@ -3,24 +3,38 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 from block_formulas import FORMULAS
 from covering import EVERY_CASE
+from graph_text import Program
 from rank_runs import outcomes
 from sample_blocks import BLOCKS, FOLDER, tiny_texts
-from semantics import assert_close, comet_context, parse_module, random_inputs
+from semantics import (
+    assert_close,
+    comet_context,
+    parse_module,
+    random_inputs,
+    run_passes,
+)
 from triton_modules import check_all, hardware, printed
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
 
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.schedule.attributes import BlocksAttr
+from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.interpreter import run
 from comet.interpreter.tensor import Array
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.pipeline import run_passes
+from comet.passes.analysis.grid import grid_nodes
+from comet.passes.pipeline import run_passes as run_each
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
+from comet.passes.triton.lower_to_triton.ops import dot_form
 from comet.universe import get_all_passes
 
 TEXTS = tiny_texts()
@@ -101,7 +115,7 @@ def compiled(name: str) -> str:
     context = comet_context().clone()
     attach = hardware("h200x8.yaml" if ranks > 1 else "h200x1.yaml")
     PassPipeline.parse_spec(get_all_passes(), attach).apply(context, module)
-    run_passes([TritonDistributedPass(ranks=ranks)], context, module, checking)
+    run_each([TritonDistributedPass(ranks=ranks)], context, module, checking)
     return printed(module)
 
 
@@ -114,3 +128,61 @@ def test_blocks_run_on_one_gpu(tmp_path: Path):
 def test_blocks_run_on_several_gpus(tmp_path: Path):
     sources = {name: compiled(name) for name in RANKS}
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")
+
+
+def queries_and_keys() -> str:
+    """Return two products of a value; one has R as further columns."""
+    p = Program({"M": 32, "D": 128, "K": 2, "R": 2, "E": 16}, "bf16", "f32")
+    h = p.argument("h", "MD")
+    q = p.contract("q", h, p.argument("wq", "DKRE"), "KRME")
+    return p.returning(q, p.contract("k", h, p.argument("wk", "DKE"), "KME"))
+
+
+def test_products_of_many_dimensions_are_dots():
+    assert check_dots(queries_and_keys(), 1) == 2
+
+
+@pytest.mark.skipif(not EVERY_CASE, reason="takes a minute")
+@pytest.mark.parametrize("name", BLOCKS)
+def test_products_of_wide_blocks_are_dots(name: str):
+    block = BLOCKS[name]
+    text = block.text(name, block.wide, "bf16")
+    written = text.count("compound.contract")
+    assert check_dots(text, RANKS.get(name, 1)) >= written
+
+
+def check_dots(text: str, ranks: int) -> int:
+    """
+    Compile a graph, and check that all products that are large enough are dots.
+
+    Dimensions of rows, columns and terms count together. Returns how many products
+    the kernels have.
+    """
+    attach = hardware("h200x8.yaml" if ranks > 1 else "h200x1.yaml")
+    options = f"ranks={ranks} to=dataflow"
+    module = run_passes(
+        parse_module(text), f"{attach},triton-distributed{{{options}}},pad-blocks"
+    )
+    products = [
+        (op, node.blocks)
+        for func in compute_functions(module)
+        for node in grid_nodes(func)
+        for op in node.walk()
+        if isinstance(op, ContractOp)
+    ]
+    for op, blocks in products:
+        assert blocks is not None
+        assert dot_form(op, blocks) or not is_large(op, blocks)
+    return len(products)
+
+
+def is_large(op: ContractOp, blocks: BlocksAttr) -> bool:
+    """Return whether rows, columns and terms are each as many as a dot takes."""
+    size = {
+        dim: blocks.size(dim, tile)
+        for value in op.operands
+        for dim, tile in extents_of(value).items()
+    }
+    lhs, rhs, out = (set(names_of(value)) for value in (*op.operands, op.result))
+    groups = lhs - rhs, rhs - lhs, (lhs & rhs) - out
+    return all(prod(size[dim] for dim in dims) >= MIN_DOT_EXTENT for dims in groups)

@@ -150,6 +150,16 @@ def test_given_kernels_that_do_not_fit_are_rejected():
         kernels(llama_block(WIDE, "bf16"), 'kernels="q k v; z"')
 
 
+def test_given_kernels_whose_products_are_no_dots_are_rejected():
+    """Queries of R heads and keys of one: a program would take R by M rows."""
+    p = Program({"M": 32, "D": 128, "K": 2, "R": 2, "E": 16})
+    h = p.argument("h", "MD")
+    q = p.contract("q", h, p.argument("wq", "DKRE"), "KRME")
+    text = p.returning(q, p.contract("k", h, p.argument("wk", "DKE"), "KME"))
+    with pytest.raises(PassFailedException, match=r"large enough for tl\.dot, but"):
+        kernels(text, 'kernels="q k"')
+
+
 def test_accelerators_have_no_given_kernels():
     edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
     with pytest.raises(PassFailedException, match=r"kernels=\.\. is for GPUs"):

@@ -40,6 +40,7 @@ from comet.passes.schedule.tile.gpu.space import (
     launches_that_fit,
     smallest_blocks,
     tilings_that_fit,
+    wasted_product,
 )
 from comet.passes.search import cheapest
 
@@ -79,6 +80,12 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
     """Say why no tiling of a kernel fits."""
     summary = summarize(node, levels, gpu)
     smallest = smallest_blocks(summary)
+    if wasted_product(summary, {dim: (size,) for dim, size in smallest.items()}):
+        return (
+            f"the kernel that makes {_made(node)} has a product that is large enough "
+            "for tl.dot, but whose programs take several elements of too many "
+            "dimensions; store its result in another kernel"
+        )
     warps = max(LARGE_LAUNCHES["warps"])
     each = thread_registers(summary, smallest, LaunchNumbers(warps, 2), gpu)
     registers = each * REGISTER * warps * gpu.warp_threads
@@ -91,11 +98,14 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
 
 
 def _needed(node: SpatialOp, registers: Real, shared: Real, levels: GpuLevels) -> str:
-    made = ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
     return (
-        f"the kernel that makes {made} needs {int(registers)} bytes of "
+        f"the kernel that makes {_made(node)} needs {int(registers)} bytes of "
         f"{levels.registers} and {int(shared)} bytes of {levels.shared}"
     )
+
+
+def _made(node: SpatialOp) -> str:
+    return ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
 
 
 def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Rows:

@@ -141,9 +141,15 @@ def _refused() -> Found[KernelTiling]:
 
 
 def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | None:
-    """Return the candidate tilings of a kernel, None if none of them fits."""
+    """
+    Return the candidate tilings of a kernel, None if none of them fits.
+
+    None either if each has a product that is no dot though large enough for one.
+    """
     for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
         sizes = {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
+        if wasted_product(summary, sizes):
+            continue
         if (found := launches_that_fit(summary, sizes, {}, gpu)) is not None:
             return found
     return None
@@ -162,6 +168,19 @@ def launches_that_fit(
         if (found := PricedTilings(summary, {**blocks, **tried}, gpu)).any_fits():
             return found
     return None
+
+
+def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:
+    """
+    Return whether a product is no dot, with any sizes, though it is large enough.
+
+    Blocks of dimensions of which a dot takes one element are 1 where they are looped
+    over, and else have one candidate.
+    """
+    smallest = {dim: min(blocks) for dim, blocks in sizes.items()}
+    return any(
+        each.wastes_dot(smallest, MIN_DOT_EXTENT) > 0 for each in summary.products
+    )
 
 
 def smallest_blocks(summary: KernelSummary) -> dict[str, int]:
