@@ -64,22 +64,107 @@ def overflow(block: Block, system: SystemOp, sizes: Sizes) -> Demand | None:
     return None
 
 
-def spare_bytes(block: Block, system: SystemOp, sizes: Sizes) -> Bytes:
-    """Return the least free space of any level in bytes; negative if one overflows."""
-    spare: Bytes = max((level.capacity or 0 for level in system.levels), default=0)
-    for demand, room in _limited(block, system, sizes):
-        spare = np.minimum(spare, room - demand.total)
-    return spare
+@dataclass(frozen=True)
+class Stored:
+    """A value in memory."""
+
+    value: SSAValue
+    loop: NodeOp | None = None
+    """The temporal node for each iteration of which a tile is transferred."""
+
+    def bytes(self, sizes: Sizes) -> Bytes:
+        """
+        Return the bytes in one instance of the level.
+
+        Tiles from another level take two buffers if a loop repeats, so that transfers
+        can overlap.
+        """
+        if isinstance(self.value, OpResult):
+            return _result_bytes(self.value, sizes)
+        size = sizes.bytes_of(self.value)
+        if self.loop is None:
+            return size
+        return np.minimum(sizes.iterations(self.loop), 2) * size
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is alive at one level while an op runs, without sizes."""
+
+    level: str
+    op: Operation
+    stored: tuple[Stored, ...]
+
+    def demand(self, sizes: Sizes) -> Demand:
+        """Return the bytes of each value."""
+        parts: dict[str, Bytes] = {}
+        for each in self.stored:
+            name = each.value.name_hint or "unnamed"
+            parts[name] = parts.get(name, 0) + each.bytes(sizes)
+        return Demand(self.level, self.op, parts)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """
+    What the levels below the outermost one hold together, without sizes.
+
+    One walk over the tile trees serves all sizes.
+    """
+
+    limits: tuple[tuple[frozenset[Stored], int], ...]
+    """Values that are alive together, and the bytes that their level has."""
+    most: int
+    """The bytes of the largest level."""
+
+    @classmethod
+    def of(cls, block: Block, system: SystemOp) -> Layout:
+        """Return the layout of the tile trees in a block, without parts of others."""
+        capacity = _capacities(system)
+        together = {
+            level: {
+                frozenset(moment.stored)
+                for moment in moments(block)
+                if moment.level == level
+            }
+            for level in capacity
+        }
+        limits = (
+            (stored, capacity[level])
+            for level, every in together.items()
+            for stored in every
+            if not any(stored < other for other in every)
+        )
+        most = max((level.capacity or 0 for level in system.levels), default=0)
+        return cls(tuple(limits), most)
+
+    def spare_bytes(self, sizes: Sizes) -> Bytes:
+        """Return the least free space in bytes; negative if a level overflows."""
+        every = frozenset[Stored]().union(*(stored for stored, _ in self.limits))
+        taken = {each: each.bytes(sizes) for each in every}
+        spare: Bytes = self.most
+        for stored, room in self.limits:
+            total: Bytes = 0
+            for each in stored:
+                total = total + taken[each]
+            spare = np.minimum(spare, room - total)
+        return spare
 
 
 def _limited(
     block: Block, system: SystemOp, sizes: Sizes
 ) -> Iterator[tuple[Demand, int]]:
     """Yield the demands on levels below the outermost one, with their capacities."""
-    capacity = {level.level_name: level.capacity for level in system.levels[1:]}
-    for demand in demands(block, sizes):
-        if (room := capacity.get(demand.level)) is not None:
-            yield demand, room
+    capacity = _capacities(system)
+    for moment in moments(block):
+        if (room := capacity.get(moment.level)) is not None:
+            yield moment.demand(sizes), room
+
+
+def _capacities(system: SystemOp) -> dict[str, int]:
+    """Return the capacity of each level below the outermost one that has a limit."""
+    found = ((level.level_name, level.capacity) for level in system.levels[1:])
+    return {name: capacity for name, capacity in found if capacity is not None}
 
 
 def describe_overflow(demand: Demand, system: SystemOp) -> str:
@@ -94,54 +179,59 @@ def describe_overflow(demand: Demand, system: SystemOp) -> str:
 
 def demands(block: Block, sizes: Sizes) -> Iterator[Demand]:
     """Yield what each level holds while each op of the tile trees in a block runs."""
-    yield from _Walk(sizes).block(block, {}, frozenset(), buffers=1)
+    return (moment.demand(sizes) for moment in moments(block))
 
 
-Held: TypeAlias = dict[SSAValue, Bytes]
-"""Bytes that each value alive takes in one instance of its level."""
+def moments(block: Block) -> Iterator[Moment]:
+    """Yield what is alive at each level while each op of the tile trees runs."""
+    yield from _moments(block, {}, frozenset(), None)
 
 
-@dataclass(frozen=True)
-class _Walk:
-    sizes: Sizes
+def _moments(
+    block: Block,
+    outer: Mapping[SSAValue, Stored],
+    viewed: AbstractSet[SSAValue],
+    loop: NodeOp | None,
+) -> Iterator[Moment]:
+    """
+    Yield the moments of the ops in `block`, with what outer blocks hold.
 
-    def block(
-        self, block: Block, outer: Held, viewed: AbstractSet[SSAValue], buffers: Bytes
-    ) -> Iterator[Demand]:
-        """
-        Yield the demands of the ops in `block`, in addition to those of outer blocks.
+    `viewed` are parts of values that outer blocks hold; the first value of an
+    iter_arg that is overwritten is in the memory of the result.
+    """
+    own: dict[SSAValue, Stored]
+    own = {a: Stored(a, loop) for a in block.args if a not in viewed}
+    for op, alive in alive_before(block, block.args):
+        made = [r for r in op.results if r not in viewed and not _overwritten(r)]
+        own |= {result: Stored(result) for result in made}
+        stored = map(unmasked, (*alive, *op.results))
+        held = {**outer, **{v: own[v] for v in stored if v in own}}
+        if isinstance(op, NodeOp):
+            inner = loop if isinstance(op, SpatialOp) else op
+            yield from _moments(op.body.block, held, views(op), inner)
+        by_level: dict[str, list[Stored]] = {}
+        for value, each in held.items():
+            by_level.setdefault(level_of(value) or "", []).append(each)
+        for level, together in by_level.items():
+            yield Moment(level, op, tuple(together))
 
-        `viewed` are parts of values that outer blocks hold; the first value of an
-        iter_arg that is overwritten is in the memory of the result. Tiles from another
-        level take two buffers if a loop repeats, so that transfers can overlap.
-        """
-        size_of = self.sizes.bytes_of
-        own: Held = {a: buffers * size_of(a) for a in block.args if a not in viewed}
-        for op, alive in alive_before(block, block.args):
-            made = [r for r in op.results if r not in viewed and not _overwritten(r)]
-            own |= {result: self.result(result) for result in made}
-            stored = map(unmasked, (*alive, *op.results))
-            held = outer | {v: own[v] for v in stored if v in own}
-            if isinstance(op, NodeOp):
-                inner = buffers
-                if not isinstance(op, SpatialOp):
-                    inner = np.minimum(self.sizes.iterations(op), 2)
-                yield from self.block(op.body.block, held, views(op), inner)
-            yield from _level_demands(op, held)
 
-    def result(self, result: OpResult) -> Bytes:
-        """Return the bytes of a result in one instance of its level."""
-        if (end := _result_of_init_arg(result)) is not None:
-            return self.result(end)
-        node, size_of = result.owner, self.sizes.bytes_of
-        inner = node.yielded[result.index] if isinstance(node, NodeOp) else result
-        if inner is result or level_of(inner) != level_of(result):
-            return size_of(result)
-        if isinstance(node, SpatialOp):
-            return self.result(inner) if isinstance(inner, OpResult) else size_of(inner)
-        if isinstance(inner, OpResult) and isinstance(inner.owner, SpatialOp):
-            return size_of(result) // np.maximum(size_of(inner), 1) * self.result(inner)
+def _result_bytes(result: OpResult, sizes: Sizes) -> Bytes:
+    """Return the bytes of a result in one instance of its level."""
+    if (end := _result_of_init_arg(result)) is not None:
+        return _result_bytes(end, sizes)
+    node, size_of = result.owner, sizes.bytes_of
+    inner = node.yielded[result.index] if isinstance(node, NodeOp) else result
+    if inner is result or level_of(inner) != level_of(result):
         return size_of(result)
+    if not isinstance(inner, OpResult):
+        return size_of(inner) if isinstance(node, SpatialOp) else size_of(result)
+    if isinstance(node, SpatialOp):
+        return _result_bytes(inner, sizes)
+    if isinstance(inner.owner, SpatialOp):
+        tiles = size_of(result) // np.maximum(size_of(inner), 1)
+        return tiles * _result_bytes(inner, sizes)
+    return size_of(result)
 
 
 def _result_of_init_arg(result: OpResult) -> OpResult | None:
@@ -169,13 +259,3 @@ def _overwritten(result: OpResult) -> bool:
 def _node_of(result: OpResult) -> NodeOp:
     assert isinstance(result.owner, NodeOp)
     return result.owner
-
-
-def _level_demands(op: Operation, held: Held) -> Iterator[Demand]:
-    by_level: dict[str, dict[str, Bytes]] = {}
-    for value, size in held.items():
-        parts = by_level.setdefault(level_of(value) or "", {})
-        name = value.name_hint or "unnamed"
-        parts[name] = parts.get(name, 0) + size
-    for level, parts in by_level.items():
-        yield Demand(level, op, parts)

@@ -24,10 +24,9 @@ from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.problem import Tile, walk_tiles
 from comet.cost.accelerator.volume import relevant
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.capacity import Bytes, Sizes, spare_bytes
+from comet.cost.from_ir.capacity import Bytes, Sizes
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.tile.template import (
     Candidates,
     Factor,
@@ -317,10 +316,8 @@ class FactorSpace:
         def iterations(node: NodeOp) -> Bytes:
             return candidates.iterations(node) if node in final else 1
 
-        block = compute_block(self.template.func)
-        sizes = Sizes(bytes_of, iterations)
-        spare = np.asarray(spare_bytes(block, self.template.system, sizes))
-        return np.broadcast_to(spare >= 0, parts.count)
+        spare = self.template.layout.spare_bytes(Sizes(bytes_of, iterations))
+        return np.broadcast_to(np.asarray(spare >= 0), parts.count)
 
     @cached_property
     def size(self) -> int:

@@ -26,7 +26,7 @@ from comet.cost.accelerator.factors import Loops, with_factors
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import FactorKey, Mappings, StepKey
 from comet.cost.accelerator.problem import Leaf, Node, Problem, Tile, walk
-from comet.cost.from_ir.capacity import Bytes, Sizes, spare_bytes
+from comet.cost.from_ir.capacity import Bytes, Layout, Sizes
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import problem_of
 from comet.dialects.arch import SystemOp
@@ -157,6 +157,11 @@ class Template:
                     most[key, dim] = min(extent, most.get((key, dim), extent))
         return most
 
+    @cached_property
+    def layout(self) -> Layout:
+        """What memory levels hold together, for any factors."""
+        return Layout.of(compute_block(self.func), self.system)
+
     def rows(self, node: TemporalOp, plan: Mapping[Key, Loops]) -> Loops:
         """Return the loops of `node` under a plan, in the problem's letters."""
         known = self.extents[node]
@@ -251,10 +256,7 @@ class Candidates:
     def fit(self) -> NDArray[np.bool_]:
         """Return where every level has room for its values that are alive."""
         sizes = Sizes(self.bytes_of, self.iterations)
-        spare = spare_bytes(
-            compute_block(self.template.func), self.template.system, sizes
-        )
-        return np.asarray(spare >= 0)
+        return np.asarray(self.template.layout.spare_bytes(sizes) >= 0)
 
     def mappings(self, plan: Mapping[Key, Loops]) -> Mappings:
         """Return the candidates as mappings, in the loop orders of `plan`."""

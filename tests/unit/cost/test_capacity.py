@@ -10,11 +10,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.capacity import (
     Demand,
+    Layout,
     Sizes,
     demands,
     describe_overflow,
     overflow,
-    spare_bytes,
 )
 from comet.dialects.arch import attached_system
 from comet.dialects.compound import ContractOp, MapOp
@@ -79,7 +79,7 @@ def test_spare_bytes_are_those_of_the_fullest_level():
         for d in demands(block, Sizes())
         if d.level != "DRAM"
     ]
-    assert spare_bytes(block, system, Sizes()) == min(limited)
+    assert Layout.of(block, system).spare_bytes(Sizes()) == min(limited)
     assert overflow(block, system, Sizes()) is None
 
 
@@ -88,7 +88,7 @@ def test_sizes_may_be_those_of_many_candidates():
     block, system = only_block(module), attached_system(module)
     scale = np.asarray([1, 10**9])
     sizes = Sizes(bytes_of=lambda value: bytes_of(value) * scale)
-    spare = spare_bytes(block, system, sizes)
+    spare = Layout.of(block, system).spare_bytes(sizes)
     assert [bool(room >= 0) for room in np.asarray(spare)] == [True, False]
 
 
