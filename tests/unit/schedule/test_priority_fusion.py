@@ -144,6 +144,11 @@ def test_kernels_that_cannot_be_are_rejected(given: str, message: str):
         run_passes(parse_module(norm_and_mlp()), f'{H200},fuse{{kernels="{given}"}}')
 
 
+def test_results_of_one_op_are_in_one_given_kernel():
+    with pytest.raises(PassFailedException, match="%weights_l in two kernels, and one"):
+        kernels(llama_block(), 'kernels="q k; v; weights_m; weights_l; z"')
+
+
 def test_given_kernels_that_do_not_fit_are_rejected():
     """Scores, softmax and values of all heads at once: no tiles fit."""
     with pytest.raises(PassFailedException, match="more than fit beside"):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.base import CollectiveOp
@@ -95,9 +95,26 @@ def _stored(
             raise PassFailedException(
                 f"fuse: kernels stores %{name} twice; name it in one kernel"
             )
-    return tuple(
+    stored = tuple(
         tuple(values[name.removeprefix("%")] for name in kernel) for kernel in kernels
     )
+    _check_together(stored, named)
+    return stored
+
+
+def _check_together(
+    stored: Sequence[Sequence[SSAValue]], named: Mapping[SSAValue, str]
+) -> None:
+    """Check that no two kernels store results of the same op."""
+    first: dict[Operation | Block, tuple[int, SSAValue]] = {}
+    for kernel, values in enumerate(stored):
+        for value in values:
+            other, result = first.setdefault(value.owner, (kernel, value))
+            if other != kernel:
+                raise PassFailedException(
+                    f"fuse: kernels stores %{named[result]} and %{named[value]} in two "
+                    "kernels, and one op computes both; name them in one kernel"
+                )
 
 
 def _needed(func: FuncOp, ops: Sequence[Operation]) -> tuple[SSAValue, ...]:
