@@ -26,7 +26,7 @@ from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.tile.accelerator import TilePlan
 from comet.passes.schedule.tile.exact import Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
-from comet.passes.search import Cost, Found, Goal
+from comet.passes.search import Cost, Found, Goal, session
 
 FIRST_PATIENCE = 50_000
 """
@@ -150,7 +150,7 @@ class Exploration:
         if self._coming is None:
             self._rest = self.space.bound()
             self._coming = self.space.structures()
-            self.best = self._default()
+            self._start(end)
         while monotonic() < end:
             if self._is_above(self._rest):
                 break
@@ -166,15 +166,11 @@ class Exploration:
             for item in left:
                 self._explore(item, patience, end)
 
-    def _default(self) -> Best | None:
-        """Return the mapping that `comet-accelerator` finds, if nothing constrains."""
-        try:
-            found = self.space.default()
-        except REJECTED:
-            return None
-        if found is None:
-            return None
-        return Best("comet-accelerator", found.made, found.cost)
+    def _start(self, end: float) -> None:
+        """Take the mapping that `comet-accelerator` finds, if nothing constrains."""
+        with session() as current, current.until(end), suppress(*REJECTED):
+            if (found := self.space.default()) is not None:
+                self.best = Best("comet-accelerator", found.made, found.cost)
 
     def _realise(self, item: Item) -> FactorSpace | None:
         """Return the factors of a structure; None if it has no tile tree."""

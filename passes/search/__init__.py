@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.passes.search.goal import FREE, LATENCY, Cost, Goal, Objective, higher
-from comet.passes.search.record import Choice, Row, session
+from comet.passes.search.record import Choice, Row, Session, session
 
 __all__ = [
     "FREE",
@@ -104,10 +104,15 @@ def cheapest(
     with session() as current:
         table = _Table[T](goal)
         for index, candidate in enumerate(candidates):
+            if current.is_late and table.priced:
+                break
             best = table.best() if confirm is None else None
             ceiling = None if best is None else table.priced[best].cost
             with current.trying(f"{name} {candidate.label}", ceiling):
-                table.note(index, candidate.label, partial(_price, candidate, goal))
+                try:
+                    table.note(index, candidate.label, partial(_price, candidate, goal))
+                except KeyboardInterrupt as error:
+                    current.interrupt(error, known=bool(table.priced))
         chosen = table.best()
         while confirm is not None and chosen is not None:
             found = table.priced[chosen]
@@ -258,10 +263,10 @@ def descend(
         sampled = space.sample(finest)
         rows += [Row("best random plan", s.cost, s.limit) for s in sampled[:1]]
         first, *others = sampled or (finest,)
-        ends = [_descended(space, first)]
+        ends = [_descended(space, first, current)]
         reached = goal.order(ends[0][0].cost)
         if all(reached < goal.order(ceiling) for ceiling in current.ceilings):
-            ends += [_descended(space, start) for start in others]
+            ends += [_descended(space, start, current) for start in others]
         best, steps = min(ends, key=lambda end: goal.order(end[0].cost))
         rows.append(Row(f"after {steps} steps", best.cost, best.limit))
         within, chosen = current.within, len(rows) - 1
@@ -269,9 +274,11 @@ def descend(
     return best
 
 
-def _descended(space: NumericSpace[T], best: Found[T]) -> tuple[Found[T], int]:
+def _descended(
+    space: NumericSpace[T], best: Found[T], current: Session
+) -> tuple[Found[T], int]:
     """Return where steepest descent from `best` ends, and after how many steps."""
     steps = 0
-    while (better := space.neighbour(best)) is not None:
+    while not current.is_late and (better := space.neighbour(best)) is not None:
         best, steps = better, steps + 1
     return best, steps

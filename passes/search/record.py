@@ -11,6 +11,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
 
 from comet.passes.search.goal import Cost
 
@@ -50,6 +52,37 @@ class Session:
     """The candidates that are being tried, outermost first."""
     ceilings: tuple[Cost, ...] = ()
     """What the best candidates of outer choices cost: nothing dearer is of use."""
+    deadline: float = inf
+    """When choices end with the best known candidates, on the monotonic clock."""
+    obeys_interrupts: bool = False
+    """Whether Ctrl-C ends choices likewise, instead of the whole run."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether choices have to end."""
+        return monotonic() > self.deadline
+
+    def interrupt(self, error: KeyboardInterrupt, *, known: bool) -> None:
+        """Let all choices end after Ctrl-C; raises if no candidate is `known`."""
+        if not (known and self.obeys_interrupts):
+            raise error
+        self.deadline = -inf
+
+    @contextmanager
+    def until(self, deadline: float) -> Generator[None]:
+        """
+        Let choices end at a deadline or at Ctrl-C, with the best known candidates.
+
+        Raises KeyboardInterrupt at the end if there was one.
+        """
+        outer = self.deadline, self.obeys_interrupts
+        self.deadline, self.obeys_interrupts = deadline, True
+        try:
+            yield
+            if self.deadline == -inf:
+                raise KeyboardInterrupt
+        finally:
+            self.deadline, self.obeys_interrupts = outer
 
     @contextmanager
     def trying(self, candidate: str, ceiling: Cost | None) -> Generator[None]:

@@ -74,7 +74,7 @@ class Sampled(Exploration):
     def _search(self, end: float) -> None:
         study = new_study(self.sampling)
         self._rest = self.space.bound()
-        self.best = self._default()
+        self._start(end)
         if not self._is_above(self._rest):
             self._realise_all(end)
         if items := self._open():

@@ -1,6 +1,7 @@
 """The search driver: ties, refusals, bounds, and what is noted of them."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -254,3 +255,31 @@ def test_the_pipeline_for_gpus_has_no_energies_either():
     pipeline = f"{hardware},triton-distributed{{objective=edp}}"
     with pytest.raises(PassFailedException, match="do not have; use objective=latency"):
         run_passes(parse_module(SOFTMAX), pipeline)
+
+
+@pytest.mark.parametrize("end", ["time", "interrupt"])
+def test_a_choice_that_has_to_end_takes_the_best_known_candidate(end: str):
+    def late() -> Found[str]:
+        if end == "interrupt":
+            raise KeyboardInterrupt
+        raise AssertionError("the time is up")
+
+    every = [priced("first", 2.0), Candidate("late", late), priced("last", 1.0)]
+    with session() as current:
+        deadline = inf if end == "interrupt" else -1.0
+        with suppress(KeyboardInterrupt), current.until(deadline):
+            assert cheapest("choice", "@f", every).made == "first"
+        assert cheapest("choice", "@f", [every[0], every[2]]).made == "last"
+
+
+def test_an_interrupt_is_passed_on_if_no_candidate_is_known_or_nobody_asked():
+    def interrupted() -> Found[str]:
+        raise KeyboardInterrupt
+
+    late = Candidate("late", interrupted)
+    with session() as current, pytest.raises(KeyboardInterrupt), current.until(inf):
+        cheapest("choice", "@f", [late, priced("last", 1.0)])
+    with pytest.raises(KeyboardInterrupt):
+        cheapest("choice", "@f", [priced("first", 1.0), late])
+    with session() as current, pytest.raises(KeyboardInterrupt), current.until(inf):
+        assert cheapest("choice", "@f", [priced("first", 1.0), late]).made == "first"
