@@ -10,6 +10,8 @@ EXTENTS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 48)
 NAMES = ("M", "N", "K", "L", "B")
 LARGEST = 6000
 """Elements of one value."""
+LONG = 0.15
+"""The fraction of programs that are long: up to 60 ops."""
 
 
 @dataclass(frozen=True)
@@ -329,7 +331,8 @@ def program(random: Random) -> tuple[str, tuple[str, ...]]:
         element = random.choice(("f32", "f32", "f16", "bf16"))
         p.arguments.append(p.value(f"%a{number}", dims, element))
     p.values += p.arguments
-    for _ in range(random.randint(1, 7)):
+    steps = random.randint(8, 24) if random.random() < LONG else random.randint(1, 7)
+    for _ in range(steps):
         random.choice(STEPS)(p)
     used = dict.fromkeys(dim for value in p.values for dim in value.dims)
     return p.text(_results(p)), tuple(used)
