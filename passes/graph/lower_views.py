@@ -4,7 +4,8 @@
 A slice, a concat or a rename with axes split or merged is no kernel: whoever reads it
 loads from other addresses. That needs tensors in memory, and positions along each axis
 that are strides there. This pass copies what is not like that, and writes pads as
-concats of a value and a constant.
+concats of a value and a constant, and a concat of negated values, as rotary embeddings
+have them, as a product with signs, for which nothing has to be stored before.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ from comet.dialects.compound import (
     SliceOp,
     View,
 )
-from comet.dialects.compound.dims import extents_of, with_extents
+from comet.dialects.compound.dims import (
+    extents_of,
+    float_type_of,
+    tensor,
+    with_extents,
+)
 from comet.dialects.compound.rename import viewed
 from comet.passes.analysis.levels import (
     IRLevel,
@@ -49,9 +55,9 @@ class LowerViewsPass(ModulePass):
     Copy what no view of memory can show, and write pads as concats.
 
     Before: any pads, slices, concats and renames. After: no pads; a slice names its
-    dimension; a `compound.map copy` comes before each view that has no strides in one
-    tensor, or that sees what other ranks have sent, and after each that is returned or
-    sent.
+    dimension; signs are factors of a concat; a `compound.map copy` comes before each
+    view that has no strides in one tensor, or that sees what other ranks have sent, and
+    after each that is returned or sent.
     """
 
     name = "lower-views"
@@ -61,6 +67,7 @@ class LowerViewsPass(ModulePass):
         levels = (IRLevel.ELEMENTARY, IRLevel.SPMD)
         for func in functions_at(op, self.name, *levels):
             lower_pads(func)
+            factor_signs(func)
             copy_operands(plan_copies(func))
 
 
@@ -105,6 +112,32 @@ def _padded(op: PadOp) -> SSAValue:
             behind = _inserted(end, op, op.result)
             value = _inserted(ConcatOp(dim, [value, behind]), op, op.result)
     return value
+
+
+def factor_signs(func: FuncOp) -> None:
+    """Write concats of values that are negated for them as products with signs."""
+    for op in list(compute_block(func).ops):
+        if isinstance(op, ConcatOp) and any(map(_negated, op.inputs)):
+            dim, parts = op.dim.data, [_negated(v) or v for v in op.inputs]
+            type_, signs = op.result.type, list[SSAValue]()
+            for value, part in zip(op.inputs, parts, strict=True):
+                extent = {dim: extents_of(value)[dim]}
+                sign = FillOp(
+                    1.0 if value is part else -1.0, tensor(extent, float_type_of(value))
+                )
+                signs.append(_inserted(sign, op, value))
+            joined = _inserted(ConcatOp(dim, parts), op, op.result)
+            factors = _inserted(ConcatOp(dim, signs), op, op.result)
+            made = MapOp(MapKind.MULT, [joined, factors], type_)
+            Rewriter.replace_op(op, (), [_inserted(made, op, op.result)])
+
+
+def _negated(value: SSAValue) -> SSAValue | None:
+    """Return what `value` is the negative of, if only one op reads it."""
+    op = value.owner
+    if isinstance(op, MapOp) and op.kind.data is MapKind.NEG and value.has_one_use():
+        return op.inputs[0]
+    return None
 
 
 def _inserted(made: Operation, before: Operation, like: SSAValue) -> SSAValue:

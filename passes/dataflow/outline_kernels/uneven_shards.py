@@ -10,46 +10,92 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import AllGatherOp, AllToAllOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp, region_states
-from comet.dialects.compound import RenameOp
+from comet.dialects.compound import ConcatOp, RenameOp, SliceOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.compound.index import IndexOp
+from comet.dialects.compound.pad import resized_dims
+from comet.dialects.schedule import SpatialOp
 
 Ragged: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
 """The extent over all ranks of a value's dimensions with unequal shards."""
 
 
 def ragged_extents(region: SpmdOp) -> Ragged:
-    """Return the uneven dimensions of the operands and results of a region's ops."""
-    mesh = lookup_mesh(region, region.mesh)
+    """
+    Return the uneven dimensions of the operands and results of a region's ops.
+
+    Raises `PassFailedException` for a node that has a shard and the whole of one.
+    """
+    mesh, states = lookup_mesh(region, region.mesh), region_states(region)
     wholes = global_extents(region)
-    return {
+    found = {
         value: uneven
-        for value, state in region_states(region).items()
-        if (uneven := _uneven(value, state.sharded, wholes, mesh))
+        for value, state in states.items()
+        if (uneven := _uneven(value, state.sharded, wholes.get(value, {}), mesh))
     }
+    for node in region.body.block.ops:
+        uneven = {dim for value in node.operands for dim in found.get(value, {})}
+        for value in node.operands if isinstance(node, SpatialOp) else ():
+            split = states[value].sharded.values()
+            for dim in uneven & extents_of(value).keys() - set(split):
+                raise PassFailedException(
+                    f"outline-kernels: a kernel reads unequal shards of {dim}, and "
+                    f"%{value.name_hint or 'a value'}, which has no shards of it; give "
+                    "the dimension another name in one of them"
+                )
+    return found
 
 
-def global_extents(region: SpmdOp) -> dict[str, int]:
-    """Return the extent over all ranks of every dimension of a region's operands."""
-    extents: dict[str, int] = {}
-    for outer, _, _ in region.boundary():
-        extents |= extents_of(outer)
+def global_extents(region: SpmdOp) -> dict[SSAValue, Mapping[str, int]]:
+    """Return the extents over all ranks of the values of a region."""
+    wholes: dict[SSAValue, Mapping[str, int]] = {}
+    for outer, inner, _ in region.boundary():
+        wholes[inner] = extents_of(outer)
     for op in region.body.block.ops:
-        if isinstance(op, AllGatherOp):
-            extents |= {op.dim.data: extents_of(op.result)[op.dim.data]}
-        if isinstance(op, IndexOp):
-            extents |= {op.dim: op.extent}
-        if isinstance(op, AllToAllOp):
-            extents |= {op.split.data: extents_of(op.input)[op.split.data]}
-        if isinstance(op, RenameOp):
-            names = op.renaming.items()
-            extents |= {new: extents[old] for old, new in names if old in extents}
-    return extents
+        joined: dict[str, int] = {}
+        for value in op.operands:
+            joined |= wholes.get(value, {})
+        for result in op.results:
+            local = extents_of(result)
+            known = {dim: n for dim, n in joined.items() if dim in local}
+            wholes.setdefault(result, known | _own_extents(op, joined))
+    return wholes
+
+
+def _own_extents(op: Operation, wholes: Mapping[str, int]) -> dict[str, int]:
+    """Return the extents over all ranks that `op` itself decides."""
+    match op:
+        case AllGatherOp():
+            return {op.dim.data: extents_of(op.result)[op.dim.data]}
+        case AllToAllOp():
+            return {
+                op.split.data: extents_of(op.input)[op.split.data],
+                op.concat.data: extents_of(op.result)[op.concat.data],
+            }
+        case IndexOp():
+            return {op.dim: op.extent}
+        case SliceOp() | ConcatOp():
+            local = extents_of(op.result)
+            return {dim: local[dim] for dim in resized_dims(op)}
+        case RenameOp():
+            local, before = extents_of(op.result), extents_of(op.input)
+            whole = {
+                new: wholes.get(old, before[old]) for new, old in op.origin.items()
+            }
+            if op.cut is not None:
+                outer = op.renaming[op.cut]
+                whole[outer] //= before[op.cut] // local[outer]
+            for dim in op.merged[1:]:
+                whole[op.renaming[dim]] *= before[dim]
+            return whole
+        case _:
+            return {}
 
 
 def _uneven(

@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.compound import ExtentOp, FillOp, FoldOp
+from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
@@ -138,7 +138,7 @@ def check_constants(func: FuncOp, machine: Machine) -> None:
     block = compute_block(func)
     loaded = loaded_dims(block)
     for op in block.ops:
-        if isinstance(op, FillOp | ExtentOp) or not op.results:
+        if isinstance(op, FillOp | ExtentOp | View) or not op.results:
             continue
         known = frozenset[str]().union(*(loaded[value] for value in op.operands))
         name = op.results[0].name_hint or op.name

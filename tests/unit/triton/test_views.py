@@ -70,3 +70,22 @@ def test_ranks_that_split_what_a_slice_takes_are_told_another_dimension():
     passes = "triton-distributed{ranks=2 dim=A}"
     with pytest.raises(PassFailedException, match="use dim=B or dim=W"):
         emitted(PROGRAMS["sliced_A_of_AB_given"], f"{hardware('h200x8.yaml')},{passes}")
+
+
+SHARD_AND_PART = """
+!M = tensor<7xf32, #compound.dims<M>>
+!PART = tensor<2xf32, #compound.dims<M>>
+func.func @main(%x: !M, %y: !M) -> (!M, !PART) {
+  %s = compound.slice %y "M" [4, 2] : !M -> !PART
+  %t = compound.map exp %s {collective.shard = {}} : !PART -> !PART
+  %e = compound.map exp %x {collective.shard = {M = ["rank"]}} : !M -> !M
+  func.return %e, %t : !M, !PART
+}
+"""
+"""Shards of four ranks have 2 elements of M, the last has 1; %s has 2, on all ranks."""
+
+
+def test_unequal_shards_and_a_part_are_not_read_by_one_kernel():
+    passes = "triton-distributed{ranks=4 strategy=full}"
+    with pytest.raises(PassFailedException, match="%s, which has no shards of it"):
+        emitted(SHARD_AND_PART, f"{hardware('h200x8.yaml')},{passes}")

@@ -10,7 +10,14 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import AllGatherOp
-from comet.dialects.compound import ContractOp, FillOp, FoldOp, IndexOp
+from comet.dialects.compound import (
+    ConcatOp,
+    ContractOp,
+    FillOp,
+    FoldOp,
+    IndexOp,
+    SliceOp,
+)
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.dependence import backward_slice_dims
 from comet.passes.analysis.levels import compute_block
@@ -50,8 +57,8 @@ def plan_steps(
     terminator = compute_block(func).last_op
     assert terminator is not None
     kept = reads.union(terminator.operands)
-    between = (part for part in partition if not isinstance(part, tuple))
-    steps: list[Step] = _constants((*between, terminator))
+    readers = (op for op in partition if not isinstance(op, tuple | SliceOp | ConcatOp))
+    steps: list[Step] = _constants((*readers, terminator))
     stored: set[SSAValue] = set()
     for part in partition:
         if not isinstance(part, tuple):

@@ -54,6 +54,28 @@ func.func @copied(%x: !X) -> (tensor<20xf32, #compound.dims<E>>, tensor<4x2x2xf3
 // CHECK-NEXT:   %q_1 = compound.map copy %q
 // CHECK-NEXT:   func.return %e_1, %p_1, %q_1
 
+// A negated part is a factor of -1, so that no kernel has to store it first.
+
+func.func @turned(%x: !X, %y: !X) -> !X {
+  %a = compound.slice %x "N" [2, 4] : !X -> tensor<4x4xf32, #compound.dims<M, N>>
+  %b = compound.slice %x "N" [0, 2] : !X -> tensor<4x2xf32, #compound.dims<M, N>>
+  %n = compound.map neg %a : tensor<4x4xf32, #compound.dims<M, N>> -> tensor<4x4xf32, #compound.dims<M, N>>
+  %r = compound.concat "N" %n, %b : tensor<4x4xf32, #compound.dims<M, N>>, tensor<4x2xf32, #compound.dims<M, N>> -> !X
+  %s = compound.map add %r, %y : !X, !X -> !X
+  func.return %s : !X
+}
+
+// CHECK-LABEL: func.func @turned
+// CHECK-NEXT:   %a = compound.slice %x "N"[2, 4]
+// CHECK-NEXT:   %b = compound.slice %x "N"[0, 2]
+// CHECK-NEXT:   %n = compound.map neg %a
+// CHECK-NEXT:   %n_1 = compound.fill -1.000000e+00 : tensor<4xf32, #compound.dims<N>>
+// CHECK-NEXT:   %b_1 = compound.fill 1.000000e+00 : tensor<2xf32, #compound.dims<N>>
+// CHECK-NEXT:   %r = compound.concat "N" %a, %b
+// CHECK-NEXT:   %r_1 = compound.concat "N" %n_1, %b_1
+// CHECK-NEXT:   %r_2 = compound.map mult %r, %r_1
+// CHECK-NEXT:   %s = compound.map add %r_2, %y
+
 // What ranks have sent is copied before a part of it is read, and a part before it is
 // sent.
 
