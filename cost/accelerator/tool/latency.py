@@ -52,11 +52,38 @@ from comet.kinds import BindingKind
 
 
 def latencies(problem: Problem, hardware: Hardware) -> Latency:
-    """The cost of every node; raises `CostError` if the tool cannot price it."""
+    """
+    The cost of every node; raises `CostError` if the tool cannot price it, or if it
+    makes more than `MOST_ITERATIONS`.
+    """
     hardware = in_allocation_order(problem, hardware)
     state = Latency(problem, hardware, build_nests(problem, hardware))
+    _check_iterations(state)
     _visit(state, problem.root)
     return state
+
+
+MOST_ITERATIONS = 10_000_000
+"""
+Iterations of all nodes together up to which a mapping is priced: the model keeps up to
+some 200 bytes for each, 2 GB in all.
+"""
+
+
+def _check_iterations(state: Latency) -> None:
+    counts = {
+        tile.index: state.iterations(tile)
+        for tile in walk_tiles(state.problem.root)
+        if tile.spatial or tile.is_leaf
+    }
+    total = sum(counts.values())
+    if total > MOST_ITERATIONS:
+        raise CostError(
+            f"the nodes of the mapping make {total} iterations together, and the model "
+            f"`tool` prices up to {MOST_ITERATIONS} one by one; take larger tiles, or "
+            "the model `paper`",
+            max(counts, key=counts.__getitem__),
+        )
 
 
 LARGE_MAPPING = 64

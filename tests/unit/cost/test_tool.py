@@ -11,7 +11,7 @@ from paths import COST_DATA
 from comet.codegen.comet.reader import read_files
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.model import price
-from comet.cost.accelerator.problem import Problem
+from comet.cost.accelerator.problem import Problem, walk_tiles
 from comet.cost.accelerator.report import report
 from comet.cost.accelerator.tool.energy import energies
 from comet.cost.accelerator.tool.latency import latencies
@@ -135,3 +135,18 @@ def test_levels_stand_in_another_order_after_a_large_mapping() -> None:
     small = next(r for r in RUNS if r["family"] == "softmax-unfused2")
     for run, first in ((large, "GEMMEngine"), (small, "DRAM")):
         assert latencies(*parsed(run)).hardware.levels[0].name == first
+
+
+def test_more_iterations_than_are_priced_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem, hardware = parsed(RUNS[0])
+    nests = latencies(problem, hardware).nests
+    tiles = [t for t in walk_tiles(problem.root) if t.spatial or t.is_leaf]
+    total = sum(nests.iterations(tile) for tile in tiles)
+    monkeypatch.setattr("comet.cost.accelerator.tool.latency.MOST_ITERATIONS", total)
+    price(problem, hardware, "tool")
+    limit = total - 1
+    monkeypatch.setattr("comet.cost.accelerator.tool.latency.MOST_ITERATIONS", limit)
+    with pytest.raises(CostError, match=f"make {total} iterations together, and the"):
+        price(problem, hardware, "tool")
