@@ -77,6 +77,7 @@ def one_gpu(random: Random, dims: Sequence[str], decompose: bool) -> Specs:
     return (
         attach("h200x1"),
         *(("decompose",) if decompose else ()),
+        "lower-views",
         *(("stream",) if random.random() < 0.6 else ()),
         *((split,) if random.random() < 0.08 else ()),
         *_kernels(random),
@@ -94,6 +95,7 @@ def many_ranks(random: Random, dims: Sequence[str], decompose: bool) -> Specs:
         attach(random.choice(("h200x8", "mi300x8"))),
         f"select-ranks{{ranks={random.choice((2, 3, 4))}}}",
         *(("decompose",) if decompose else ()),
+        "lower-views",
         *(("stream",) if random.random() < 0.6 else ()),
         *((f"distribute{{dim={dim} axes=rank}}",) if random.random() < 0.9 else ()),
         *("insert-collectives", "place-collectives", "lower-reductions"),
@@ -107,7 +109,8 @@ def many_ranks(random: Random, dims: Sequence[str], decompose: bool) -> Specs:
 def _kernels(random: Random) -> Specs:
     between = random.choice(("auto", "recompute", "spill"))
     strategy = random.choice(STRATEGIES)
-    return f"fuse{{strategy={strategy} between={between}}}", "tile", "outline-kernels"
+    fuse = f"fuse{{strategy={strategy} between={between}}}"
+    return "lower-views", fuse, "tile", "outline-kernels"
 
 
 def _copies(random: Random) -> Specs:
