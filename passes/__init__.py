@@ -35,6 +35,7 @@ PASSES = {
     "place-waits": "dataflow.place_waits:PlaceWaitsPass",
     "verify-sync": "dataflow.verify_sync:VerifySyncPass",
     "pad-blocks": "triton.pad_blocks:PadBlocksPass",
+    "bound-loops": "triton.bound_loops:BoundLoopsPass",
     "map-grid": "triton.map_grid:MapGridPass",
     "mask-copies": "triton.mask_copies:MaskCopiesPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",

@@ -11,7 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttr, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    I64,
+    ArrayAttr,
+    FlatSymbolRefAttr,
+    IntegerAttr,
+    SymbolRefAttr,
+)
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -104,11 +110,17 @@ class TemporalOp(NodeOp):
     ins = var_operand_def()
     iter_args = var_operand_def()
     with_args = var_operand_def()
+    until = opt_prop_def(IntegerAttr[I64])
+    """
+    The operand that holds, for each of its elements, the last position along the loop
+    that matters: iterations beyond all of them have no effect, and are left out.
+    """
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopList,)
     assembly_format = (
-        "($node_name^)? custom<LoopList>($loops) `ins` `(` $ins `:` type($ins) `)` "
+        "($node_name^)? custom<LoopList>($loops) (`until` $until^)? "
+        "`ins` `(` $ins `:` type($ins) `)` "
         "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? (`with` `(` "
         "$with_args^ `:` type($with_args) `)`)? `outs` `(` "
         "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body"
@@ -147,6 +159,7 @@ class TemporalOp(NodeOp):
                     f"'{self.name}' op has more than two loops over {dim}: one for "
                     "even parts, one for their tiles"
                 )
+        self._verify_until()
         verify_node(self)
         if Combiner.FOLD in self.combiners and not self.iter_args:
             raise VerifyException(
@@ -157,6 +170,21 @@ class TemporalOp(NodeOp):
                 f"'{self.name}' op has iterations, not instances: no combiner 'root'"
             )
         _verify_tree(self)
+
+    def _verify_until(self) -> None:
+        if self.until is None:
+            return
+        index, dims = self.until.value.data, [loop.dim for loop in self.loops]
+        if len(dims) != 1 or not 0 <= index < len(self.ins):
+            raise VerifyException(
+                f"'{self.name}' op until {index}: it names one of {len(self.ins)} "
+                "operands, and the node has one loop"
+            )
+        if dims[0] in names_of(self.ins[index]):
+            raise VerifyException(
+                f"'{self.name}' op until {index}: the operand has {dims[0]}, "
+                "over which the node loops; name one that every iteration reads whole"
+            )
 
 
 def _verify_tree(op: NodeOp) -> None:

@@ -55,6 +55,7 @@ from comet.passes.sharding.lower_reductions import LowerReductionsPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
 from comet.passes.sharding.shardings import select_mesh
+from comet.passes.triton.bound_loops import BoundLoopsPass
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 from comet.passes.triton.map_grid import MapGridPass
 from comet.passes.triton.mask_copies import MaskCopiesPass
@@ -250,6 +251,7 @@ class TritonDistributedPass(Pipeline):
                 yield PlaceWaitsPass()
             yield VerifySyncPass()
         if self.to == "tl":
+            yield BoundLoopsPass()
             yield PadBlocksPass()
             yield MapGridPass()
             yield MaskCopiesPass()

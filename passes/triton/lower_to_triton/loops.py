@@ -23,6 +23,8 @@ from comet.dialects.compound.elementary import NEUTRAL
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.tl.types import BinaryKind, CompareKind, shape_of
+from comet.dialects.tl.types import ReduceKind as BlockReduceKind
 from comet.passes.triton.lower_to_triton.accumulators import (
     is_continued,
     is_fused,
@@ -171,7 +173,7 @@ class TemporalLowering:
             if index not in accumulators:
                 accumulators[index] = self._neutral(self._results[index], scope)
         starts = [accumulators[index] for index in iter_args]
-        made, inner = self._open(loop, scope, starts, depth)
+        made, inner = self._open(loop, scope, outer, starts, depth)
         if loop.dim in inner.owners and loop.dim not in scope.owners:
             outer = {
                 argument: known(inner, argument, value)
@@ -193,7 +195,12 @@ class TemporalLowering:
         return accumulator_of(scope, NEUTRAL[kind], result.inner)
 
     def _open(
-        self, loop: LoopSlice, scope: Scope, starts: Sequence[Tile], depth: int
+        self,
+        loop: LoopSlice,
+        scope: Scope,
+        outer: Mapping[SSAValue, Tile | Buffer],
+        starts: Sequence[Tile],
+        depth: int,
     ) -> tuple[tl.ForOp, Scope]:
         """Insert the `tl.for` of one loop; return it and the scope of its body."""
         part = scope.slices[loop.dim]
@@ -205,7 +212,8 @@ class TemporalLowering:
             first = part.start
             if first is None:
                 first = scope.insert(tl.ConstantOp.of(0, i32))
-            bounds = (first, part.stop, step_of(part, loop, scope.insert))
+            stop = self._stop(scope, outer, part.stop)
+            bounds = (first, stop, step_of(part, loop, scope.insert))
         made = tl.ForOp(*bounds, inits)
         if depth == 0:
             made.attributes["tl.comment"] = StringAttr(describe(self._node))
@@ -223,6 +231,27 @@ class TemporalLowering:
             )
         inner.slices[loop.dim] = inside
         return made, inner
+
+    def _stop(
+        self, scope: Scope, outer: Mapping[SSAValue, Tile | Buffer], stop: SSAValue
+    ) -> SSAValue:
+        """
+        Return where the loop ends: after the last visible position if a mask bounds it.
+
+        Where an element sees nothing, all its terms count alike: no bound then.
+        """
+        if (until := self._node.until) is None:
+            return stop
+        last = outer[self._node.tiles[until.value.data]]
+        assert isinstance(last, Tile)
+        most = _whole(scope, BlockReduceKind.MAX, last.value)
+        least = _whole(scope, BlockReduceKind.MIN, last.value)
+        one, zero = (scope.constant(number, most.type) for number in (1.0, 0.0))
+        after = scope.insert(tl.BinaryOp(BinaryKind.ADD, most, one))
+        after = scope.insert(tl.CastOp(after, i32))
+        after = scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
+        sees = scope.insert(tl.CmpOp(CompareKind.GE, least, zero))
+        return scope.insert(tl.WhereOp(sees, after, stop), "stop")
 
     @staticmethod
     def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
@@ -305,6 +334,13 @@ class TemporalLowering:
             result.name_hint = hint
             after[index] = Tile(result, value.dims, value.padding)
         return after
+
+
+def _whole(scope: Scope, kind: BlockReduceKind, block: SSAValue) -> SSAValue:
+    """Return the largest or smallest element of a block."""
+    while shape_of(block.type):
+        block = scope.insert(tl.ReduceOp(kind, block, 0))
+    return block
 
 
 def describe(node: NodeOp) -> str:
