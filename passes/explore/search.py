@@ -23,7 +23,7 @@ from comet.passes.explore.space import REJECTED, Structure, StructureSpace
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile import TilePass
-from comet.passes.schedule.tile.accelerator import TilePlan
+from comet.passes.schedule.tile.accelerator import Factors, TilePlan
 from comet.passes.schedule.tile.exact import Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.search import Cost, Found, Goal, session
@@ -232,16 +232,33 @@ class Exploration:
         return Best(structure.label, passes, found.cost)
 
     def _failure(self) -> PassFailedException:
-        """Say why there is no mapping."""
-        reasons = [*self.space.rejected.items()]
-        if not reasons:
+        """Say why there is no mapping: tiles that do not fit, or other rules."""
+        realised = [item for item in self.items if item.space is not None]
+        for item in realised:
+            if (reason := _misfit(item, self.goal)) is not None:
+                return PassFailedException(
+                    "explore: no valid mapping; the tiles of "
+                    f"{len(realised)} structures do not fit, such as those of "
+                    f"{item.structure.label}: {reason}"
+                )
+        if realised or not self.space.rejected:
             return PassFailedException(
                 "explore: no valid mapping: in each of the "
                 f"{len(self.items)} structures, the tiles exceed a buffer or the rules "
                 "of the COMET format; constrain less"
             )
-        label, reason = reasons[0]
+        label, reason = next(iter(self.space.rejected.items()))
         return PassFailedException(
-            f"explore: no valid mapping; the first of {len(reasons)} structures, "
-            f"{label}, is rejected: {reason}"
+            f"explore: no valid mapping; the first of {len(self.space.rejected)} "
+            f"structures, {label}, is rejected: {reason}"
         )
+
+
+def _misfit(item: Item, goal: Goal) -> str | None:
+    """Return why the finest tiles of a structure do not fit, None if they do."""
+    assert item.space is not None
+    try:
+        Factors(item.space.template, goal).start()
+    except REJECTED as error:
+        return str(error)
+    return None

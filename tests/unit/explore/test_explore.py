@@ -227,6 +227,17 @@ def test_kinds_of_collectives_are_a_choice():
     assert max(alone) > min(alone)
 
 
+def test_the_buffer_in_the_way_is_named():
+    """Other structures are rejected by a rule; that says less."""
+    constraints = Constraints(strategy=("full",), stream=(False,))
+    search = Exploration(space_of("gemm_softmax", (384, 1536, 512), constraints))
+    with pytest.raises(
+        PassFailedException,
+        match=r"do not fit, .* level \w+ needs \d+ bytes and has \d+",
+    ):
+        search.run()
+
+
 def test_padding_is_a_choice():
     constraints = Constraints(strategy=("full",), stream=(False,), dim=((),))
     search = Exploration(space_of("gemm", (257, 4, 16), constraints))
