@@ -76,8 +76,8 @@ UNARY_MAPS: Mapping[MapKind, UnaryKind] = {
     MapKind.NEG: UnaryKind.NEG,
     MapKind.ERF: UnaryKind.ERF,
 }
-COMPOSED_MAPS = frozenset({MapKind.TANH})
-"""Kinds that `triton.language` lacks, written with those that it has."""
+COMPOSED_MAPS = frozenset({MapKind.COPY, MapKind.TANH})
+"""Kinds that `triton.language` lacks: nothing, or what is written with others."""
 
 
 REDUCTIONS: Mapping[ReduceKind, BlockReduceKind] = {

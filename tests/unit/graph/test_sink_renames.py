@@ -57,7 +57,7 @@ def test_keys_and_values_are_renamed_after_their_products(block: Callable[[], st
 
 
 def test_functions_with_shardings_stay():
-    argument = "%x: tensor<3x5xf32, #compound.dims<M, D>>"
+    argument = "%x: !MD_f32"
     sharded = argument + ' {collective.shard = {M = ["rank"]}}'
     before = parse_module(random_program(0).replace(argument, sharded))
     assert "shard" in str(before)
